@@ -1,0 +1,58 @@
+"""The faults a user or a machine can cause, each with its cure.
+
+    CtxbenchError          every expected fault: one line, exit code 1
+    ├── InputFault         something the user gave is wrong: a file, a name, a flag
+    │   └── UnknownName    a name that is not registered; suggests the nearest
+    └── MachineFault       the machine or a service failed: disk, network, server, lost process.
+                           Never scored: the sample stays missing and the next run does it again.
+
+Anything else that reaches the command line is a bug of ours (exit code 3).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CtxbenchError(Exception):
+    """An expected fault: what is wrong, where, and what cures it."""
+
+    def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
+        self.what, self.where, self.cure = what, where, cure
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        """Return the fault as one line: ``where: what; cure``."""
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        line = f"{head}; {self.cure}" if self.cure else head
+        return " ".join(line.split())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with the keyword fields, so that worker processes can raise it."""
+        return _rebuild, (type(self), self.what, self.where, self.cure)
+
+
+def _rebuild(kind: type[CtxbenchError], what: str, where: str, cure: str) -> CtxbenchError:
+    error = kind.__new__(kind)
+    CtxbenchError.__init__(error, what, where=where, cure=cure)
+    return error
+
+
+class InputFault(CtxbenchError):
+    """Raised when something that the user gave is wrong."""
+
+
+class MachineFault(CtxbenchError):
+    """Raised when the machine or a service failed; the work can be tried again."""
+
+
+class UnknownName(InputFault):
+    """Raised when a name is not registered; the cure names the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, command: str = "") -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        cure = f"{hint} (see `{command}`)" if command else hint
+        super().__init__(f"no {kind} is called {name!r}", cure=cure)

@@ -1,0 +1,33 @@
+"""`Home`: where things are kept. Pure path arithmetic; making and filling folders is the owners' work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The home folder (``--home``, ``CTXBENCH_HOME``, default ``.ctxbench`` in the working directory)."""
+
+    root: Path
+
+    @property
+    def repos(self) -> Path:
+        """Fetched repositories: ``repos/<name>/<version key>/``, read-only."""
+        return self.root / "repos"
+
+    @property
+    def samples(self) -> Path:
+        """Sample sets: ``samples/<name>/``."""
+        return self.root / "samples"
+
+    @property
+    def cache(self) -> Path:
+        """What can be thrown away and made again."""
+        return self.root / "cache"
+
+    @property
+    def database(self) -> str:
+        """The default database URL."""
+        return f"sqlite:///{self.root / 'results.db'}"

@@ -1,0 +1,160 @@
+"""One printable, parseable spelling for everything configured: ``name(key=value, …)``.
+
+Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
+word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
+``aim(inner=lc.repocoder(iterations=1))``) stays its text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bench.errors import InputFault
+
+Value = None | bool | int | float | str | tuple["Value", ...]
+
+_NAME = re.compile(r"[\w.+\-/@:~\\]+")
+_KEY = re.compile(r"[A-Za-z_]\w*")
+_BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
+_CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A name with keyword arguments; `str` gives the canonical spelling, keys sorted."""
+
+    name: str
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the canonical spelling; `parse` reads it back to an equal `Spec`."""
+        if not self.arguments:
+            return self.name
+        inner = ", ".join(f"{key}={_show(value)}" for key, value in sorted(self.arguments.items()))
+        return f"{self.name}({inner})"
+
+    def __hash__(self) -> int:
+        """Hash by the canonical spelling."""
+        return hash(str(self))
+
+
+def parse(text: str) -> Spec:
+    """Read ``name`` or ``name(key=value, …)``.
+
+    Raises:
+        InputFault: if the text is not of that form, or a key is given twice.
+    """
+    text = text.strip()
+    match = _NAME.match(text)
+    if not match:
+        raise InputFault(f"{text!r} is not a spec", cure=_CURE)
+    name, rest = match.group(), text[match.end() :].strip()
+    if not rest:
+        return Spec(name)
+    if not (rest.startswith("(") and rest.endswith(")")):
+        raise InputFault(f"{text!r} is not a spec", cure=_CURE)
+    arguments: dict[str, Value] = {}
+    for part in _split(rest[1:-1], text):
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not _KEY.fullmatch(key):
+            raise InputFault(f"{part.strip()!r} in {text!r} is not key=value", cure=_CURE)
+        if key in arguments:
+            raise InputFault(f"{key!r} is given twice in {text!r}", cure="keep one of them")
+        arguments[key] = _read(value.strip(), text)
+    return Spec(name, arguments)
+
+
+def _split(inner: str, text: str) -> list[str]:
+    """Split at commas that stand outside quotes and brackets."""
+    parts, depth, quote, start, escaped = [], 0, "", 0, False
+    for index, char in enumerate(inner):
+        if quote:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+            if depth < 0:
+                break
+        elif char == "," and depth == 0:
+            parts.append(inner[start:index])
+            start = index + 1
+    if depth or quote:
+        raise InputFault(f"brackets or quotes do not match in {text!r}", cure=_CURE)
+    parts.append(inner[start:])
+    if parts and not parts[-1].strip():
+        parts.pop()
+    return parts
+
+
+def _read(value: str, text: str) -> Value:
+    words = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return words[value.lower()]
+    try:
+        return _freeze(ast.literal_eval(value))
+    except (ValueError, SyntaxError, TypeError):
+        pass
+    if _BARE.fullmatch(value):
+        return value
+    try:
+        return str(parse(value))
+    except InputFault:
+        raise InputFault(f"cannot read the value {value!r} in {text!r}", cure="quote text with ' or \"") from None
+
+
+def _freeze(value: object) -> Value:
+    if isinstance(value, list | tuple):
+        return tuple(_freeze(item) for item in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(value)
+
+
+def _show(value: Value) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, str):
+        if value.lower() in ("true", "false", "none") or not _reads_back(value):
+            return repr(value)
+        return value
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_show_item(item) for item in value) + "]"
+    return repr(value)
+
+
+def _show_item(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_show_item(item) for item in value) + "]"
+    return repr(value)
+
+
+def _reads_back(value: str) -> bool:
+    """Say whether the bare text is read back as this very string."""
+    if not value or value != value.strip():
+        return False
+    try:
+        ast.literal_eval(value)
+    except (ValueError, SyntaxError, TypeError):
+        pass
+    else:
+        return False
+    if _BARE.fullmatch(value):
+        return True
+    if not value.endswith(")"):
+        return False
+    try:
+        return str(parse(value)) == value
+    except InputFault:
+        return False

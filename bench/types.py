@@ -1,0 +1,144 @@
+"""The nouns of the benchmark: samples, references and queries. Frozen data, no I/O.
+
+Lines are 0-based with an exclusive end; columns are 0-based and count characters
+(Unicode code points), not bytes. Paths are POSIX and relative to the repository's root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Language(StrEnum):
+    """A programming language that samples can be built for."""
+
+    PYTHON = "python"
+    JAVA = "java"
+
+    @property
+    def suffix(self) -> str:
+        """The file-name suffix of its source files."""
+        return ".py" if self is Language.PYTHON else ".java"
+
+
+class Kind(StrEnum):
+    """What is wanted from the model."""
+
+    LINE = "line"
+    """The rest of a line, or the next line."""
+    FUNCTION = "function"
+    """A whole function, from its signature and docstring."""
+
+
+SINGLE_LINE = "single-line"
+NEXT_LINE = "next-line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Place:
+    """A span of whole lines in one file."""
+
+    path: str
+    start: int
+    """First line, 0-based."""
+    end: int
+    """Line after the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """A position in the original file."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One project-internal name that the target needs. Never shown to a strategy."""
+
+    name: str
+    """The name as it is bound in the file, e.g. ``Cart`` or ``price_rules``."""
+    module: str
+    """Where it is defined: dotted module (Python) or qualified class (Java)."""
+    kind: str
+    """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a strategy is told about one sample: no reference, no tests, nothing after the cursor."""
+
+    id: str
+    benchmark: str
+    language: Language
+    kind: Kind
+    subkind: str
+    repo: str
+    path: str
+    cursor: Cursor
+    prefix: str
+    """The target file up to the cursor, masked import lines blanked (their newlines stay)."""
+    context_start: int = 0
+    """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
+    seed: int = 0
+    name: str | None = None
+    signature: str | None = None
+    docstring: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The public part of one sample (a line of ``samples.jsonl``); its answer is a `Reference`."""
+
+    id: str
+    benchmark: str
+    language: Language
+    kind: Kind
+    subkind: str
+    """``single-line`` or ``next-line``; for functions the CoderEval level."""
+    repo: str
+    path: str
+    cursor: Cursor
+    masked: tuple[tuple[int, int], ...] = ()
+    """Line spans ``[start, end)`` that are blanked before anything reads the file."""
+    prefix: str
+    suffix: str | None = None
+    """The file after the target; shown to no strategy for line samples."""
+    uses: tuple[Use, ...] = ()
+    context_start: int = 0
+    name: str | None = None
+    signature: str | None = None
+    docstring: str | None = None
+
+    def query(self, *, seed: int = 0) -> Query:
+        """Return what a strategy may know of this sample."""
+        return Query(
+            id=self.id,
+            benchmark=self.benchmark,
+            language=self.language,
+            kind=self.kind,
+            subkind=self.subkind,
+            repo=self.repo,
+            path=self.path,
+            cursor=self.cursor,
+            prefix=self.prefix,
+            context_start=self.context_start,
+            seed=seed,
+            name=self.name,
+            signature=self.signature,
+            docstring=self.docstring,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The answer to one sample (a line of ``references.jsonl``, which strategy code never opens)."""
+
+    id: str
+    target: str
+    """What follows the cursor: rest of the line, or the whole next line with its indentation; no newline."""
+    original_import: str | None = None
+    """The text of the masked import lines, if any."""
+    tests: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""The room for the leaderboard as a web page; reads the store, decides nothing. Use `ctxbench leaderboard` today."""

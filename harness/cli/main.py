@@ -1,0 +1,112 @@
+"""The `ctxbench` command: a table of lazily imported subcommands and the one error handler.
+
+Exit codes: 0; 1 a fault of the user's or the machine's, one line; 2 usage; 3 a bug of ours; 130 interrupt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.errors import CtxbenchError
+from bench.files import fault_of
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "quickstart": ("harness.cli.quickstart:quickstart", "Build samples, run two strategies, print the leaderboard."),
+    "repo": ("harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
+    "samples": ("harness.cli.samples:samples", "Build, show, import and export sample sets."),
+    "strategy": ("harness.cli.strategy:strategy", "List, show and check context strategies."),
+    "generator": ("harness.cli.generator:generator", "List and check generators."),
+    "run": ("harness.cli.run:run", "Run strategies over a sample set with a generator."),
+    "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
+    "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported when one is called, so that ``--help`` costs little."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module that holds the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ctxbench", prog_name="ctxbench")
+def cli() -> None:
+    """Compare what you show a code model: samples, strategies, generators, honest rankings.
+
+    Start with `ctxbench quickstart`.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    # Sums split over threads can differ in the last bit from machine to machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line; return its exit code instead of raising."""
+    try:
+        result: Any = cli.main(args=arguments, prog_name="ctxbench", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        return _say(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("ctxbench: interrupted; run the same command again to go on", err=True)
+        return 130
+    except CtxbenchError as error:
+        return _say(str(error))
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _say(str(fault_of(error, str(error.filename or "this machine"))))
+    except Exception:  # noqa: BLE001 - the one place where a bug becomes a message
+        return _bug()
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str) -> int:
+    click.echo(f"ctxbench: {message}", err=True)
+    return 1
+
+
+def _bug() -> int:
+    text = traceback.format_exc()
+    try:
+        handle, name = tempfile.mkstemp(prefix="ctxbench-", suffix=".log")
+        os.close(handle)
+        Path(name).write_text(text, encoding="utf-8")
+        place = f"the traceback is in {name}; please attach it to a report"
+    except OSError:
+        place = text
+    click.echo(f"ctxbench: internal error: {text.strip().splitlines()[-1]}; {place}", err=True)
+    return 3

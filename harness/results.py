@@ -1,0 +1,64 @@
+"""Stored results as the leaderboard reads them: columns of one run and language. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What became of one sample of a run; exactly one of these."""
+
+    SCORED = "scored"
+    MODEL_FAILED = "model-failed"
+    """The model gave nothing usable: counts as the worst value, never skipped."""
+    INFRA_FAILED = "infra-failed"
+    """The machine failed or the run was interrupted: missing, shown, tried again, never 0."""
+    EXCLUDED = "excluded"
+    """Left out by a certificate of the benchmark, with its reason."""
+
+
+class Origin(StrEnum):
+    """Where a row's numbers come from."""
+
+    RUN = "run"
+    IMPORTED = "imported"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """One run: every choice that decides its numbers."""
+
+    id: str
+    samples: str
+    """Name of the sample set; with ``[:N]`` behind it when the run was limited to N samples."""
+    samples_digest: str
+    language: str
+    strategy: str
+    """Canonical spec."""
+    generator: str
+    """Canonical spec."""
+    origin: Origin = Origin.RUN
+    profile: str = "ctxbench"
+    """The metric profile of `RunTable.metrics`."""
+    ranked: bool = True
+    """False for oracles, controls and published rows: shown, never ranked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """The samples of one run in one language, as aligned columns."""
+
+    run: RunInfo
+    sample: tuple[str, ...]
+    repo: tuple[str, ...]
+    level: tuple[str, ...]
+    """``single-line`` / ``next-line``, or the CoderEval level."""
+    status: tuple[Status, ...]
+    metrics: Mapping[str, tuple[float | None, ...]]
+    """Metric -> values in the profile's own scale; None where the sample is not scored."""
+    context_tokens: tuple[float | None, ...]
+    calls: tuple[float | None, ...]
+    seconds: tuple[float | None, ...]

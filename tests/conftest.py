@@ -1,0 +1,42 @@
+"""Guards for every test: no default home, no network outside `network` tests."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep every test out of the working directory's home."""
+    monkeypatch.setenv("CTXBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CTXBENCH_DB", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections that leave this machine, unless the test is marked `network`."""
+    if request.node.get_closest_marker("network"):
+        return
+    real = socket.socket.connect
+
+    def connect(self: socket.socket, address: object) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            host = address[0] if isinstance(address, tuple) else ""
+            if host not in ("127.0.0.1", "::1", "localhost"):
+                raise AssertionError(f"a unit test connects to {address}; mark it `network`")
+        real(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
+def shared() -> Path:
+    """Return the folder of golden data, which stands beside the checkout (CI has it)."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no golden data at {SHARED}: tests against official outputs are not run here")
+    return SHARED

@@ -1,0 +1,33 @@
+"""Run the command line inside the test process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+
+from harness.cli.main import run
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+def run_cli(*arguments: str) -> Result:
+    """Run `ctxbench ARGUMENTS`; return exit code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(list(arguments))
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def assert_fault(result: Result, *words: str) -> None:
+    """Check that it ended as a user's fault should: exit 1, one line, each word in it."""
+    assert result.code == 1, result
+    lines = [line for line in result.err.splitlines() if line.startswith("ctxbench: ")]
+    assert len(lines) == 1 and "Traceback" not in result.err, result.err
+    for word in words:
+        assert word.lower() in lines[0].lower(), (word, lines[0])

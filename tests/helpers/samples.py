@@ -1,0 +1,33 @@
+"""Small samples for tests: name what matters, the rest is filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.types import Cursor, Kind, Language, Query, Reference, Sample
+
+
+def make_sample(**changes: Any) -> Sample:
+    """Return a single-line Python sample with some fields changed."""
+    fields: dict[str, Any] = {
+        "id": "demo/shop/checkout.py#L3C12",
+        "benchmark": "ctxbench",
+        "language": Language.PYTHON,
+        "kind": Kind.LINE,
+        "subkind": "single-line",
+        "repo": "demo",
+        "path": "shop/checkout.py",
+        "cursor": Cursor(line=3, column=12),
+        "prefix": "\n\ndef pay(user):\n    total = ",
+    }
+    return Sample(**{**fields, **changes})
+
+
+def make_query(**changes: Any) -> Query:
+    """Return the query of `make_sample`."""
+    return make_sample(**changes).query()
+
+
+def make_reference(**changes: Any) -> Reference:
+    """Return the reference of `make_sample`."""
+    return Reference(**{"id": "demo/shop/checkout.py#L3C12", "target": "apply_tax(user.cart, rate)", **changes})
