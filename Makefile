@@ -1,0 +1,40 @@
+# The two commands of a fresh machine are `make quickstart` and `make test`; both install what they need.
+VENV ?= .venv
+BIN := $(VENV)/bin
+export VENV
+
+.PHONY: help quickstart test unit lint docs bench setup setup-dev clean
+
+help:           ## Show these targets
+	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
+
+quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
+	$(BIN)/ctxbench quickstart
+
+test: lint      ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
+	$(BIN)/pytest -n auto -m "not slow and not network"
+	$(BIN)/pytest -m "slow or network"
+
+unit: setup-dev ## Unit tests only: no network, under two minutes
+	$(BIN)/pytest -n auto -m "not slow and not network"
+
+lint: setup-dev ## Style, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: setup-dev ## Write docs/commands.md from the commands' own help
+	$(BIN)/python -m scripts.commands_page
+
+bench: setup-dev ## Print the measured ratios (minutes)
+	$(BIN)/python -m benchmarks
+
+setup:
+	@scripts/setup.sh
+
+setup-dev:
+	@scripts/setup.sh dev
+
+clean:          ## Remove caches; .ctxbench (your results) stays
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Make .venv and install ctxbench into it: scripts/setup.sh [EXTRA,…]
+# Uses uv where pip can install it (seconds), pip otherwise. Says in one line what it could not do.
+set -eu
+cd "$(dirname "$0")/.."
+extras="${1:-}"
+venv="${VENV:-.venv}"
+stamp="$venv/.installed-$(echo "$extras" | tr ',' '-')"
+say() { echo "setup: $*" >&2; }
+
+# Nothing to do when the last installation is newer than what it was made from.
+if [ -f "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt constraints/cpu.txt ]; then exit 0; fi
+
+find_python() {
+    for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+        [ -n "$name" ] && command -v "$name" >/dev/null 2>&1 || continue
+        "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$name"; return; }
+    done
+    return 1
+}
+
+apt_install() {  # only as root, only where apt is
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
+    say "installing $* with apt-get"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null 2>&1 && return 0
+    apt-get update -q >/dev/null 2>&1 || return 1
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null 2>&1
+}
+
+python=$(find_python) || { apt_install python3 python3-venv && python=$(find_python); } || {
+    say "no Python 3.11 or newer found; install one (Debian: apt-get install python3 python3-venv) or set PYTHON"; exit 1; }
+
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$venv"
+    "$python" -m venv "$venv" >/dev/null 2>&1 || { rm -rf "$venv"; apt_install python3-venv && "$python" -m venv "$venv"; } || {
+        say "$python cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
+fi
+
+target="."
+[ -z "$extras" ] || target=".[$extras]"
+with_uv() {
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check uv >/dev/null 2>&1 || return 1
+    # uv does not read pip's configuration: hand over its index and its folder of wheels, if there are any.
+    index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
+    [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
+    if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
+    UV_PYTHON_DOWNLOADS=never "$venv/bin/uv" pip install -q --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
+}
+with_pip() {
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" -c constraints/cpu.txt
+}
+say "installing ctxbench $target into $venv"
+with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
+    say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
+for tool in git; do
+    command -v "$tool" >/dev/null 2>&1 || apt_install "$tool" || say "$tool is missing: repositories with a git source cannot be fetched"
+done
+touch "$stamp"
