@@ -61,11 +61,11 @@ def write_atomic(path: Path, data: str | bytes) -> None:
                 out.write(raw)
                 out.flush()
                 os.fsync(out.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name)
+                Path(name).unlink()
             raise
 
 

@@ -97,9 +97,7 @@ def _walk(start: Path, suffix: str) -> list[Path]:
     found: list[Path] = []
     with explained(start):
         for folder, names, files in os.walk(start, followlinks=False):
-            names[:] = sorted(
-                n for n in names if n not in _SKIPPED_FOLDERS and not os.path.islink(os.path.join(folder, n))
-            )
+            names[:] = sorted(n for n in names if n not in _SKIPPED_FOLDERS and not Path(folder, n).is_symlink())
             found += [Path(folder, file) for file in files if file.endswith(suffix)]
     return found
 
@@ -130,5 +128,5 @@ def _read(path: Path, language: Language) -> tuple[str, str, bool]:
 def is_harness_copy(name: str) -> bool:
     """Say whether a file is a copy that CoderEval's harness keeps, solution included (strategies.md 1.2)."""
     stem, dot, suffix = name.rpartition(".")
-    head, mark, digits = stem.rpartition("_passk_validte")
+    _, mark, digits = stem.rpartition("_passk_validte")
     return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())

@@ -68,34 +68,25 @@ def parse(text: str) -> Spec:
     return Spec(name, arguments)
 
 
+_PIECE = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.S)
+_DEPTH = {"(": 1, "[": 1, ")": -1, "]": -1}
+
+
 def _split(inner: str, text: str) -> list[str]:
     """Split at commas that stand outside quotes and brackets."""
-    parts, depth, quote, start, escaped = [], 0, "", 0, False
-    for index, char in enumerate(inner):
-        if quote:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == quote:
-                quote = ""
-        elif char in "'\"":
-            quote = char
-        elif char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-            if depth < 0:
-                break
-        elif char == "," and depth == 0:
-            parts.append(inner[start:index])
-            start = index + 1
-    if depth or quote:
-        raise InputFault(f"brackets or quotes do not match in {text!r}", cure=_CURE)
-    parts.append(inner[start:])
-    if parts and not parts[-1].strip():
-        parts.pop()
-    return parts
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(inner):
+        depth += _DEPTH.get(piece, 0)
+        if depth < 0 or piece in ("'", '"'):
+            break
+        if piece == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    else:
+        if depth == 0:
+            return parts if parts[-1].strip() else parts[:-1]
+    raise InputFault(f"brackets or quotes do not match in {text!r}", cure=_CURE)
 
 
 def _read(value: str, text: str) -> Value:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from bench.manifest import RepoManifest
+
 from bench import checkout, manifest
 from bench.errors import CtxbenchError, MachineFault
 from bench.home import Home
-from bench.manifest import RepoManifest
 
 SET = "quickstart"
 STRATEGIES = ("lc.infile", "lc.repocoder")

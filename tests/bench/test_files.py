@@ -1,0 +1,83 @@
+"""Atomic writes, checked JSON Lines, and faults that name the cure."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault, MachineFault, UnknownName
+from bench.files import explained, fault_of, read_jsonl, sha256, write_atomic, write_jsonl
+
+
+def test_write_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.txt"
+    write_atomic(path, "é\n")
+    assert path.read_bytes() == "é\n".encode()
+    assert os.listdir(path.parent) == ["file.txt"]
+
+
+def test_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.txt"
+    write_atomic(path, "old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MachineFault, match="disk is full.*free some space"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_jsonl_round_trip_keeps_odd_line_separators(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    records = [{"text": "a\u2028b\x0bc\r\n"}, {"text": ""}]
+    write_jsonl(path, records)
+    assert [record for _, record in read_jsonl(path)] == records
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b'{"a": 1}\n{"a": ', ":2: not a whole JSON object"),
+        (b"[1]\n", ":1: not a JSON object"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_broken_jsonl_names_the_line(tmp_path: Path, content: bytes, word: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputFault, match=word):
+        list(read_jsonl(path))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match=r"no such file.*check the path"):
+        list(read_jsonl(tmp_path / "none.jsonl"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENOSPC, errno.EIO])
+def test_every_system_error_has_a_cure(number: int) -> None:
+    fault = fault_of(OSError(number, os.strerror(number)), "place")
+    assert fault.cure and "place" in str(fault)
+
+
+def test_explained_passes_the_file_name(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="gone"), explained("elsewhere"):
+        (tmp_path / "gone").read_text()
+
+
+def test_faults_survive_pickling() -> None:
+    fault = UnknownName("strategy", "lc.infil", ["lc.infile"], command="ctxbench strategy list")
+    copy = pickle.loads(pickle.dumps(fault))
+    assert type(copy) is UnknownName and str(copy) == str(fault)
+    assert "did you mean lc.infile" in str(copy)
+
+
+def test_sha256_of_lone_surrogates() -> None:
+    assert len(sha256("\ud800")) == 64

@@ -1,0 +1,50 @@
+"""Names come in once, by decorator or entry point, and unknown ones get a hint."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from bench import registry as module
+from bench.errors import InputFault, UnknownName
+from bench.registry import Registry
+
+
+def make(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> Registry[int]:
+    monkeypatch.setattr(module, "entry_points", lambda group: points)
+    return Registry("thing", group="ctxbench.things", command="ctxbench thing list")
+
+
+def test_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch)
+    table.add("alpha", 1, origin="here")
+    with pytest.raises(UnknownName, match=r"did you mean alpha\?.*ctxbench thing list"):
+        table.get("alpah")
+
+
+def test_second_registration_from_elsewhere_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch)
+    table.add("alpha", 1, origin="here")
+    table.add("alpha", 2, origin="here")
+    with pytest.raises(InputFault, match=r"twice.*rename"):
+        table.add("alpha", 3, origin="there")
+
+
+def test_broken_plugin_is_listed_and_fatal_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch, EntryPoint("broken", "no_such_module_anywhere", "ctxbench.things"))
+    assert table.names() == ("broken",)
+    with pytest.raises(InputFault, match=r"cannot be imported.*mend or uninstall"):
+        table.get("broken")
+
+
+def test_plugin_that_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch, EntryPoint("silent", "json", "ctxbench.things"))
+    with pytest.raises(InputFault, match="registered no thing"):
+        table.get("silent")
+
+
+def test_two_packages_with_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch, EntryPoint("a", "json", "g"), EntryPoint("a", "csv", "g"))
+    with pytest.raises(InputFault, match="uninstall one"):
+        table.names()

@@ -1,0 +1,75 @@
+"""The command line's edges: exit codes, one-line faults, cheap imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from bench.errors import InputFault
+from harness.cli import main as module
+from tests.helpers.cli import run_cli
+
+HEAVY = (
+    "sqlalchemy",
+    "alembic",
+    "numpy",
+    "pydantic",
+    "tree_sitter",
+    "rapidfuzz",
+    "torch",
+    "transformers",
+    "pandas",
+    "docker",
+)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from harness.cli.main import run; run(['--help']);"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "quickstart" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["run", "--nope"], ["score"]])
+def test_usage_errors_end_with_2(arguments: list[str]) -> None:
+    assert run_cli(*arguments).code == 2
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def command() -> None:
+        """Raise."""
+        raise error
+
+    monkeypatch.setattr(module.LazyGroup, "get_command", lambda *_: command)
+
+
+def test_fault_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, InputFault("bad\nthing", where="here", cure="mend it"))
+    result = run_cli("run")
+    assert (result.code, result.err) == (1, "ctxbench: here: bad thing; mend it\n")
+
+
+def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, KeyboardInterrupt())
+    assert run_cli("run").code == 130
+
+
+def test_bug_is_3_with_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    raising(monkeypatch, ZeroDivisionError("oh"))
+    result = run_cli("run")
+    assert result.code == 3
+    assert "internal error: ZeroDivisionError: oh" in result.err and "Traceback" not in result.err
+
+
+def test_full_disk_anywhere_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, OSError(28, "No space left on device", "/somewhere/file"))
+    result = run_cli("run")
+    assert result.code == 1 and "disk is full" in result.err and "free some space" in result.err
