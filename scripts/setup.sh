@@ -39,12 +39,15 @@ fi
 target="."
 [ -z "$extras" ] || target=".[$extras]"
 with_uv() {
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check uv >/dev/null 2>&1 || return 1
+    # uv is as large as half of our core: it goes to a temporary folder, not into the environment.
+    tools=$(mktemp -d)
+    trap 'rm -rf "$tools"' EXIT
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --target "$tools" uv >/dev/null 2>&1 || return 1
     # uv does not read pip's configuration: hand over its index and its folder of wheels, if there are any.
     index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
     [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
-    UV_PYTHON_DOWNLOADS=never "$venv/bin/uv" pip install -q --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
+    UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
 }
 with_pip() {
     "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" -c constraints/cpu.txt
