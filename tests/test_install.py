@@ -1,0 +1,51 @@
+"""The core install stays small, and everything we pin is what the constraint file says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT_MB = 160
+
+
+def core() -> dict[str, Distribution]:
+    """Return the distributions that `pip install ctxbench` brings, by name."""
+    found: dict[str, Distribution] = {}
+    wanted = ["ctxbench"]
+    while wanted:
+        name = wanted.pop()
+        if name in found:
+            continue
+        found[name] = distribution(name)
+        needs = [Requirement(text) for text in found[name].requires or ()]
+        wanted += [need.name.lower() for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found
+
+
+def test_core_install_is_under_its_limit() -> None:
+    size = sum(
+        path.stat().st_size
+        for dist in core().values()
+        for file in dist.files or ()
+        if (path := Path(str(dist.locate_file(file)))).is_file()
+    )
+    assert size / 1e6 < LIMIT_MB
+
+
+def test_core_holds_nothing_heavy() -> None:
+    assert not {"torch", "scipy", "pandas", "transformers", "streamlit", "docker"} & set(core())
+
+
+def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints" / "cpu.txt").read_text(), re.M))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for text in [*project["dependencies"], *extras["dev"]]:
+        need = Requirement(text)
+        assert need.name in pins, need.name
+        assert need.specifier.contains(pins[need.name]), text
