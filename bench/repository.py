@@ -1,0 +1,170 @@
+"""`Repository`: what a strategy sees of a repository, and the view that is made for one query.
+
+In a view the target file ends at the cursor and its masked lines are blank; paths are relative to
+the repository; nothing can be written. The view is the trusted side's object: whoever holds it in
+the same process can dig out the whole snapshot, so the harness hands strategies a stand-in that
+asks for every answer over a channel (`harness.cells`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from bench.errors import InputFault
+from bench.files import sha256
+from bench.snapshot import Snapshot
+from bench.types import Language, Query
+from bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
+
+_MAX_TOP = 10_000
+
+
+class Repository(Protocol):
+    """A repository as a strategy may see it, for one query."""
+
+    @property
+    def name(self) -> str:
+        """The repository's name."""
+        ...
+
+    @property
+    def language(self) -> Language:
+        """The language whose source files it holds."""
+        ...
+
+    def files(self) -> tuple[str, ...]:
+        """Return the paths of the source files, sorted; POSIX, relative to the repository."""
+        ...
+
+    def read(self, path: str) -> str:
+        """Return the text of a file, lines ended by a plain newline; the target file ends at the cursor.
+
+        Raises:
+            InputFault: if `path` is not one of `files`.
+        """
+        ...
+
+    def similar_windows(
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+    ) -> tuple[WindowHit, ...]:
+        """Return the windows of lines most like `text`, best first (see `bench.windows`).
+
+        Args:
+            text: code to compare with; nothing is found for an empty one.
+            top: how many at most.
+            size: lines of a window.
+            stride: lines from one window to the next.
+
+        Raises:
+            InputFault: if a number is out of range.
+        """
+        ...
+
+
+class View:
+    """The `Repository` of one query, over whole files that it never hands out."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        language: Language,
+        texts: Mapping[str, str],
+        digest: str,
+        query: Query,
+        masked: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Make a view; see `view` for the arguments."""
+        shown, trusted = _target_text(texts.get(query.path), query, masked)
+        self.name, self.language = name, language
+        self._texts, self._digest, self._path, self._shown = texts, digest, query.path, shown
+        self._files = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
+        self._target = Target(
+            path=query.path,
+            context_start=query.context_start if trusted else 0,
+            cursor_line=query.cursor.line if trusted else 0,
+            masked=tuple(masked),
+        )
+        self._scopes: dict[tuple[int, int], Scope] = {}
+
+    def files(self) -> tuple[str, ...]:
+        """Return the paths, sorted."""
+        return self._files
+
+    def read(self, path: str) -> str:
+        """Return a file's text; the target file up to the cursor."""
+        if path == self._path:
+            return self._shown
+        if not isinstance(path, str) or path not in self._texts:
+            raise InputFault(
+                f"the repository {self.name} has no source file {path!r}", cure="take a path from repo.files()"
+            )
+        return self._texts[path]
+
+    def similar_windows(
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+    ) -> tuple[WindowHit, ...]:
+        """Return the windows most like `text` that do not reach into what is hidden."""
+        for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+                raise InputFault(f"{key}={value!r} is out of range", cure=f"give a whole number from 1 to {most}")
+        windows = index(self._digest, self._texts, size=size, stride=stride)
+        scope = self._scopes.get((size, stride))
+        if scope is None:
+            scope = self._scopes[size, stride] = windows.scope(self._target)
+        return windows.query(text, top=top, scope=scope)
+
+
+def _target_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
+    """Return the target file as shown, and whether the snapshot's file is the one the sample was made of.
+
+    If it is not (another version, or none), its lines cannot be told apart at the cursor, so only the
+    stored prefix is shown and no window of the file is.
+    """
+    if whole is None:
+        return query.prefix, False
+    lines = whole.split("\n")[: query.cursor.line + 1]
+    for start, end in masked:
+        for line in range(max(start, 0), min(end, len(lines))):
+            lines[line] = ""
+    if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
+        return query.prefix, False
+    lines[-1] = lines[-1][: query.cursor.column]
+    text = "\n".join(lines)
+    # An imported sample may store only the last part of the file.
+    if text == query.prefix or (query.prefix and text.endswith(query.prefix)):
+        return text, True
+    return query.prefix, False
+
+
+def view(snapshot: Snapshot, query: Query, masked: Sequence[tuple[int, int]] = ()) -> Repository:
+    """Return what `query`'s strategy may see of `snapshot`.
+
+    Args:
+        snapshot: the whole repository.
+        query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
+        masked: line spans ``[start, end)`` of the target file that are blanked.
+
+    Raises:
+        InputFault: if the snapshot is of another repository or language than the query's.
+    """
+    if (snapshot.name, snapshot.language) != (query.repo, query.language):
+        raise InputFault(
+            f"the sample is of {query.repo} ({query.language}), the snapshot of {snapshot.name} ({snapshot.language})",
+            where=query.id,
+            cure="build the sample set again",
+        )
+    return View(
+        name=snapshot.name,
+        language=snapshot.language,
+        texts=snapshot.texts,
+        digest=snapshot.digest,
+        query=query,
+        masked=masked,
+    )
+
+
+def digest_of(texts: Mapping[str, str]) -> str:
+    """Return a digest of files held as text, for a view of files that are no snapshot."""
+    return sha256("".join(f"{path}\0{sha256(texts[path])}\n" for path in sorted(texts)))

@@ -1,0 +1,242 @@
+"""Window retrieval as in RepoCoder: windows of lines, compared by the Jaccard index of their token sets.
+
+Owns the index of one snapshot, built once and shared by all its samples, and the filter that makes
+it safe for one of them. Definitions are those of RepoCoder's released code:
+
+* a file of n lines gives, for i in 0, stride, 2*stride, … below n, the window of the lines
+  ``[max(0, i - size // 2), min(n, i + size - size // 2))``;
+* windows of equal text are one unit that lists all its places, in the order of the sorted files;
+* units are ordered by first place; among equal scores the later unit comes first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench.code_tokens import pieces
+from bench.types import Place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+SIZE, STRIDE = 20, 10
+"""RepoCoder's window, in lines."""
+_COMMON = 1 / 32
+"""A token in more than this share of the units has a dense row instead of a list of units."""
+_KEPT_INDICES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowHit:
+    """One retrieved unit: windows of one text."""
+
+    text: str
+    score: float
+    """Jaccard index of the token sets, 0 to 1."""
+    places: tuple[Place, ...]
+    """Where it stands, at least one place, those that the view must not show left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What of one file must not be retrieved."""
+
+    path: str
+    context_start: int
+    """A window of this file is a candidate only if it ends at or before this line."""
+    cursor_line: int
+    """No place of this file that ends after this line is shown, candidate or not."""
+    masked: tuple[tuple[int, int], ...] = ()
+    """No place of this file that touches one of these spans ``[start, end)`` is shown or is a candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A `Target`'s consequences for one index: which units may be found, and where they are."""
+
+    hidden: Ints
+    """Units that are no candidates."""
+    order: Ints
+    """Unit -> rank among equal scores."""
+    places: Mapping[int, tuple[Place, ...]]
+    """Unit -> its visible places, for the units with a place in the target file."""
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines without their newlines; a final newline opens no further line."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
+    """Return the windows ``[start, end)`` of a file of that many lines."""
+    before = size // 2
+    return [(max(0, i - before), min(lines, i + size - before)) for i in range(0, lines, stride)]
+
+
+class WindowIndex:
+    """The windows of a set of files, searchable by token set. Immutable once built; safe to share by threads."""
+
+    def __init__(self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE) -> None:
+        """Cut and index every file; about a second for 100,000 lines.
+
+        Args:
+            texts: path -> text.
+            size: lines of a window.
+            stride: lines from one window to the next.
+        """
+        units: dict[str, list[Place]] = {}
+        for path in sorted(texts):
+            lines = split_lines(texts[path])
+            for start, end in spans(len(lines), size, stride):
+                units.setdefault("\n".join(lines[start:end]), []).append(Place(path=path, start=start, end=end))
+        self.texts = tuple(units)
+        self.places = tuple(tuple(places) for places in units.values())
+        self._in_file: dict[str, list[int]] = {}
+        for unit, places in enumerate(self.places):
+            for path in {place.path for place in places}:
+                self._in_file.setdefault(path, []).append(unit)
+        self._index_tokens()
+
+    def _index_tokens(self) -> None:
+        import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
+
+        postings: dict[str, list[int]] = {}
+        sizes = np.zeros(len(self.texts), dtype=np.int64)
+        for unit, text in enumerate(self.texts):
+            tokens = set(pieces(text))
+            sizes[unit] = len(tokens)
+            for token in tokens:
+                postings.setdefault(token, []).append(unit)
+        common = [token for token, found in postings.items() if len(found) > _COMMON * len(self.texts)]
+        # Rows of common tokens are added up as bytes, which is many times as fast as counting their units.
+        self._dense = np.zeros((len(common), len(self.texts)), dtype=np.uint8)
+        self._row = {token: row for row, token in enumerate(common)}
+        for token, row in self._row.items():
+            self._dense[row, postings.pop(token)] = 1
+        self._rare = {token: np.array(found, dtype=np.int64) for token, found in postings.items()}
+        self._sizes = sizes
+        self._order = np.arange(len(self.texts), dtype=np.int64)
+
+    def scope(self, target: Target) -> Scope:
+        """Work out what a target hides; make it once per sample."""
+        import numpy as np  # noqa: PLC0415
+
+        order, hidden, shown = self._order, [], {}
+        moved: list[tuple[int, Place]] = []
+        for unit in self._in_file.get(target.path, ()):
+            places = self.places[unit]
+            visible = tuple(place for place in places if _may_show(place, target))
+            shown[unit] = visible
+            if not any(_is_candidate(place, target) for place in visible):
+                hidden.append(unit)
+            elif visible[0] != places[0]:
+                moved.append((unit, visible[0]))
+        if moved:
+            # A unit's rank must not tell that it also stands where the strategy may not look.
+            order = self._reordered(moved)
+        return Scope(np.array(hidden, dtype=np.int64), order, shown)
+
+    def _reordered(self, moved: Sequence[tuple[int, Place]]) -> Ints:
+        import numpy as np  # noqa: PLC0415
+
+        first = dict(moved)
+        ranked = sorted(range(len(self.texts)), key=lambda unit: first.get(unit) or self.places[unit][0])
+        order = np.empty(len(ranked), dtype=np.int64)
+        order[ranked] = np.arange(len(ranked))
+        return order
+
+    def query(self, text: str, *, top: int, scope: Scope | None = None) -> tuple[WindowHit, ...]:
+        """Return the `top` units that are most like `text`, best first.
+
+        A text without tokens finds nothing; otherwise units of score 0 fill up the list, as in the
+        released code.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        tokens = set(pieces(text))
+        if not tokens or top <= 0 or not self.texts:
+            return ()
+        shared = self._shared(tokens)
+        scores = shared / (len(tokens) + self._sizes - shared)
+        allowed = len(self.texts)
+        order = self._order
+        if scope is not None:
+            scores[scope.hidden] = -1.0
+            allowed -= len(scope.hidden)
+            order = scope.order
+        wanted = min(top, allowed)
+        if wanted == 0:
+            return ()
+        least = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+        near = np.flatnonzero(scores >= least)
+        best = near[np.lexsort((order[near], scores[near]))][::-1][:wanted]
+        shown: Mapping[int, tuple[Place, ...]] = scope.places if scope is not None else {}
+        return tuple(
+            WindowHit(text=self.texts[unit], score=float(scores[unit]), places=shown.get(unit) or self.places[unit])
+            for unit in best.tolist()
+        )
+
+    def _shared(self, tokens: set[str]) -> Ints:
+        """Return, for each unit, the number of its tokens that are among `tokens`."""
+        import numpy as np  # noqa: PLC0415
+
+        rows = [self._row[token] for token in tokens if token in self._row]
+        total: Any = np.zeros(len(self.texts), dtype=np.int64)
+        for start in range(0, len(rows), 255):  # a byte holds the sum of 255 rows
+            total += np.add.reduce(self._dense[rows[start : start + 255]], axis=0, dtype=np.uint8)
+        lists = [self._rare[token] for token in tokens if token in self._rare]
+        if lists:
+            total += np.bincount(np.concatenate(lists), minlength=len(self.texts))
+        shared: Ints = total
+        return shared
+
+
+def _may_show(place: Place, target: Target) -> bool:
+    if place.path != target.path:
+        return True
+    return place.end <= target.cursor_line and not any(
+        place.start < end and start < place.end for start, end in target.masked
+    )
+
+
+def _is_candidate(place: Place, target: Target) -> bool:
+    return place.path != target.path or place.end <= target.context_start
+
+
+class _Indices:
+    """The indices in use, the latest few, each built once however many threads ask for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int, int], tuple[threading.Lock, list[WindowIndex]]] = OrderedDict()
+
+    def get(self, digest: str, texts: Mapping[str, str], size: int, stride: int) -> WindowIndex:
+        """Return the index of a snapshot, by its digest."""
+        key = (digest, size, stride)
+        with self._lock:
+            lock, built = self._kept.setdefault(key, (threading.Lock(), []))
+            self._kept.move_to_end(key)
+            while len(self._kept) > _KEPT_INDICES:
+                self._kept.popitem(last=False)
+        with lock:
+            if not built:
+                built.append(WindowIndex(texts, size=size, stride=stride))
+            return built[0]
+
+
+_INDICES = _Indices()
+
+
+def index(digest: str, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE) -> WindowIndex:
+    """Return the window index of the files with that digest; built at the first call, then shared."""
+    return _INDICES.get(digest, texts, size, stride)

@@ -1,0 +1,182 @@
+"""What every strategy must do, tried on a tiny repository: used by `strategy check`, by our tests and by authors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault
+from bench.repository import Repository
+from bench.types import Kind, Place, Query
+from bench.windows import split_lines
+from strategies.api import Block, BlockKind, Prompt
+from strategies.registry import BoundStrategy
+from strategies.tiny import PLANTED, bare_case, query_for, view_for
+
+_DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
+_NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The outcome of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One run of the strategy and what was seen of it."""
+
+    query: Query
+    repo: Repository
+    prompt: Prompt | None = None
+    fault: str = ""
+    seconds: float = 0.0
+    asked: list[str] = field(default_factory=list)
+    """The prompts of its own calls to the model."""
+    network: list[str] = field(default_factory=list)
+
+
+def check(strategy: BoundStrategy) -> list[Finding]:
+    """Run the conformance list, for every task kind that the strategy declares."""
+    return [finding for kind in sorted(strategy.kinds) for finding in _check_kind(strategy, kind)]
+
+
+def _check_kind(strategy: BoundStrategy, kind: Kind) -> list[Finding]:
+    query = query_for(kind)
+    first, second = (_try(strategy, query, view_for(query)) for _ in range(2))
+    bare = _try(strategy, *bare_case(kind))
+    outcomes: list[tuple[str, str, str]] = [
+        ("runs", first.fault, f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"),
+        ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
+    ]
+    if first.prompt is None:
+        return [_finding(kind, *outcome) for outcome in outcomes]
+    prompt = first.prompt
+    outcomes += [
+        ("returns a prompt", _type_fault(prompt), f"{len(prompt.blocks)} blocks"),
+        ("is deterministic", _difference(first, second), "two runs, equal prompts"),
+        ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
+        ("keeps to the cursor", _leak([first, bare]), "the planted answer is in no prompt"),
+        ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
+        ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
+    ]
+    if kind is Kind.LINE:
+        outcomes.append(("ends with the file", _ending_fault(prompt, query), "the last block is the in-file text"))
+    return [_finding(kind, *outcome) for outcome in outcomes]
+
+
+def _finding(kind: Kind, name: str, fault: str, good: str) -> Finding:
+    return Finding(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
+
+
+def _try(strategy: BoundStrategy, query: Query, repo: Repository) -> _Trial:
+    trial = _Trial(query, repo)
+
+    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:  # noqa: ARG001
+        trial.asked.append(prompt.text)
+        return _DRAFT
+
+    began = time.perf_counter()
+    with _watched(trial.network.append):
+        try:
+            trial.prompt = strategy(query, repo, generate)
+        except InputFault as error:
+            trial.fault = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(frame.filename).name}:{frame.lineno}"
+            trial.fault = " ".join(f"raised {type(error).__name__}: {error} ({place})".split())
+    trial.seconds = time.perf_counter() - began
+    return trial
+
+
+def _type_fault(prompt: Prompt) -> str:
+    blocks: tuple[Any, ...] = prompt.blocks
+    for block in blocks:
+        if not isinstance(block, Block) or not isinstance(block.text, str) or not isinstance(block.kind, BlockKind):
+            return f"a block is {block!r:.60}; make it a Block with a text and a BlockKind"
+        if not all(isinstance(place, Place) for place in block.places):
+            return "a block's places are not Place objects"
+    return ""
+
+
+def _difference(first: _Trial, second: _Trial) -> str:
+    if first.prompt == second.prompt and first.asked == second.asked:
+        return ""
+    return "two runs gave different prompts; seed random numbers with query.seed, sort what comes from sets"
+
+
+def _place_fault(prompt: Prompt, repo: Repository) -> str:
+    for block in prompt.blocks:
+        if block.cut or block.kind not in (BlockKind.SIMILAR, BlockKind.INFILE):
+            continue
+        for place in block.places:
+            try:
+                lines = split_lines(repo.read(place.path))[place.start : place.end]
+            except InputFault as error:
+                return str(error)
+            plain, commented = ("\n".join(mark + line for line in lines) for mark in ("", "# "))
+            if plain not in block.text and commented not in block.text:
+                return f"{place.path}, lines {place.start} to {place.end}, is not the block's text"
+    return ""
+
+
+def _leak(trials: list[_Trial]) -> str:
+    for trial in trials:
+        texts = [trial.prompt.text if trial.prompt else "", *trial.asked]
+        if any(PLANTED in text for text in texts):
+            return "text that stands after the cursor is in the prompt"
+    return ""
+
+
+def _path_fault(trial: _Trial) -> str:
+    roots = {str(Path.cwd()), str(Path.home()), tempfile.gettempdir(), sys.prefix}
+    for text in (trial.prompt.text if trial.prompt else "", *trial.asked):
+        for root in sorted(roots):
+            if len(root) > 1 and root + os.sep in text:
+                return f"the path {root} is in the prompt"
+    return ""
+
+
+def _ending_fault(prompt: Prompt, query: Query) -> str:
+    if not prompt.blocks or prompt.blocks[-1].kind is not BlockKind.INFILE:
+        return "the last block is not of kind INFILE; end with strategies.infile.infile_block"
+    last = prompt.blocks[-1].text
+    if not last or not query.prefix.endswith(last):
+        return "the last block is not the end of query.prefix"
+    return ""
+
+
+_WATCHERS: list[Callable[[str], None]] = []
+_HOOKED: list[bool] = []
+
+
+def _audit(event: str, arguments: tuple[object, ...]) -> None:
+    if _WATCHERS and event in _NETWORK:
+        for watcher in _WATCHERS:
+            watcher(f"{event} {arguments[1:]!r:.80}")
+
+
+@contextlib.contextmanager
+def _watched(note: Callable[[str], None]) -> Iterator[None]:
+    """Note every try to use the network, also one from C code."""
+    if not _HOOKED:
+        sys.addaudithook(_audit)  # stays for the process's life, idle while nobody watches
+        _HOOKED.append(True)
+    _WATCHERS.append(note)
+    try:
+        yield
+    finally:
+        _WATCHERS.remove(note)

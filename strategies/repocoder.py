@@ -1,0 +1,70 @@
+"""RepoCoder on lines: retrieve, draft, retrieve with the draft."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from bench.repository import Repository
+from bench.types import Query
+from strategies.api import Generate, Prompt
+from strategies.infile import HALF, infile_prompt
+from strategies.parameters import AtLeast
+from strategies.registry import strategy
+from strategies.similar import BLOCKS, BUDGET, as_found, draft_query, extended, similar_prompt, unfinished_query
+
+RETRIEVED = 20
+"""How many windows are retrieved, of which the packing takes what fits."""
+
+
+@strategy("lc.repocoder")
+def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
+    query: Query,
+    repo: Repository,
+    generate: Generate,
+    *,
+    iterations: Annotated[int, AtLeast(0)] = 2,
+    window: Annotated[int, AtLeast(2)] = 20,
+    stride: Annotated[int, AtLeast(1)] = 10,
+    budget: Annotated[int, AtLeast(0)] = BUDGET,
+    blocks: Annotated[int, AtLeast(0)] = BLOCKS,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+    q2_partial: Literal["join", "drop"] = "join",
+    q2_lines: Literal["all", "first"] = "all",
+    empty_header: bool = False,
+) -> Prompt:
+    """Show windows like the code before the cursor; then, with a draft, windows like the code it makes.
+
+    The first round looks for the 20 lines before the cursor line and shows what follows the windows
+    found. Every further round asks the model for a draft and looks for the lines around it.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        generate: the model, asked once less than there are rounds.
+        iterations: rounds; 1 retrieves once and asks for no draft, 0 shows the file only.
+        window: lines of a window.
+        stride: lines from one window to the next.
+        budget: tokens for the similar code, header included.
+        blocks: windows shown at most.
+        infile: tokens for the in-file text.
+        q2_partial: whether the cursor line's start is joined to the draft in the query, or dropped.
+        q2_lines: which lines of the draft enter the query.
+        empty_header: print the header of the similar code even over none.
+    """
+    if iterations == 0:
+        return infile_prompt(query, infile)
+
+    def prompt_for(text: str, *, move: bool) -> Prompt:
+        hits = repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride)
+        found = extended(hits, repo, window, stride) if move else as_found(hits)
+        return similar_prompt(query, found, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
+
+    prompt = prompt_for(unfinished_query(query, window), move=True)
+    flags: list[str] = []
+    for _ in range(iterations - 1):
+        draft = generate(prompt, role="draft")
+        if not draft.strip():
+            flags.append("empty_draft")
+        text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")
+        prompt = prompt_for(text, move=False)
+    return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=(*prompt.flags, *flags))

@@ -1,0 +1,172 @@
+"""Similar code: the two retrieval queries, the block layout and the packing that the line strategies share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.code_tokens import count
+from bench.repository import Repository
+from bench.types import Place, Query
+from bench.windows import WindowHit, split_lines
+from strategies.api import Block, BlockKind, Context, Dropped, Prompt
+from strategies.infile import HALF, infile_block, infile_flags
+
+RULE = "# " + "-" * 50
+HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
+HEADER_TOKENS = 20
+"""What the header counts for, whatever the tokenizer says."""
+BUDGET = 2000
+"""Tokens for header and blocks."""
+BLOCKS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A fragment that may be shown."""
+
+    paths: tuple[str, ...]
+    """The files it is said to be found in, one line each."""
+    text: str
+    places: tuple[Place, ...]
+    """Where this very text stands."""
+    score: float
+
+    @property
+    def block(self) -> str:
+        """The fragment as it is shown; every code line is a comment, for Java too."""
+        named = "".join(f"# {path}\n" for path in self.paths)
+        code = "".join(f"# {line}\n" for line in self.text.split("\n"))
+        return f"# the below code fragment can be found in:\n{named}{RULE}\n{code}{RULE}\n"
+
+
+def lines_before(query: Query, most: int) -> list[str]:
+    """Return the up to `most` lines before the cursor line that the stored prompt shows."""
+    before = query.prefix.split("\n")[:-1]
+    # The prefix of an imported sample may begin in the middle of the file.
+    first = query.cursor.line - len(before)
+    start = max(query.context_start, query.cursor.line - most)
+    return before[max(0, start - first) :]
+
+
+def unfinished_query(query: Query, size: int) -> str:
+    """Return the first query: the `size` lines before the cursor line, the partial line left out."""
+    return "\n".join(lines_before(query, size))
+
+
+def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first_only: bool = False) -> str:
+    """Return the second query: half a window of lines before the cursor line, then the drafted ones.
+
+    Args:
+        query: the sample's query.
+        draft: the model's raw answer.
+        size: the most lines in all; blank ones are left out and not counted.
+        join: write the partial line and the first drafted line as one line; else the partial line is left out.
+        first_only: use only the draft's first line that is not blank.
+    """
+    drafted = draft.split("\n")
+    if first_only:
+        drafted = [line for line in drafted if line.strip()][:1]
+    if join and any(line.strip() for line in drafted):
+        drafted[0] = query.prefix.rpartition("\n")[2] + drafted[0]
+    lines = [line for line in [*lines_before(query, size // 2), *drafted] if line.strip()]
+    return "\n".join(lines[:size])
+
+
+def as_found(hits: Iterable[WindowHit]) -> list[Candidate]:
+    """Return the windows as they are."""
+    return [
+        Candidate(paths=tuple(p.path for p in hit.places), text=hit.text, places=hit.places, score=hit.score)
+        for hit in hits
+    ]
+
+
+def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int) -> list[Candidate]:
+    """Return the windows moved forward by one stride, to show what follows the code that is like the query.
+
+    As in the released code, the text is that of the first place; the others stay named.
+    """
+    found = []
+    for hit in hits:
+        place = hit.places[0]
+        lines = split_lines(repo.read(place.path))
+        end = min(place.end + stride, len(lines))
+        start = max(0, end - size)
+        moved = Place(path=place.path, start=start, end=end)
+        paths = tuple(p.path for p in hit.places)
+        found.append(Candidate(paths=paths, text="\n".join(lines[start:end]), places=(moved,), score=hit.score))
+    return found
+
+
+def pack(
+    candidates: Sequence[Candidate], *, budget: int = BUDGET, most: int = BLOCKS
+) -> tuple[list[Block], list[Dropped]]:
+    """Choose from the best candidate down; return the blocks, best last, and what was left out.
+
+    A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
+    and the next is tried, until `most` are taken.
+    """
+    blocks: list[Block] = []
+    dropped: list[Dropped] = []
+    used = HEADER_TOKENS
+    for candidate in candidates:
+        reason = "limit" if len(blocks) >= most else ""
+        if not reason:
+            text = candidate.block
+            tokens = count(text)
+            reason = "" if used + tokens < budget else "budget"
+        if reason:
+            dropped.append(
+                Dropped(kind=BlockKind.SIMILAR, places=candidate.places, score=candidate.score, reason=reason)
+            )
+            continue
+        used += tokens
+        blocks.append(Block(kind=BlockKind.SIMILAR, text=text, places=candidate.places, score=candidate.score))
+    return blocks[::-1], dropped
+
+
+def similar_prompt(
+    query: Query,
+    candidates: Sequence[Candidate],
+    *,
+    budget: int = BUDGET,
+    most: int = BLOCKS,
+    infile: int = HALF,
+    empty_header: bool = False,
+) -> Prompt:
+    """Return the line prompt: similar code, an empty line, the in-file text.
+
+    Args:
+        query: the sample's query.
+        candidates: fragments, best first.
+        budget: tokens for the similar code.
+        most: blocks at most.
+        infile: tokens for the in-file text.
+        empty_header: print the header even if no block is shown, as the InferCom release does.
+    """
+    here = infile_block(query, infile)
+    blocks, dropped = pack(candidates, budget=budget, most=most)
+    shown: list[Block] = [here]
+    if blocks or empty_header:
+        header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (HEADER, "\n"))
+        shown = [header, *blocks, gap, here]
+    flags = infile_flags(query, here)
+    if not candidates:
+        flags = (*flags, "no_candidates")
+    return Prompt(blocks=tuple(shown), dropped=tuple(dropped), flags=flags)
+
+
+def render(query: Query, context: Context) -> Prompt:
+    """Return the prompt for a strategy that returned ranked snippets: the similar-code layout."""
+    return similar_prompt(
+        query,
+        [
+            Candidate(
+                paths=(snippet.path,),
+                text=snippet.text.removesuffix("\n"),
+                places=(Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else (),
+                score=snippet.score,
+            )
+            for snippet in context.snippets
+        ],
+    )
