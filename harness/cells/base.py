@@ -1,0 +1,90 @@
+"""What cells are to the runner: the protocol, the fault of a strategy, and the stand-in without isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from bench.errors import InputFault
+from bench.repository import Repository
+from bench.types import Kind, Query
+from strategies import resolve
+from strategies.api import Generate, Prompt
+
+
+class StrategyFault(InputFault):
+    """Raised when a strategy failed on a sample: it raised, hung, died, or returned no prompt."""
+
+    traceback: str = ""
+    """The strategy's own traceback, if it raised; for the run's record, not for the one-line message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What the runner needs to know of a strategy, found out without importing it."""
+
+    spec: str
+    """The canonical spelling."""
+    kinds: frozenset[Kind]
+    drafts: bool
+    """Whether it asks the model on the way."""
+    version: str
+    """A digest of the file that defines it; empty if unknown."""
+    summary: str
+    """The first line of its docstring."""
+
+
+class Cells(Protocol):
+    """Where strategies run. Safe to use from many threads at once."""
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+        """Return the strategy's prompt for one query.
+
+        Args:
+            spec: the strategy.
+            query: the sample's query.
+            repo: its view; stays on this side.
+            generate: the model; called on this side, in the calling thread. What it raises, this raises.
+
+        Raises:
+            InputFault: if the spec is wrong.
+            StrategyFault: if the strategy failed on this sample.
+            MachineFault: if no cell could be had.
+        """
+        ...
+
+    def card(self, spec: str) -> Card:
+        """Return what there is to know of a strategy.
+
+        Raises:
+            InputFault: if the spec is wrong, or its module cannot be imported.
+        """
+        ...
+
+    def describe(self) -> Mapping[str, str]:
+        """Return how strategies are kept apart, for the run's record; ``isolation`` is always there."""
+        ...
+
+
+class InlineCells:
+    """Runs strategies in this very process: for tests and conformance checks. Keeps nothing from them."""
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+        """Return the strategy's prompt."""
+        return resolve(spec)(query, repo, generate)
+
+    def card(self, spec: str) -> Card:
+        """Return what there is to know of a strategy."""
+        bound = resolve(spec)
+        return Card(
+            spec=bound.spec,
+            kinds=bound.kinds,
+            drafts=bound.drafts,
+            version=bound.version,
+            summary=bound.strategy.summary,
+        )
+
+    def describe(self) -> Mapping[str, str]:
+        """Say that there is no isolation."""
+        return {"isolation": "none"}

@@ -1,0 +1,97 @@
+"""Inside a cell: one strategy, one query, and a channel to ask for everything else."""
+
+from __future__ import annotations
+
+import functools
+import socket
+import threading
+import traceback
+from typing import Any
+
+from bench.errors import InputFault
+from bench.types import Language
+from bench.windows import SIZE, STRIDE, WindowHit
+from harness.cells import wire
+from strategies import resolve
+from strategies.api import Prompt
+
+
+class RemoteRepository:
+    """The `Repository` of the query, asked for over the channel; holds only what it has been told."""
+
+    def __init__(self, ask: Ask, name: str, language: Language) -> None:
+        """Make a stand-in for the view of that name."""
+        self._ask, self.name, self.language = ask, name, language
+        self.files = functools.cache(self._files)
+        self.read = functools.cache(self._read)
+
+    def _files(self) -> tuple[str, ...]:
+        """Return the paths, sorted."""
+        return tuple(self._ask(call="files"))
+
+    def _read(self, path: str) -> str:
+        """Return a file's text; the target file up to the cursor."""
+        text: str = self._ask(call="read", path=path)
+        return text
+
+    def similar_windows(
+        self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
+    ) -> tuple[WindowHit, ...]:
+        """Return the windows most like `text`, best first."""
+        return wire.load_hits(self._ask(call="similar_windows", text=text, top=top, size=size, stride=stride))
+
+
+class Ask:
+    """Questions to the trusted side, one at a time, whichever thread asks."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        """Ask over `channel`."""
+        self._channel, self._lock = channel, threading.Lock()
+
+    def __call__(self, **question: Any) -> Any:
+        """Return the answer.
+
+        Raises:
+            InputFault: as the trusted side's object raised it.
+        """
+        with self._lock:
+            wire.send(self._channel, question)
+            answer = wire.receive(self._channel)
+        if "fault" in answer:
+            what, where, cure = answer["fault"]
+            raise InputFault(what, where=where, cure=cure)
+        return answer["value"]
+
+
+def work(channel: socket.socket) -> None:
+    """Take one job from the channel, do it, and send what came of it."""
+    job = wire.receive(channel)
+    wire.send(channel, _do(job, Ask(channel)))
+
+
+def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
+    try:
+        bound = resolve(job["spec"])
+        if "query" not in job:
+            return {
+                "card": [bound.spec, sorted(bound.kinds), bound.drafts, bound.version, bound.strategy.summary],
+            }
+    except InputFault as error:
+        return {"fault": [error.what, error.where, error.cure]}
+    except BaseException as error:  # noqa: BLE001 - importing foreign code may raise anything
+        return _error(error)
+
+    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        text: str = ask(call="generate", prompt=wire.dump_prompt(prompt), role=role, max_tokens=max_tokens)
+        return text
+
+    try:
+        query = wire.load_query(job["query"])
+        prompt = bound(query, RemoteRepository(ask, job["name"], query.language), generate)
+        return {"prompt": wire.dump_prompt(prompt)}
+    except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
+        return _error(error)
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    return {"error": [type(error).__name__, str(error), "".join(traceback.format_exception(error))]}

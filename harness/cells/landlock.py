@@ -1,0 +1,114 @@
+"""Landlock: a process gives up, for itself and its children, the right to most files and to the network.
+
+Linux only, unprivileged. What it does *not* cover: names, sizes and times of files stay visible
+(`stat` is not restricted); file descriptors that are open already keep working; UDP and Unix
+sockets are not covered before recent kernels, which is why `harness.cells.seccomp` stands beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+# The same numbers on every architecture.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH, _GET_VERSION = 1, 1
+_PR_SET_NO_NEW_PRIVS = 38
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_ALL_BY_ABI = ((1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
+"""Every file right that version 1, 2, 3, 4 and 5 or later know of."""
+_FOR_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_NETWORK = 0b11
+"""Binding and connecting TCP sockets."""
+_SCOPES = 0b11
+"""Abstract Unix sockets and signals of processes outside."""
+
+
+def abi() -> int:
+    """Return the version of Landlock that the kernel offers; 0 if none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_GET_VERSION))))
+
+
+def visible(hidden: Iterable[Path]) -> list[str]:
+    """Return paths that together hold everything but `hidden`: folders on the way to it are split up.
+
+    Links are left out, or one might lead into what is hidden; what they lead to is reached by its real
+    path. Whatever is created later beside a hidden path is hidden too.
+    """
+    secret = {Path(os.path.realpath(path)) for path in hidden}
+    split = {parent for path in secret for parent in path.parents}
+    found: list[str] = []
+    waiting = [Path("/")]
+    while waiting:
+        path = waiting.pop()
+        if path in secret:
+            continue
+        if path not in split:
+            found.append(str(path))
+            continue
+        with contextlib.suppress(OSError):
+            waiting += [path / entry.name for entry in os.scandir(path) if not entry.is_symlink()]
+    return sorted(found)
+
+
+def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
+    """Let this thread and its future children read only below `readable`, write only below `writable`, for good.
+
+    TCP is refused from version 4 on; signals to processes outside, from version 6 on.
+
+    Raises:
+        OSError: if the kernel refuses; nothing is restricted then.
+    """
+    version = abi()
+    if not version:
+        raise OSError("no Landlock here")
+    handled = _ALL_BY_ABI[min(version, len(_ALL_BY_ABI)) - 1]
+    attributes = struct.pack("=QQQ", handled, _NETWORK, _SCOPES)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
+    try:
+        for path in readable:
+            _allow(ruleset, path, (_EXECUTE | _READ_FILE | _READ_DIR) & handled)
+        for path in writable:
+            _allow(ruleset, path, handled & ~_IOCTL_DEV)
+        if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "no_new_privs")
+        _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    try:
+        handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # gone since, or not ours to enter: it stays refused
+    try:
+        if not stat.S_ISDIR(os.fstat(handle).st_mode):
+            access &= _FOR_FILES
+        rule = struct.pack("=Qi", access, handle)
+        _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
+    finally:
+        os.close(handle)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(number: int, *arguments: object) -> int:
+    result = int(_libc().syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result

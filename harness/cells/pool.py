@@ -1,0 +1,266 @@
+"""The trusted side of cells: starts the fork server and answers what cells ask."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault, MachineFault
+from bench.files import explained
+from bench.repository import Repository
+from bench.types import Kind, Query
+from harness.cells import wire
+from harness.cells.base import Card, Cells, StrategyFault
+from harness.cells.wire import END, ORDER, START
+from strategies.api import Generate, Prompt
+
+TIMEOUT = 600.0
+"""Seconds a strategy may take for one sample, its waiting for the model not counted."""
+_START_TIMEOUT = 120.0
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_SET_VARIABLES = {
+    # Sums split over threads can differ in the last bit, and threads do not survive a fork.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+_QUESTIONS = {"read": ("path",), "similar_windows": ("text", "top", "size", "stride"), "files": ()}
+
+
+class ForkedCells:
+    """Cells made by a fork server, each a process of its own for one sample."""
+
+    def __init__(self, hidden: Sequence[Path], workers: int, timeout: float) -> None:
+        """Start the server; see `open_cells`."""
+        self._timeout = timeout
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(max(1, workers))
+        with explained(tempfile.gettempdir()):
+            self._scratch = tempfile.mkdtemp(prefix="ctxbench-cells-")
+        self._control, theirs = socket.socketpair()
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", "-m", "harness.cells.server", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what a strategy prints is remarks, never data
+            pass_fds=[theirs.fileno()],
+            env=_environment(),
+            start_new_session=True,
+        )
+        theirs.close()
+        self._report = self._greet(hidden)
+
+    def _greet(self, hidden: Sequence[Path]) -> dict[str, str]:
+        try:
+            self._control.settimeout(_START_TIMEOUT)
+            wire.send(
+                self._control, {"scratch": self._scratch, "hidden": [str(Path(path).absolute()) for path in hidden]}
+            )
+            report: dict[str, str] = wire.receive(self._control)
+            self._control.settimeout(None)
+        except (OSError, EOFError, wire.Garbage) as error:
+            self.close()
+            raise MachineFault(
+                f"the process that runs strategies did not start ({type(error).__name__})",
+                cure="see its message above, then run the same command again",
+            ) from None
+        return report
+
+    def describe(self) -> Mapping[str, str]:
+        """Return what was reached: ``isolation`` is ``process+landlock``, or ``process`` where there is no Landlock."""
+        return dict(self._report)
+
+    def card(self, spec: str) -> Card:
+        """Return what there is to know of a strategy; its module is imported in a cell only."""
+        with self._slots, self._cell(spec, "its description") as (channel, deadline):
+            answer = _Talk(channel, deadline, spec, "its description").ask({"spec": spec})
+        try:
+            name, kinds, drafts, version, summary = answer["card"]
+            return Card(
+                spec=wire.checked(name, str),
+                kinds=frozenset(Kind(kind) for kind in kinds),
+                drafts=wire.checked(drafts, bool),
+                version=wire.checked(version, str),
+                summary=wire.checked(summary, str),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise _fault(spec, "its description", f"sent what is no description ({error})") from None
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+        """Return the strategy's prompt for one query; see `Cells.run`."""
+        with self._slots, self._cell(spec, query.id) as (channel, deadline):
+            talk = _Talk(channel, deadline, spec, query.id)
+            message = talk.ask({"spec": spec, "query": wire.dump_query(query), "name": repo.name})
+            while "call" in message:
+                message = talk.ask(self._answer(message, talk, repo, generate))
+        try:
+            return wire.load_prompt(message.get("prompt"))
+        except wire.Garbage as error:
+            raise _fault(spec, query.id, f"sent what is no prompt ({error})") from None
+
+    def _answer(self, message: dict[str, Any], talk: _Talk, repo: Repository, generate: Generate) -> dict[str, Any]:
+        call = message.pop("call")
+        try:
+            if call == "generate":
+                prompt = wire.load_prompt(message.get("prompt"))
+                role, tokens = wire.checked(message.get("role"), str), wire.checked(message.get("max_tokens"), int)
+                return {"value": self._generate(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
+            if _QUESTIONS.get(call) != tuple(message):
+                raise wire.Garbage(f"asks for {call!r:.40}")
+            for key, value in message.items():
+                wire.checked(value, int if key in ("top", "size", "stride") else str)
+        except wire.Garbage as error:
+            raise talk.fault(f"sent garbage ({error})") from None
+        try:
+            value = getattr(repo, call)(**message)
+        except InputFault as fault:
+            return {"fault": [fault.what, fault.where, fault.cure]}
+        return {"value": wire.dump_hits(value) if call == "similar_windows" else value}
+
+    def _generate(self, talk: _Talk, ask: Callable[[], str]) -> str:
+        """Ask the model; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
+        began = time.monotonic()
+        self._slots.release()
+        try:
+            return ask()
+        finally:
+            self._slots.acquire()
+            talk.deadline += time.monotonic() - began
+
+    @contextlib.contextmanager
+    def _cell(self, spec: str, sample: str) -> Iterator[tuple[socket.socket, float]]:
+        """Have a cell made; end it, whatever happened."""
+        mine, theirs = socket.socketpair()
+        job = next(self._numbers)
+        try:
+            with theirs, _or_gone():
+                self._order(START, job, theirs)
+            yield mine, time.monotonic() + self._timeout
+        except _Gone:
+            # A cell that ends because its server did is no fault of the strategy.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._server.wait(0.2)
+                raise MachineFault(
+                    "the process that runs strategies has ended", where=sample, cure="run the same command again"
+                ) from None
+            raise _fault(spec, sample, "ended without an answer: killed, out of memory, or it left by itself") from None
+        finally:
+            mine.close()
+            with contextlib.suppress(OSError):
+                self._order(END, job)
+
+    def _order(self, order: bytes, job: int, channel: socket.socket | None = None) -> None:
+        raw = ORDER.pack(order, job)
+        with self._lock:
+            if channel is None:
+                self._control.sendall(raw)
+            else:
+                socket.send_fds(self._control, [raw], [channel.fileno()])
+
+    def close(self) -> None:
+        """End the server and every cell, and remove their temporary folder."""
+        self._control.close()
+        try:
+            self._server.wait(10)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+class _Talk:
+    """One conversation with a cell, against the clock."""
+
+    def __init__(self, channel: socket.socket, deadline: float, spec: str, sample: str) -> None:
+        self._channel, self.deadline, self._spec, self._sample = channel, deadline, spec, sample
+
+    def fault(self, what: str) -> StrategyFault:
+        """Return the fault that this strategy committed."""
+        return _fault(self._spec, self._sample, what)
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Send a message and return the next one.
+
+        Raises:
+            InputFault: if the cell says that the spec is wrong.
+            StrategyFault: if it says that the strategy raised, is late, or talks nonsense.
+        """
+        try:
+            self._channel.settimeout(max(0.001, self.deadline - time.monotonic()))
+            with _or_gone():
+                wire.send(self._channel, message)
+                answer = wire.receive(self._channel)
+        except TimeoutError:
+            raise self.fault("gave no answer in time") from None
+        except wire.Garbage as error:
+            raise self.fault(f"sent garbage ({error})") from None
+        if "error" in answer or "fault" in answer:
+            raise self._reported(answer)
+        return answer
+
+    def _reported(self, answer: dict[str, Any]) -> InputFault:
+        try:
+            first, second, third = (wire.checked(part, str) for part in answer.get("error") or answer["fault"])
+        except (TypeError, ValueError, KeyError):
+            return self.fault("sent garbage instead of an error")
+        if "fault" in answer:
+            return InputFault(first, where=second, cure=third)
+        fault = self.fault(f"raised {first}: {second}")
+        fault.traceback = third
+        return fault
+
+
+class _Gone(Exception):  # noqa: N818 - not an error yet: the server says whose
+    """Raised when the other side of a socket has gone."""
+
+
+@contextlib.contextmanager
+def _or_gone() -> Iterator[None]:
+    try:
+        yield
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        raise _Gone from None
+
+
+def _fault(spec: str, sample: str, what: str) -> StrategyFault:
+    return StrategyFault(
+        f"the strategy {what}", where=f"{spec} on {sample}", cure=f"try it with `ctxbench strategy check {spec!r}`"
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Return the server's environment: no keys, tokens or settings of ours; the same modules to import."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    return {**kept, **_SET_VARIABLES, "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def open_cells(hidden: Sequence[Path], workers: int, *, timeout: float = TIMEOUT) -> Iterator[Cells]:
+    """Start the place where strategies run; end it, and everything in it, on leaving.
+
+    Args:
+        hidden: folders and files that no strategy may read: the home, the database, local sources.
+        workers: how many strategies may work at once; those that wait for the model do not count.
+        timeout: seconds a strategy may take for one sample.
+
+    Raises:
+        MachineFault: if it cannot be started.
+    """
+    cells = ForkedCells(hidden, workers, timeout)
+    try:
+        yield cells
+    finally:
+        cells.close()

@@ -1,0 +1,151 @@
+"""The fork server of cells: ``python -m harness.cells.server FD``.
+
+A fresh, single-threaded interpreter that never holds a sample. It gives up what it must not have,
+then makes one process a job: the job itself comes over the cell's own channel, past this process.
+It leaves no process behind and goes when the trusted side does, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import pkgutil
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import strategies
+from bench.files import explained
+from harness.cells import landlock, seccomp, wire
+from harness.cells.cell import work
+from harness.cells.wire import ORDER, START
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+class Server:
+    """The jobs under way and what they may see."""
+
+    def __init__(self, control: socket.socket, scratch: Path, hidden: list[Path]) -> None:
+        """Confine this process; see `wire` for what is said on `control`."""
+        self._control, self._scratch = control, scratch
+        self._cells: dict[int, int] = {}
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        # Worked out once: a cell sees the same, without the temporary folders of the others.
+        self._readable = landlock.visible([*hidden, scratch])
+        self.report = self._confine()
+
+    def _confine(self) -> dict[str, str]:
+        report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
+        with contextlib.suppress(OSError):
+            landlock.restrict([*self._readable, str(self._scratch)], ["/dev/null", str(self._scratch)])
+            report |= {"isolation": "process+landlock", "landlock": str(landlock.abi())}
+        with contextlib.suppress(OSError):
+            seccomp.restrict()
+            report["syscalls"] = "filtered"
+        return report
+
+    def serve(self) -> None:
+        """Take orders until the trusted side is gone."""
+        while True:
+            raw, channels, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
+            while raw and len(raw) < ORDER.size:
+                raw += self._control.recv(ORDER.size - len(raw))
+            if not raw:
+                break
+            order, job = ORDER.unpack(raw)
+            if order == START:
+                self._start(job, channels[0])
+            else:
+                self._end(job)
+        for job in list(self._cells):
+            self._end(job)
+
+    def _start(self, job: int, channel: int) -> None:
+        folder = self._scratch / str(job)
+        try:
+            folder.mkdir(mode=0o700)
+            pid = os.fork()
+        except OSError:
+            os.close(channel)  # the trusted side sees a cell that ended at once
+            return
+        if pid == 0:
+            self._become_cell(channel, folder)
+        os.close(channel)
+        self._cells[job] = pid
+
+    def _become_cell(self, channel: int, folder: Path) -> NoReturn:
+        """Do one job in this new process; nothing of it survives."""
+        try:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            self._control.close()
+            tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+            if self.report["isolation"] == "process+landlock":
+                landlock.restrict([*self._readable, str(folder)], ["/dev/null", str(folder)])
+            work(socket.socket(fileno=channel))
+        finally:
+            os._exit(0)
+
+    def _end(self, job: int) -> None:
+        pid = self._cells.pop(job, None)
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self._end_orphans()
+        shutil.rmtree(self._scratch / str(job), ignore_errors=True)
+
+    def _end_orphans(self) -> None:
+        """End processes that a cell left behind: as the subreaper, this process has become their parent."""
+        known = set(self._cells.values())
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        while True:
+            try:
+                orphans = {int(word) for word in children.read_text(encoding="ascii").split()} - known
+            except OSError:
+                return
+            if not orphans:
+                return
+            for pid in orphans:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _load_builtins() -> None:
+    """Import our own strategies once, instead of in every cell; foreign ones are imported in their cells."""
+    for module in pkgutil.iter_modules(strategies.__path__):
+        importlib.import_module(f"strategies.{module.name}")
+
+
+def main() -> None:
+    """Set up as the trusted side says, answer with what confinement was reached, and serve."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    setup: dict[str, Any] = wire.receive(control)
+    scratch = Path(setup["scratch"])
+    _load_builtins()
+    with explained(scratch):
+        server = Server(control, scratch, [Path(path) for path in setup["hidden"]])
+    gc.freeze()
+    wire.send(control, server.report)
+    try:
+        server.serve()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
