@@ -21,7 +21,8 @@ from bench.files import explained
 from bench.repository import Repository
 from bench.types import Kind, Query
 from harness.cells import wire
-from harness.cells.base import Card, Cells, StrategyFault
+from harness.cells.base import Card, Cells
+from harness.cells.talk import Gone, Talk, fault_of, or_gone
 from harness.cells.wire import END, ORDER, START
 from strategies.api import Generate, Prompt
 
@@ -85,7 +86,7 @@ class ForkedCells:
     def card(self, spec: str) -> Card:
         """Return what there is to know of a strategy; its module is imported in a cell only."""
         with self._slots, self._cell(spec, "its description") as (channel, deadline):
-            answer = _Talk(channel, deadline, spec, "its description").ask({"spec": spec})
+            answer = Talk(channel, deadline, spec, "its description").ask({"spec": spec})
         try:
             name, kinds, drafts, version, summary = answer["card"]
             return Card(
@@ -96,21 +97,21 @@ class ForkedCells:
                 summary=wire.checked(summary, str),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise _fault(spec, "its description", f"sent what is no description ({error})") from None
+            raise fault_of(spec, "its description", f"sent what is no description ({error})") from None
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
         """Return the strategy's prompt for one query; see `Cells.run`."""
         with self._slots, self._cell(spec, query.id) as (channel, deadline):
-            talk = _Talk(channel, deadline, spec, query.id)
+            talk = Talk(channel, deadline, spec, query.id)
             message = talk.ask({"spec": spec, "query": wire.dump_query(query), "name": repo.name})
             while "call" in message:
                 message = talk.ask(self._answer(message, talk, repo, generate))
         try:
             return wire.load_prompt(message.get("prompt"))
         except wire.Garbage as error:
-            raise _fault(spec, query.id, f"sent what is no prompt ({error})") from None
+            raise fault_of(spec, query.id, f"sent what is no prompt ({error})") from None
 
-    def _answer(self, message: dict[str, Any], talk: _Talk, repo: Repository, generate: Generate) -> dict[str, Any]:
+    def _answer(self, message: dict[str, Any], talk: Talk, repo: Repository, generate: Generate) -> dict[str, Any]:
         call = message.pop("call")
         try:
             if call == "generate":
@@ -129,7 +130,7 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
         return {"value": wire.dump_hits(value) if call == "similar_windows" else value}
 
-    def _generate(self, talk: _Talk, ask: Callable[[], str]) -> str:
+    def _generate(self, talk: Talk, ask: Callable[[], str]) -> str:
         """Ask the model; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
         began = time.monotonic()
         self._slots.release()
@@ -145,17 +146,19 @@ class ForkedCells:
         mine, theirs = socket.socketpair()
         job = next(self._numbers)
         try:
-            with theirs, _or_gone():
+            with theirs, or_gone():
                 self._order(START, job, theirs)
             yield mine, time.monotonic() + self._timeout
-        except _Gone:
+        except Gone:
             # A cell that ends because its server did is no fault of the strategy.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._server.wait(0.2)
                 raise MachineFault(
                     "the process that runs strategies has ended", where=sample, cure="run the same command again"
                 ) from None
-            raise _fault(spec, sample, "ended without an answer: killed, out of memory, or it left by itself") from None
+            raise fault_of(
+                spec, sample, "ended without an answer: killed, out of memory, or it left by itself"
+            ) from None
         finally:
             mine.close()
             with contextlib.suppress(OSError):
@@ -178,66 +181,6 @@ class ForkedCells:
             self._server.kill()
             self._server.wait()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-
-class _Talk:
-    """One conversation with a cell, against the clock."""
-
-    def __init__(self, channel: socket.socket, deadline: float, spec: str, sample: str) -> None:
-        self._channel, self.deadline, self._spec, self._sample = channel, deadline, spec, sample
-
-    def fault(self, what: str) -> StrategyFault:
-        """Return the fault that this strategy committed."""
-        return _fault(self._spec, self._sample, what)
-
-    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send a message and return the next one.
-
-        Raises:
-            InputFault: if the cell says that the spec is wrong.
-            StrategyFault: if it says that the strategy raised, is late, or talks nonsense.
-        """
-        try:
-            self._channel.settimeout(max(0.001, self.deadline - time.monotonic()))
-            with _or_gone():
-                wire.send(self._channel, message)
-                answer = wire.receive(self._channel)
-        except TimeoutError:
-            raise self.fault("gave no answer in time") from None
-        except wire.Garbage as error:
-            raise self.fault(f"sent garbage ({error})") from None
-        if "error" in answer or "fault" in answer:
-            raise self._reported(answer)
-        return answer
-
-    def _reported(self, answer: dict[str, Any]) -> InputFault:
-        try:
-            first, second, third = (wire.checked(part, str) for part in answer.get("error") or answer["fault"])
-        except (TypeError, ValueError, KeyError):
-            return self.fault("sent garbage instead of an error")
-        if "fault" in answer:
-            return InputFault(first, where=second, cure=third)
-        fault = self.fault(f"raised {first}: {second}")
-        fault.traceback = third
-        return fault
-
-
-class _Gone(Exception):  # noqa: N818 - not an error yet: the server says whose
-    """Raised when the other side of a socket has gone."""
-
-
-@contextlib.contextmanager
-def _or_gone() -> Iterator[None]:
-    try:
-        yield
-    except (BrokenPipeError, ConnectionResetError, EOFError):
-        raise _Gone from None
-
-
-def _fault(spec: str, sample: str, what: str) -> StrategyFault:
-    return StrategyFault(
-        f"the strategy {what}", where=f"{spec} on {sample}", cure=f"try it with `ctxbench strategy check {spec!r}`"
-    )
 
 
 def _environment() -> dict[str, str]:
