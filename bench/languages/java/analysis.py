@@ -1,0 +1,48 @@
+"""The facts of one Java file."""
+
+from __future__ import annotations
+
+from bench.languages.java.facts import JavaFile, JavaLoad, JavaType
+from bench.languages.java.reader import Reader
+from bench.languages.syntax import Source
+from bench.types import Language
+
+
+def analyse(path: str, text: str) -> JavaFile:
+    """Read one file.
+
+    Args:
+        path: POSIX path inside the repository.
+        text: the whole file.
+    """
+    source = Source(text, Language.JAVA)
+    reader = Reader(source)
+    loads = _loads(reader)
+    needed = {load.line for load in loads}
+    return JavaFile(
+        path=path,
+        broken=source.root.has_error,
+        tokens=source.tokens(needed),
+        barred={line: reason for line, reason in sorted(reader.barred.items()) if line in needed},
+        package=reader.package,
+        imports=tuple(reader.imports),
+        types=tuple(
+            JavaType(name=found.name, members=dict(sorted(found.members.items())), static=frozenset(found.static))
+            for found in reader.types
+        ),
+        loads=loads,
+    )
+
+
+def _loads(reader: Reader) -> tuple[JavaLoad, ...]:
+    """Keep the loads that an import may supply and that nothing in the file declares."""
+    named = {item.name.rpartition(".")[2] for item in reader.imports if not item.wildcard}
+    wildcards = any(item.wildcard for item in reader.imports)
+    found = []
+    for scope, name, role, chain, node in reader.loads:
+        if (name not in named and not wildcards) or scope.declares(name, role):
+            continue
+        row, byte = node.start_point
+        load = JavaLoad(name=name, role=role, chain=chain, line=row, column=reader.source.column(row, byte))
+        found.append(load)
+    return tuple(sorted(found, key=lambda load: (load.line, load.column)))

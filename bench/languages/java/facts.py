@@ -1,0 +1,56 @@
+"""Plain data about one Java file: package, imports, types, name loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.languages.facts import FileFacts, Span
+
+TYPE, METHOD, VALUE = "type", "method", "value"
+"""What a name is read as: a type, a method that is called without a receiver, any other expression."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaImport:
+    """One import declaration."""
+
+    lines: Span
+    name: str
+    """The qualified name, without ``.*``."""
+    static: bool
+    wildcard: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaType:
+    """One class, interface, enum, record or annotation, nested ones included."""
+
+    name: str
+    """Name inside the package: ``Outer.Inner``."""
+    members: Mapping[str, str]
+    """Fields, constants and methods -> ``variable`` or ``function``."""
+    static: frozenset[str]
+    """Those of `members` that a static import can bring in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaLoad:
+    """A name that is read and that nothing in its file declares, with the names that follow it."""
+
+    name: str
+    role: str
+    """`TYPE`, `METHOD` or `VALUE`."""
+    chain: tuple[str, ...]
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaFile(FileFacts):
+    """The facts of one Java file."""
+
+    package: str
+    imports: tuple[JavaImport, ...]
+    types: tuple[JavaType, ...]
+    loads: tuple[JavaLoad, ...]

@@ -1,0 +1,126 @@
+"""The uses of project-internal imports in the Java files of one repository (JLS 6.4.1, 7.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bench.languages.facts import FileFacts, InternalLoad
+from bench.languages.java.facts import METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
+from bench.types import Use
+
+
+class Target(NamedTuple):
+    """What a name stands for."""
+
+    kind: str
+    owner: str
+    """The qualified class: itself for a class, the one that declares it for a member."""
+
+
+class ProjectTypes:
+    """Every type of a repository that can be imported, by its qualified name."""
+
+    def __init__(self, files: Mapping[str, JavaFile]) -> None:
+        """Collect the types."""
+        self._types: dict[str, JavaType] = {}
+        self._packages: dict[str, set[str]] = {}
+        for file in files.values():
+            for found in file.types:
+                self._types.setdefault(_join(file.package, found.name), found)
+                if "." not in found.name:
+                    self._packages.setdefault(file.package, set()).add(found.name)
+
+    def type(self, qualified: str) -> Target | None:
+        """Return the type of that name."""
+        return Target("class", qualified) if qualified in self._types else None
+
+    def member(self, owner: str, name: str, *, static: bool = False) -> Target | None:
+        """Return a member of a class: a nested type, a field or a method."""
+        nested = self.type(_join(owner, name))
+        if nested is not None:
+            return nested
+        found = self._types.get(owner)
+        if found is None or name not in found.members or (static and name not in found.static):
+            return None
+        return Target(found.members[name], owner)
+
+    def in_package(self, package: str, name: str) -> Target | None:
+        """Return the top-level type `name` of a package."""
+        return self.type(_join(package, name)) if name in self._packages.get(package, ()) else None
+
+
+def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
+    """Return the loads of project-internal names of every file, in line and column order."""
+    java = {path: file for path, file in files.items() if isinstance(file, JavaFile)}
+    types = ProjectTypes(java)
+    return {path: _uses(file, types) for path, file in java.items()}
+
+
+def _uses(file: JavaFile, types: ProjectTypes) -> tuple[InternalLoad, ...]:
+    found = (_load(file, load, types) for load in file.loads)
+    return tuple(load for load in found if load is not None)
+
+
+def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad | None:
+    single = [item for item in file.imports if not item.wildcard and item.name.rpartition(".")[2] == load.name]
+    hits = [(item, target) for item in single if (target := _single(item, load, types)) is not None]
+    if not hits:
+        # A single-type import, then the own package, hide what wildcards bring in (JLS 6.4.1).
+        outside = any(not item.static for item in single) and load.role != METHOD
+        if outside or (load.role != METHOD and types.in_package(file.package, load.name) is not None):
+            return None
+        wildcards = [item for item in file.imports if item.wildcard]
+        hits = [(item, target) for item in wildcards if (target := _wildcard(item, load, types)) is not None]
+    return _made(load, hits, types) if hits else None
+
+
+def _single(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target | None:
+    if not item.static:
+        return types.type(item.name) if load.role != METHOD else None
+    owner, _, name = item.name.rpartition(".")
+    if types.type(owner) is None:
+        return None
+    target = types.member(owner, name) or Target("unknown", owner)
+    return target if _fits(target, load) else None
+
+
+def _wildcard(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target | None:
+    if item.static:
+        target = types.member(item.name, load.name, static=True)
+        return target if target is not None and _fits(target, load) else None
+    if load.role == METHOD:
+        return None
+    if types.type(item.name) is not None:
+        return types.type(_join(item.name, load.name))
+    return types.in_package(item.name, load.name)
+
+
+def _fits(target: Target, load: JavaLoad) -> bool:
+    roles = {"class": (TYPE, VALUE), "function": (METHOD,), "variable": (VALUE,)}
+    return load.role in roles.get(target.kind, (TYPE, METHOD, VALUE))
+
+
+def _made(load: JavaLoad, hits: list[tuple[JavaImport, Target]], types: ProjectTypes) -> InternalLoad:
+    target = hits[0][1]
+    uses = [Use(name=load.name, module=target.owner, kind=target.kind)]
+    spelled = load.name
+    for part in load.chain:
+        member = types.member(target.owner, part) if target.kind == "class" else None
+        if member is None:
+            break
+        spelled, target = f"{spelled}.{part}", member
+    if spelled != load.name:
+        uses.append(Use(name=spelled, module=target.owner, kind=target.kind))
+    return InternalLoad(
+        line=load.line,
+        column=load.column,
+        name=load.name,
+        uses=tuple(uses),
+        statements=tuple(sorted({item.lines for item, _ in hits})),
+        quoted=False,
+    )
+
+
+def _join(left: str, right: str) -> str:
+    return f"{left}.{right}" if left else right

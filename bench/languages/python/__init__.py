@@ -1,0 +1,8 @@
+"""Python: imports of the repository's own modules, resolved statically, and the lines that use them."""
+
+from __future__ import annotations
+
+from bench.languages.python.analysis import analyse
+from bench.languages.python.uses import resolve
+
+__all__ = ["analyse", "resolve"]

@@ -1,0 +1,106 @@
+"""The uses of project-internal imports in the Python files of one repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.languages.facts import FileFacts, InternalLoad
+from bench.languages.python.exports import OUTSIDE, Exports, Target
+from bench.languages.python.facts import ImportedName, NameLoad, PythonFile
+from bench.languages.python.modules import ModuleIndex
+from bench.types import Use
+
+
+def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
+    """Return the loads of project-internal names of every file, in line and column order."""
+    python = {path: file for path, file in files.items() if isinstance(file, PythonFile)}
+    absolute = [item.module for file in python.values() for item in file.imports if not item.level]
+    absolute += [star.module for file in python.values() for star in file.stars if not star.level]
+    exports = Exports(python, ModuleIndex(python, absolute))
+    return {path: _FileUses(file, exports).loads() for path, file in python.items()}
+
+
+class _FileUses:
+    """Resolves the loads of one file."""
+
+    def __init__(self, file: PythonFile, exports: Exports) -> None:
+        self.file, self.exports = file, exports
+        self._targets = [self._target(item) for item in file.imports]
+        self._stars = [(star, place) for star in file.stars if (place := exports.place(file.path, star)) is not None]
+
+    def _target(self, item: ImportedName) -> Target | None:
+        return self.exports.imported(self.file.path, item)
+
+    def loads(self) -> tuple[InternalLoad, ...]:
+        found = (self._load(load) for load in self.file.loads)
+        return tuple(load for load in found if load is not None)
+
+    def _load(self, load: NameLoad) -> InternalLoad | None:
+        if not load.imports:
+            return self._star_load(load)
+        items = [(self.file.imports[index], self._targets[index]) for index in load.imports]
+        internal = [(item, target) for item, target in items if target is not None]
+        # Of `import a.b` and `import a.b.c`, the one that spells most of `a.b.c.d` is meant.
+        reached = [pair for pair in internal if _reached(pair[0], load.chain)]
+        if not reached:
+            return self._top_package(load, [item for item, _ in internal])
+        item, target = max(reached, key=lambda pair: pair[0].module.count(".") if pair[0].dotted else 0)
+        skipped = item.module.count(".") if item.dotted else 0
+        statements = {
+            self.file.statements[other.statement]
+            for other, found in zip(self.file.imports, self._targets, strict=True)
+            if other.bound == load.name
+            and found is not None
+            and other.dotted == item.dotted
+            and (not item.dotted or other.module == item.module)
+        }
+        return self._made(load, item.module if item.dotted else load.name, target, load.chain[skipped:], statements)
+
+    def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
+        """``a.other`` where only ``import a.b`` stands: the load goes through the package ``a`` itself."""
+        place = self.exports.index.absolute(self.file.path, load.name)
+        if not items or place is None:
+            return None
+        statements = {self.file.statements[item.statement] for item in items}
+        return self._made(load, load.name, self.exports.module(place), load.chain, statements)
+
+    def _star_load(self, load: NameLoad) -> InternalLoad | None:
+        supply = [(star, place) for star, place in self._stars if load.name in self.exports.public(place)]
+        if not supply:
+            return None
+        target = self.exports.member(supply[-1][1], load.name)
+        if target is OUTSIDE:
+            return None
+        target = target or Target("unknown", self.exports.index.name(supply[-1][1]))
+        statements = {self.file.statements[star.statement] for star, _ in supply}
+        return self._made(load, load.name, target, load.chain, statements)
+
+    def _made(
+        self, load: NameLoad, name: str, target: Target, chain: tuple[str, ...], statements: set[tuple[int, int]]
+    ) -> InternalLoad:
+        uses = [Use(name=name, module=target.module, kind=target.kind)]
+        spelled = name
+        # Through modules (`shop.rules.round_up`) the API that is needed is the member at the end.
+        for part in chain:
+            member = self.exports.member(target.place, part) if target.place is not None else None
+            if member is None or member is OUTSIDE:
+                break
+            spelled, target = f"{spelled}.{part}", member
+        if spelled != name:
+            uses.append(Use(name=spelled, module=target.module, kind=target.kind))
+        return InternalLoad(
+            line=load.line,
+            column=load.column,
+            name=name,
+            uses=tuple(uses),
+            statements=tuple(sorted(statements)),
+            quoted=load.quoted,
+        )
+
+
+def _reached(item: ImportedName, chain: tuple[str, ...]) -> bool:
+    """Say whether ``a.b.c`` is spelled out where only ``a`` is bound."""
+    if not item.dotted:
+        return True
+    inner = tuple(item.module.split("."))[1:]
+    return chain[: len(inner)] == inner

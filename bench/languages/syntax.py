@@ -1,0 +1,72 @@
+"""Syntax trees: parsers, columns in characters, and the tokens of chosen lines."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable
+
+import tree_sitter
+from tree_sitter import Node
+
+from bench.languages.facts import Span
+from bench.types import Language
+
+_STRINGS = frozenset({"string", "string_literal", "character_literal"})
+_COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+
+
+@functools.cache
+def parser(language: Language) -> tree_sitter.Parser:
+    """Return the parser of a language (one a process)."""
+    grammar = importlib.import_module(f"tree_sitter_{language.value}")
+    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+
+
+class Source:
+    """One parsed text. Rows are lines split at the newline character only, as tree-sitter counts them."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        """Parse `text`."""
+        self.data = text.encode("utf-8", "replace")
+        self.root = parser(language).parse(self.data).root_node
+        self._lines = None if len(self.data) == len(text) else self.data.split(b"\n")
+
+    def column(self, row: int, byte: int) -> int:
+        """Return the column in characters for a column in bytes."""
+        if self._lines is None:
+            return byte
+        return len(self._lines[row][:byte].decode("utf-8", "replace"))
+
+    def text(self, node: Node) -> str:
+        """Return the text of a node."""
+        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
+        """Return the tokens of some lines; those that span several lines are left out."""
+        wanted = set(rows)
+        if not wanted:
+            return {}
+        found: dict[int, list[Span]] = {row: [] for row in sorted(wanted)}
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            first, last = node.start_point, node.end_point
+            if wanted.isdisjoint(range(first[0], last[0] + 1)) or node.type in _COMMENTS:
+                continue
+            if node.child_count and node.type not in _STRINGS:
+                stack.extend(node.children)
+            elif first[0] == last[0] and first[1] < last[1]:
+                row = first[0]
+                found[row].append((self.column(row, first[1]), self.column(row, last[1])))
+        return {row: tuple(sorted(spans)) for row, spans in found.items()}
+
+
+def rows(node: Node) -> range:
+    """Return the lines a node touches."""
+    return range(node.start_point[0], node.end_point[0] + 1)
+
+
+def span(node: Node) -> Span:
+    """Return the lines a node touches as a span."""
+    return node.start_point[0], node.end_point[0] + 1

@@ -1,0 +1,77 @@
+"""Reads the files of repositories with all cores; the result does not depend on how many there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from bench.languages import support
+from bench.languages.facts import FileFacts
+from bench.snapshot import Snapshot
+from bench.types import Language
+
+POOL_FROM = 3_000_000
+"""Characters from which worker processes pay: below, starting them takes longer than the work."""
+_BATCH = 250_000
+
+_Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
+
+
+def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dict[str, FileFacts]]:
+    """Return the facts of every file: repository name -> path -> facts.
+
+    Args:
+        snapshots: the repositories, names unique.
+        workers: processes to use at most.
+    """
+    batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
+    size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
+    found: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
+    if workers > 1 and len(batches) > 1 and size >= POOL_FROM:
+        _in_processes(batches, min(workers, len(batches)), found)
+        return found
+    for batch in batches:
+        _keep(batch, _analyse(batch), found)
+    return found
+
+
+def _in_processes(batches: Sequence[_Batch], workers: int, found: Mapping[str, dict[str, FileFacts]]) -> None:
+    # Spawned, not forked: the caller may have threads.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupts)
+    try:
+        for batch, facts in zip(batches, pool.map(_analyse, batches), strict=True):
+            _keep(batch, facts, found)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent, which stops the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _batches(snapshot: Snapshot) -> list[_Batch]:
+    batches: list[_Batch] = []
+    files: list[tuple[str, str]] = []
+    size = 0
+    for path, text in snapshot.texts.items():
+        files.append((path, text))
+        size += len(text)
+        if size >= _BATCH:
+            batches.append((snapshot.name, snapshot.language, tuple(files)))
+            files, size = [], 0
+    if files:
+        batches.append((snapshot.name, snapshot.language, tuple(files)))
+    return batches
+
+
+def _analyse(batch: _Batch) -> list[FileFacts]:
+    _, language, files = batch
+    reader = support(language)
+    return [reader.analyse(path, text) for path, text in files]
+
+
+def _keep(batch: _Batch, facts: Sequence[FileFacts], found: Mapping[str, dict[str, FileFacts]]) -> None:
+    found[batch[0]].update((file.path, file) for file in facts)

@@ -1,0 +1,151 @@
+"""Builds sample sets: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from bench import samples as sets
+from bench import snapshot
+from bench.errors import InputFault
+from bench.home import Home
+from bench.projbench.analysis import analyse
+from bench.projbench.repository import RepositorySamples, sample_repository
+from bench.samples import SampleSet
+from bench.snapshot import Snapshot
+from bench.types import Kind, Reference, Sample
+
+if TYPE_CHECKING:
+    from bench.manifest import RepoManifest
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build makes before it is written."""
+
+    samples: tuple[Sample, ...]
+    references: tuple[Reference, ...]
+    counts: Mapping[str, Mapping[str, Any]]
+    """Repository name -> its counts."""
+
+
+def _silent(_: str) -> None:
+    return
+
+
+def build(
+    manifests: Sequence[RepoManifest],
+    home: Home,
+    name: str,
+    *,
+    per_repo: int = 50,
+    seed: int = 0,
+    workers: int = 1,
+    report: Report = _silent,
+    force: bool = False,
+) -> SampleSet:
+    """Fetch the repositories that are missing and write the sample set ``samples/<name>/``.
+
+    The order of `manifests` and the number of `workers` change nothing.
+
+    Args:
+        manifests: the repositories, names unique.
+        home: where repositories and samples are kept.
+        name: the set's name.
+        per_repo: most samples a repository; at least 1.
+        seed: of every draw.
+        workers: processes for reading files.
+        report: told what happens, a line at a time.
+        force: replace another set of that name.
+
+    Raises:
+        InputFault: if a name is given twice, a repository gives no sample, or another set has the name.
+    """
+    from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+
+    sets.folder(home, name)
+    ordered = sorted(manifests, key=lambda manifest: manifest.name)
+    snapshots, origins = [], {}
+    for manifest in ordered:
+        found = checkout.find(manifest, home) or checkout.fetch(manifest, home, report=report)
+        exclude = tuple(manifest.exclude)
+        snapshots.append(snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir, exclude))
+        origins[manifest.name] = {
+            "license": manifest.license,
+            "version": manifest.version,
+            "source": found.source,
+            "checkout": found.root.relative_to(home.repos).as_posix(),
+            "source_dir": manifest.source_dir,
+            "exclude": list(exclude),
+        }
+    made = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers)
+    for repo, counts in made.counts.items():
+        report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
+    about = manifest_of(made, snapshots, origins, seed=seed, per_repo=per_repo)
+    return sets.save(home, name, made.samples, made.references, about, force=force)
+
+
+def build_samples(snapshots: Sequence[Snapshot], *, per_repo: int, seed: int, workers: int = 1) -> Built:
+    """Make the samples of some repositories, in the order given.
+
+    Raises:
+        InputFault: if a name is given twice, or a repository has no usable line.
+    """
+    if per_repo < 1:
+        raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
+    known = {each.name for each in snapshots}
+    if len(known) < len(snapshots):
+        raise InputFault("a repository is given twice", cure="name each repository once")
+    facts = analyse(snapshots, workers=workers)
+    parts: list[RepositorySamples] = []
+    for each in snapshots:
+        part = sample_repository(each, facts[each.name], per_repo=per_repo, seed=seed)
+        if not part.samples:
+            raise InputFault(
+                f"no line of {each.name!r} can become a sample ({_reasons(part.counts)})",
+                cure="choose a repository whose files import from each other",
+            )
+        parts.append(part)
+    return Built(
+        tuple(sample for part in parts for sample in part.samples),
+        tuple(reference for part in parts for reference in part.references),
+        {each.name: part.counts for each, part in zip(snapshots, parts, strict=True)},
+    )
+
+
+def _reasons(counts: Mapping[str, Any]) -> str:
+    drops = {**counts["skipped_as_targets"], **counts["drops"]}
+    said = ", ".join(f"{reason} {count}" for reason, count in drops.items())
+    return f"{counts['files']} files; {said or 'no use of an internal import'}"
+
+
+def manifest_of(
+    made: Built, snapshots: Sequence[Snapshot], origins: Mapping[str, Mapping[str, Any]], *, seed: int, per_repo: int
+) -> dict[str, Any]:
+    """Return the account of a build: versions, seed, and for every repository what was read, dropped and kept."""
+    repositories = {
+        each.name: {
+            "language": each.language.value,
+            **origins.get(each.name, {}),
+            "snapshot": each.digest,
+            "read_with_replacement": each.replaced,
+            **made.counts[each.name],
+        }
+        for each in snapshots
+    }
+    keys = ("files", "lines", "candidates", "first_uses", "usable", "kept", "kept_masked", "kept_masked_shared")
+    return {
+        "ctxbench": version("ctxbench"),
+        "python": platform.python_version(),
+        "parsers": {name: version(name) for name in ("tree-sitter", "tree-sitter-java", "tree-sitter-python")},
+        "kind": Kind.LINE.value,
+        "seed": seed,
+        "per_repo": per_repo,
+        "repositories": repositories,
+        "totals": {key: sum(entry[key] for entry in repositories.values()) for key in keys},
+    }

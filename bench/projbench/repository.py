@@ -1,0 +1,96 @@
+"""One repository: facts of its files -> candidates -> leak filters -> samples, every drop counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.languages import support
+from bench.languages.facts import FileFacts, Span
+from bench.projbench.candidates import Candidate, candidates
+from bench.projbench.cut import Cut, cut, fault, ordered
+from bench.projbench.leaks import VerbatimIndex
+from bench.snapshot import Snapshot
+from bench.types import Cursor, Kind, Reference, Sample
+
+BENCHMARK = "ctxbench"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySamples:
+    """What one repository gives."""
+
+    samples: tuple[Sample, ...]
+    references: tuple[Reference, ...]
+    counts: Mapping[str, Any]
+    """For the manifest: files, lines, candidates, drops by reason, kept."""
+
+
+def sample_repository(
+    snapshot: Snapshot, facts: Mapping[str, FileFacts], *, per_repo: int, seed: int
+) -> RepositorySamples:
+    """Make at most `per_repo` samples of one repository."""
+    lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
+    skipped: Counter[str] = Counter()
+    drops: Counter[str] = Counter()
+    found: list[Candidate] = []
+    loads = support(snapshot.language).resolve(facts)
+    for path, text in snapshot.texts.items():
+        reason = "syntax_error" if facts[path].broken else "bad_encoding" if "\ufffd" in text else ""
+        if reason:
+            skipped[reason] += 1
+            continue
+        usable, dropped = candidates(lines[path], facts[path], loads[path])
+        found += usable
+        drops += dropped
+    index = VerbatimIndex(snapshot.texts.values())
+    cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in found]
+    faults = [fault(made, index) for made in cuts]
+    drops.update(reason for reason in faults if reason)
+    usable_cuts = [made for made, reason in zip(cuts, faults, strict=True) if not reason]
+    chosen = ordered(usable_cuts, repo=snapshot.name, seed=seed)[:per_repo]
+    made = [_sample(snapshot, lines[each.candidate.path], each) for each in chosen]
+    counts = {
+        "files": len(snapshot.texts),
+        "lines": sum(text.count("\n") for text in snapshot.texts.values()),
+        "left_out": dict(snapshot.dropped),
+        "skipped_as_targets": dict(sorted(skipped.items())),
+        "candidates": len(found),
+        "first_uses": sum(bool(candidate.masked) for candidate in found),
+        "usable": len(usable_cuts),
+        "kept": len(made),
+        "kept_masked": sum(bool(each.candidate.masked) for each in chosen),
+        "kept_masked_shared": sum(each.candidate.shared for each in chosen),
+        "drops": dict(sorted(drops.items())),
+    }
+    return RepositorySamples(tuple(pair[0] for pair in made), tuple(pair[1] for pair in made), counts)
+
+
+def _sample(snapshot: Snapshot, lines: list[str], made: Cut) -> tuple[Sample, Reference]:
+    candidate = made.candidate
+    line, column = candidate.line, made.column
+    identity = f"{snapshot.name}/{candidate.path}#L{line}C{column}"
+    visible = blanked(lines[:line], candidate.masked)
+    sample = Sample(
+        id=identity,
+        benchmark=BENCHMARK,
+        language=snapshot.language,
+        kind=Kind.LINE,
+        subkind=made.subkind,
+        repo=snapshot.name,
+        path=candidate.path,
+        cursor=Cursor(line=line, column=column),
+        masked=candidate.masked,
+        prefix="".join(f"{text}\n" for text in visible) + lines[line][:column],
+        suffix="\n".join(lines[line + 1 :]),
+        uses=candidate.uses,
+    )
+    hidden = "\n".join("\n".join(lines[start:end]) for start, end in candidate.masked)
+    return sample, Reference(id=identity, target=made.target, original_import=hidden or None)
+
+
+def blanked(lines: list[str], masked: tuple[Span, ...]) -> list[str]:
+    """Return the lines with the masked ones empty; their number stays."""
+    return ["" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines)]

@@ -1,0 +1,117 @@
+"""Samples and references as JSON records: written in one fixed order of keys, read under strict checks.
+
+The checks are pydantic's, which is imported only when something is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bench.errors import InputFault
+from bench.files import read_jsonl
+from bench.types import Reference, Sample
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_CURE = "mend that line, or build the set again with --force"
+R = TypeVar("R", Sample, Reference)
+
+
+def from_sample(sample: Sample) -> dict[str, Any]:
+    """Return the record of a sample; fields that only functions have are left out of line samples."""
+    record: dict[str, Any] = {
+        "id": sample.id,
+        "benchmark": sample.benchmark,
+        "language": sample.language.value,
+        "kind": sample.kind.value,
+        "subkind": sample.subkind,
+        "repo": sample.repo,
+        "path": sample.path,
+        "cursor": {"line": sample.cursor.line, "column": sample.cursor.column},
+        "masked": [list(span) for span in sample.masked],
+        "prefix": sample.prefix,
+        "suffix": sample.suffix,
+        "uses": [{"name": use.name, "module": use.module, "kind": use.kind} for use in sample.uses],
+        "context_start": sample.context_start,
+    }
+    function = {"name": sample.name, "signature": sample.signature, "docstring": sample.docstring}
+    return record | {key: value for key, value in function.items() if value is not None}
+
+
+def from_reference(reference: Reference) -> dict[str, Any]:
+    """Return the record of a reference."""
+    return {
+        "id": reference.id,
+        "target": reference.target,
+        "tests": list(reference.tests),
+        "original_import": reference.original_import,
+    }
+
+
+def read_samples(path: Path) -> Iterator[Sample]:
+    """Read the records of ``samples.jsonl``.
+
+    Raises:
+        InputFault: at the first fault, with line and field.
+    """
+    for where, sample in _read(Sample, path):
+        if sample.path.startswith("/") or ".." in sample.path.split("/") or "\\" in sample.path:
+            raise InputFault(
+                f"field path: {sample.path!r} is not a path inside the repository", where=where, cure=_CURE
+            )
+        if sample.cursor.line < 0 or sample.cursor.column < 0:
+            raise InputFault("field cursor: lines and columns start at 0", where=where, cure=_CURE)
+        if any(not 0 <= start < end for start, end in sample.masked):
+            raise InputFault("field masked: a span is [start, end) with start < end", where=where, cure=_CURE)
+        yield sample
+
+
+def read_references(path: Path) -> Iterator[Reference]:
+    """Read the records of ``references.jsonl``.
+
+    Raises:
+        InputFault: at the first fault, with line and field.
+    """
+    for _, reference in _read(Reference, path):
+        yield reference
+
+
+def _read(kind: type[R], path: Path) -> Iterator[tuple[str, R]]:
+    known = {item.name for item in fields(kind)}
+    seen: dict[str, int] = {}
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        unknown = sorted(record.keys() - known)
+        if unknown:
+            raise InputFault(f"field {unknown[0]} is not known", where=where, cure=_CURE)
+        item = _checked(kind, record, where)
+        if item.id in seen:
+            raise InputFault(f"the id {item.id!r} stands on line {seen[item.id]} too", where=where, cure=_CURE)
+        seen[item.id] = number
+        yield where, item
+
+
+def _checked(kind: type[R], record: dict[str, Any], where: str) -> R:
+    from pydantic import ValidationError  # noqa: PLC0415 - only where something is read
+
+    try:
+        # Strict JSON mode: lists become tuples and words enums, but "3" is no number.
+        item: R = _adapters()[kind.__name__].validate_json(json.dumps(record), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "text"
+        raise InputFault(f"field {name}: {first['msg'].lower()}", where=where, cure=_CURE) from None
+    return item
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - only where something is read
+
+    return {kind.__name__: TypeAdapter(kind) for kind in (Sample, Reference)}
