@@ -1,0 +1,179 @@
+"""A prompt as arrays: every source position with what stands before it, and the history so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.types import Language
+from harness.generators.incontext.frame import OPENERS, Frame, advance
+from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
+from harness.generators.incontext.source import Region, Source
+
+Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+UNKNOWN = -1
+"""Id of a token that the vocabulary lacks; equal to no id."""
+MATCH_LIMIT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place to predict at: the history, and how far each source position agrees with it."""
+
+    frame: Frame
+    recent: tuple[Token, ...]
+    """The last four tokens at most, the newest last."""
+    exact: Ints
+    """Length of the matching suffix, per source position."""
+    loose: Ints
+    """The same with names, numbers and strings matched by class only."""
+    used: tuple[int, ...]
+    """Ids on the current line."""
+
+
+class Context:
+    """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
+
+    def __init__(self, source: Source, static: Mapping[str, int], language: Language) -> None:
+        """Lay out the source.
+
+        Args:
+            source: the stretches of the prompt.
+            static: ids of the prior's tokens; 0 is the edge.
+            language: the language of the code.
+        """
+        self.language = language
+        self.static_size = len(static)
+        self.ids: dict[str, int] = dict(static)
+        self.texts: list[str] = list(static)
+        tokens: list[Token] = []
+        frames: list[Frame] = []
+        regions: list[int] = []
+        for stretch in source.stretches:
+            frame = Frame()
+            for token in (Token("", "", TokenClass.EDGE), *stretch.tokens):
+                tokens.append(token)
+                frames.append(frame)
+                regions.append(stretch.region)
+                if token.kind is not TokenClass.EDGE:
+                    frame = advance(frame, token)
+        self.tokens = tokens
+        self.end = frame
+        self._lay_out(tokens, frames, regions)
+        self.point = self._start(source.infile)
+
+    def _lay_out(self, tokens: list[Token], frames: list[Frame], regions: list[int]) -> None:
+        for token in tokens:
+            if token.entry not in self.ids:
+                self.ids[token.entry] = len(self.texts)
+                self.texts.append(token.entry)
+        self.size = len(self.texts)
+        self.id = np.array([self.ids[token.entry] for token in tokens], np.int32)
+        self.kind = np.array([token.kind for token in tokens], np.int32)
+        self.region = np.array(regions, np.int32)
+        self.before = [_shift(self.id, step) for step in range(4)]
+        self.kind_before = _shift(self.kind, 1)
+        self.abstract = np.where(np.isin(self.kind, _ABSTRACT), -self.kind - 2, self.id)
+        self.next = np.concatenate([self.id[1:], np.zeros(1, np.int32)])
+        self.next_kind = np.concatenate([self.kind[1:], np.zeros(1, np.int32)])
+        self.depth = np.array([len(frame.stack) for frame in frames], np.int32)
+        self.opener = np.array([OPENERS.get(frame.opener, 0) for frame in frames], np.int32)
+        self.callee = np.array([self.number(frame.callee) for frame in frames], np.int32)
+        self.slot = np.array([frame.stack[-1].slot if frame.stack else 0 for frame in frames], np.int32)
+        self.column = np.array([len(frame.line) for frame in frames], np.int32)
+        self.first = np.array([self.number(frame.line[0]) if frame.line else 0 for frame in frames], np.int32)
+        self.line_kind = np.array([frame.line_kind for frame in frames], np.int32)
+        self.function = np.array([frame.function for frame in frames], np.int32)
+        self.count = np.bincount(self.id, minlength=self.size)[self.id].astype(np.int32)
+        last = np.zeros(self.size, np.int32)
+        last[self.id] = np.arange(len(tokens))
+        self.latest = last[self.id] == np.arange(len(tokens))
+        self.distance = np.arange(len(tokens), 0, -1, dtype=np.int32)
+        self.width = np.array([len(token.text) for token in tokens], np.int32)
+        self._shares: dict[str, Bools] = {}
+
+    def _start(self, infile: list[Token]) -> Point:
+        n = len(self.id)
+        exact, loose = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        history = self.id[n - len(infile) :], self.abstract[n - len(infile) :]
+        for lengths, array, past in ((exact, self.id, history[0]), (loose, self.abstract, history[1])):
+            alive = np.ones(n, bool)
+            for step in range(1, min(len(past), MATCH_LIMIT) + 1):
+                # Shifted-in zeros are the edge, which no token of the history equals.
+                alive &= _shift(array, step) == past[-step]
+                if not alive.any():
+                    break
+                np.add(lengths, alive, out=lengths)
+        used = tuple(self.number(text) for text in self.end.line)
+        return Point(self.end, tuple(infile[-4:]), exact, loose, used)
+
+    def number(self, text: str) -> int:
+        """Return the id of a token, `UNKNOWN` if it is nowhere in prompt and prior; 0 if empty."""
+        return self.ids.get(text, UNKNOWN) if text else 0
+
+    def extend(self, point: Point, token: Token) -> Point:
+        """Return the point after one more token."""
+        number = self.number(token.entry)
+        shape = -int(token.kind) - 2 if token.kind in _ABSTRACT else number
+        used = () if token.kind is TokenClass.NEWLINE else (*point.used, number)
+        return Point(
+            advance(point.frame, token),
+            (*point.recent[-3:], token),
+            np.where(self.before[1] == number, np.minimum(_shift(point.exact, 1) + 1, MATCH_LIMIT), 0),
+            np.where(self.abstract_before == shape, np.minimum(_shift(point.loose, 1) + 1, MATCH_LIMIT), 0),
+            used,
+        )
+
+    @cached_property
+    def abstract_before(self) -> Ints:
+        """The abstracted token before each position."""
+        return _shift(self.abstract, 1)
+
+    @cached_property
+    def _by_word(self) -> dict[str, list[int]]:
+        table: dict[str, list[int]] = {}
+        for number, text in enumerate(self.texts):
+            for word in _content_words(text):
+                table.setdefault(word, []).append(number)
+        return table
+
+    def shares(self, text: str) -> Bools:
+        """Return, for each id, whether it shares a sub-word of two letters or more with `text`."""
+        if text not in self._shares:
+            flags = np.zeros(self.size, bool)
+            for word in _content_words(text):
+                flags[self._by_word.get(word, [])] = True
+            self._shares[text] = flags
+        return self._shares[text]
+
+
+_ABSTRACT = [
+    *IDENTIFIERS,
+    TokenClass.NUMBER,
+    TokenClass.STRING,
+    TokenClass.INDENT,
+]
+
+
+def _content_words(text: str) -> set[str]:
+    if not (text[:1].isalpha() or text[:1] in "_\"'"):
+        return set()
+    return {word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha()}
+
+
+def _shift(array: npt.NDArray[np.int32], step: int) -> npt.NDArray[np.int32]:
+    if step == 0:
+        return array
+    out = np.zeros_like(array)
+    if step < len(array):
+        out[step:] = array[:-step]
+    return out
+
+
+__all__ = ["MATCH_LIMIT", "UNKNOWN", "Bools", "Context", "Ints", "Point", "Region"]

@@ -1,0 +1,214 @@
+"""The features of a candidate: groups of exclusive cases, one weight a case.
+
+Each group gives every source position one case number; a position's score is the sum of its
+cases' weights. The prior and the spelling of unseen tokens compete as two candidates more, whose
+scores come from the gate groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from harness.generators.incontext.context import Bools, Context, Ints, Point
+from harness.generators.incontext.frame import LINE_KINDS, OPENERS
+from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
+
+Cases: TypeAlias = Any
+"""A case number per source position; numpy's stubs lose the type in integer arithmetic."""
+
+_KINDS = len(TokenClass)
+_EDGE = Token("", "", TokenClass.EDGE)
+
+_MATCH = np.array([0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, *[8] * 30], np.int32)
+_LOOSE = np.array([0, 1, 2, 3, 3, 4, 4, 4, *[5] * 40], np.int32)
+_COUNT = np.array([0, 0, 1, 2, 2, 3, 3, 3, 3, *[4] * 8, 5], np.int32)
+_GROUP = np.full(_KINDS, 3, np.int32)
+_GROUP[[TokenClass.NAME, TokenClass.TYPE, TokenClass.CONSTANT]] = 0
+_GROUP[TokenClass.STRING] = 1
+_GROUP[TokenClass.NUMBER] = 2
+_NEXT = np.full(_KINDS, 3, np.int32)
+_NEXT[TokenClass.OPEN], _NEXT[TokenClass.DOT], _NEXT[TokenClass.ASSIGN] = 0, 1, 2
+_AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
+
+
+def _matched(c: Context, p: Point) -> Cases:
+    return _MATCH[p.exact] * 4 + c.region
+
+
+def _loose(c: Context, p: Point) -> Cases:
+    return (_LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
+
+
+def _recent(c: Context, p: Point) -> Cases:
+    bits = sum((c.before[k + 1] == _id(c, p, k)).astype(np.int32) << k for k in range(3))
+    return bits + 8 * _before(p, 0).kind
+
+
+def _kinds(c: Context, p: Point) -> Cases:
+    same = (c.before[1] == _id(c, p, 0)).astype(np.int32)
+    return (c.kind * _KINDS + _before(p, 0).kind) * 2 + same
+
+
+def _structure(c: Context, p: Point) -> Cases:
+    frame = p.frame
+    opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
+    callee = c.number(frame.callee)
+    called = (c.callee == callee) & (callee > 0)
+    slot = c.slot == (frame.stack[-1].slot if frame.stack else 0)
+    depth = c.depth == len(frame.stack)
+    same = c.before[1] == _id(c, p, 0)
+    return opener + 2 * called + 4 * slot + 8 * depth + 16 * same + 32 * bool(frame.stack)
+
+
+def _line(c: Context, p: Point) -> Cases:
+    first = c.number(p.frame.line[0]) if p.frame.line else 0
+    offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
+    return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
+
+
+def _recency(c: Context, p: Point) -> Cases:  # noqa: ARG001
+    return np.minimum(np.log2(c.distance).astype(np.int32), 12) * 4 + c.region
+
+
+def _frequency(c: Context, p: Point) -> Cases:  # noqa: ARG001
+    return _COUNT[np.minimum(c.count, 17)] * 4 + _GROUP[c.kind]
+
+
+def _latest(c: Context, p: Point) -> Cases:  # noqa: ARG001
+    return (c.latest * 4 + c.region) * 4 + _GROUP[c.kind]
+
+
+def _named(c: Context, p: Point) -> Cases:
+    """How the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
+    other = _before(p, 1).text
+    relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
+    return (_AFTER.get(_before(p, 0).text, 4) * 3 + relation) * 4 + _GROUP[c.kind]
+
+
+def _given(c: Context, p: Point) -> Cases:
+    """Whether the candidate was given in this bracket, and whether it is a keyword there."""
+    frame = p.frame
+    flags = np.zeros(c.size, bool)
+    if frame.stack:
+        numbers = [c.number(text) for text in frame.stack[-1].given]
+        flags[[n for n in numbers if n >= 0]] = True
+    keyword = (c.next == c.number("=")) & (c.opener == 1)
+    return flags[c.id] + 2 * keyword + 4 * (frame.opener == "(") + 8 * (_GROUP[c.kind] == 0)
+
+
+def _used(c: Context, p: Point) -> Cases:
+    flags = np.zeros(c.size, bool)
+    flags[[n for n in p.used if n >= 0]] = True
+    return flags[c.id] * 4 + _GROUP[c.kind]
+
+
+def _line_kinds(c: Context, p: Point) -> Cases:
+    return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + _GROUP[c.kind]
+
+
+def _indent(c: Context, p: Point) -> Cases:
+    frame = p.frame
+    if _before(p, 0).kind is not TokenClass.NEWLINE:
+        return np.zeros(len(c.id), np.int32)
+    if frame.ended in (":", "{"):
+        situation = 0
+    elif frame.stack:
+        situation = 1 + (frame.ended not in (",",))
+    else:
+        situation = 3 + (frame.began in ("return", "raise", "throw", "break", "continue", "pass", "}"))
+    more = np.sign(c.width - len(frame.above)) + (c.width > len(frame.above) + 4)
+    return np.where(c.kind == TokenClass.INDENT, 1 + (more + 1) * 5 + situation, 0)
+
+
+def _scope(c: Context, p: Point) -> Cases:
+    same = (c.function == p.frame.function) & (c.region == 0)
+    return (same + 2 * (c.line_kind == 2)) * 4 + _GROUP[c.kind]
+
+
+def _callee(c: Context, p: Point) -> Cases:
+    """Whether the candidate shares a sub-word with the callee, and with the line's first token."""
+    frame = p.frame
+    callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
+    first = c.shares(frame.line[0])[c.id] if frame.line else np.zeros(len(c.id), bool)
+    return (callee + 2 * first) * 5 + _AFTER.get(_before(p, 0).text, 4)
+
+
+def _dot(c: Context, p: Point) -> Cases:
+    """After a dot: whether the candidate stood after the same receiver, or a like one."""
+    if _before(p, 0).text != ".":
+        return np.zeros(len(c.id), np.int32)
+    receiver = _before(p, 1).text
+    like = c.shares(receiver)[c.before[2]].astype(np.int32) + (c.before[2] == c.number(receiver))
+    return np.where(c.before[1] == c.number("."), 2 + like, 1)
+
+
+def _following(c: Context, p: Point) -> Cases:
+    return (_NEXT[c.next_kind] * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
+
+
+GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
+    (_matched, 9 * 4),
+    (_loose, 6 * 3 * 4),
+    (_recent, 8 * _KINDS),
+    (_kinds, 2 * _KINDS * _KINDS),
+    (_structure, 64),
+    (_line, 16),
+    (_recency, 13 * 4),
+    (_frequency, 24),
+    (_latest, 32),
+    (_named, 60),
+    (_given, 16),
+    (_used, 8),
+    (_line_kinds, 4 * LINE_KINDS * LINE_KINDS),
+    (_indent, 21),
+    (_scope, 16),
+    (_callee, 20),
+    (_dot, 5),
+    (_following, 16 * _KINDS),
+)
+"""The groups of copy features, each with its number of cases."""
+
+_STARTS = np.cumsum([0, *(cases for _, cases in GROUPS)])
+_GATES = int(_STARTS[-1])
+_GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
+SIZE = _GATES + 2 * sum(_GATE_CASES)
+"""How many weights there are."""
+
+
+def indices(c: Context, p: Point) -> Ints:
+    """Return the weight numbers of every source position, one row a group."""
+    rows = np.empty((len(GROUPS), len(c.id)), np.int32)
+    for row, ((group, _), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
+        rows[row] = group(c, p) + start
+    return rows
+
+
+def gates(p: Point) -> tuple[list[int], list[int]]:
+    """Return the weight numbers of the prior and of the spelling of an unseen token."""
+    best = int(_MATCH[p.exact.max(initial=0)])
+    cases = (_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
+    prior: list[int] = []
+    at = _GATES
+    for case, size in zip(cases, _GATE_CASES, strict=True):
+        prior.append(at + case)
+        at += size
+    return prior, [number + sum(_GATE_CASES) for number in prior]
+
+
+def impossible(c: Context) -> Bools:
+    """Return which positions can never be copied: the edges between stretches."""
+    return np.equal(c.kind, TokenClass.EDGE)
+
+
+def _before(p: Point, back: int) -> Token:
+    return p.recent[-1 - back] if len(p.recent) > back else _EDGE
+
+
+def _id(c: Context, p: Point, back: int) -> int:
+    return c.number(_before(p, back).entry) if len(p.recent) > back else 0
+
+
+__all__ = ["GROUPS", "IDENTIFIERS", "SIZE", "gates", "impossible", "indices"]

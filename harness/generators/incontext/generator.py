@@ -1,0 +1,154 @@
+"""`InContext`: requests answered, and texts priced, by a pool of processes."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.errors import InputFault, MachineFault
+from bench.files import explained, sha256
+from bench.types import Language
+from harness.generators.base import Request, Response
+from harness.generators.incontext.decode import complete
+from harness.generators.incontext.model import Model
+from strategies.api import Prompt
+
+_FOLDER = Path(__file__).parent
+
+
+def weights_path(language: Language) -> Path:
+    """Return the weights file of a language."""
+    return _FOLDER / f"weights-{language}.npz"
+
+
+@functools.cache
+def model(language: Language) -> Model:
+    """Return a language's model, loaded once a process."""
+    return Model.load(weights_path(language), language)
+
+
+@functools.cache
+def version() -> str:
+    """Return ``1-`` and a digest of the weights and of the code that reads them."""
+    files = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.npz")])
+    digests = []
+    for path in files:
+        with explained(path):
+            digests.append(f"{path.name} {sha256(path.read_bytes())}\n")
+    return f"1-{sha256(''.join(digests))[:12]}"
+
+
+class _Price(NamedTuple):
+    """A text to price."""
+
+    prompt: Prompt
+    text: str
+    language: Language
+
+
+def _answer(request: Request) -> Response:
+    start = time.perf_counter()
+    reader = model(request.language)
+    reading = reader.read(request.prompt)
+    found = complete(reader, reading, max(1, request.sampling.max_tokens))
+    text = found.text
+    for stop in request.sampling.stop:
+        text = text.split(stop, 1)[0] if stop else text
+    return Response(
+        text=text,
+        finish="stop" if found.ended else "length",
+        tokens_in=len(reading.context.tokens),
+        tokens_out=found.tokens,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _price(job: _Price) -> float:
+    return model(job.language).bits(job.prompt, job.text)
+
+
+class InContext:
+    """The in-context copy model as a generator and coder.
+
+    Decoding is greedy in the sense of the beam: temperature, seed and index change nothing.
+    """
+
+    batch_size = 64
+
+    def __init__(self, *, workers: int = 0) -> None:
+        """Prepare; processes start with the first call.
+
+        Args:
+            workers: processes to use; 0 for one a core, 1 for none besides this one.
+
+        Raises:
+            InputFault: if `workers` is negative.
+        """
+        if workers < 0:
+            raise InputFault(f"workers is {workers}", where="incontext", cure="give 0 (one a core) or more")
+        self._workers = workers or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def version(self) -> str:
+        """The digest of weights and code."""
+        return version()
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Complete the line at each prompt's cursor, in order.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        if self._workers == 1:
+            return [_answer(request) for request in requests]
+        try:
+            return list(self._started().map(_answer, requests, chunksize=2))
+        except (BrokenProcessPool, MemoryError) as error:
+            raise self._lost() from error
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
+        if self._workers == 1:
+            return [_price(job) for job in jobs]
+        try:
+            return list(self._started().map(_price, jobs, chunksize=4))
+        except (BrokenProcessPool, MemoryError) as error:
+            raise self._lost() from error
+
+    def close(self) -> None:
+        """End the worker processes."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _started(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                # Never a plain fork: the runner has threads, whose locks a forked child would inherit.
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
+            return self._pool
+
+    def _lost(self) -> MachineFault:
+        self.close()
+        return MachineFault(
+            "a worker process was lost (killed, or out of memory)",
+            where="incontext",
+            cure="run the same command again, with fewer workers if memory is short: incontext(workers=1)",
+        )

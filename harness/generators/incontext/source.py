@@ -1,0 +1,163 @@
+"""From a prompt's blocks to stretches of tokens that can be copied from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from bench.types import Language
+from harness.generators.incontext.lexer import Token, TokenClass, lex
+from harness.generators.incontext.signatures import call_forms
+from strategies.api import Block, BlockKind, Prompt
+
+
+class Region(IntEnum):
+    """Where a source token comes from."""
+
+    INFILE = 0
+    SIMILAR = 1
+    API = 2
+    CALL = 3
+    """A call made up from a signature."""
+
+
+class Stretch(NamedTuple):
+    """Tokens that stood together."""
+
+    region: Region
+    tokens: list[Token]
+
+
+class Source(NamedTuple):
+    """Everything in a prompt that can be copied, the in-file text last."""
+
+    stretches: list[Stretch]
+    infile: list[Token]
+    """The in-file tokens again: the history at the cursor."""
+    line_start: bool
+    """Whether the cursor is at column 0."""
+    space: str
+    """Whitespace between the last token and the cursor."""
+
+
+_RULE = re.compile(r"-{10,}\s*$")
+_FOUND_IN = re.compile(r"the below code fragment can be found in:")
+_HEADER = re.compile(r"here (are|is) some |compare this snippet from |path: ", re.IGNORECASE)
+_PATH = re.compile(r"[\w./\- ]+\.(py|java)$")
+_MARK = re.compile(r"\s*(#|//) ?")
+_JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def read(prompt: Prompt, language: Language) -> Source:
+    """Split a prompt into stretches of tokens; never raises, whatever the text."""
+    retrieved: list[Stretch] = []
+    forms: list[Stretch] = []
+    infile = "".join(block.text for block in prompt.blocks if block.kind is BlockKind.INFILE)
+    for block in prompt.blocks:
+        if block.kind is BlockKind.SIMILAR or block.kind is BlockKind.API:
+            region = Region.API if block.kind is BlockKind.API else Region.SIMILAR
+            for code in _fragments(block):
+                tokens = clean(code, language, whole=False)
+                if not tokens:
+                    continue
+                retrieved.append(Stretch(region, tokens))
+                forms.extend(Stretch(Region.CALL, form) for form in call_forms(tokens, language))
+    line_start = not infile or infile.endswith("\n")
+    tokens = clean(infile, language, whole=True)
+    tail = "" if line_start else infile[len(infile.rstrip(" \t\f")) :]
+    if tokens and tokens[-1].kind is TokenClass.INDENT:
+        tail = ""
+    return Source([*forms, *retrieved, Stretch(Region.INFILE, tokens)], tokens, line_start, tail)
+
+
+def _fragments(block: Block) -> Iterator[str]:
+    """Yield the code of a retrieved block: comment marks, rules, headers and paths taken off."""
+    lines = block.text.split("\n")
+    marked = [line for line in lines if line.strip()]
+    if sum(1 for line in marked if _MARK.match(line)) * 2 > len(marked):
+        lines = [_MARK.sub("", line, count=1) for line in lines]
+    code: list[str] = []
+    naming = False
+    for line in lines:
+        if _FOUND_IN.match(line):
+            naming = True
+        elif _RULE.match(line):
+            naming = False
+        elif naming:
+            continue
+        elif _HEADER.match(line) or _PATH.fullmatch(line):
+            pass
+        else:
+            code.append(line)
+            continue
+        if code:
+            yield "\n".join(code) + "\n"
+            code = []
+    if code:
+        yield "\n".join(code) + "\n"
+
+
+def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
+    """Lex code and leave out what is no code: comments, blank lines, documentation.
+
+    Args:
+        text: code, perhaps cut at both ends.
+        language: its language.
+        whole: whether its end is known to be code, as at a cursor; else both ends are uncertain.
+    """
+    if language is Language.JAVA:
+        text = _without_java_comments(text)
+    tokens, _ = lex(text, language, line_start=True)
+    tokens = [token for token in tokens if token.kind is not TokenClass.COMMENT]
+    if language is Language.PYTHON:
+        tokens = list(_without_documentation(tokens, whole=whole))
+    return list(_without_blank_lines(tokens))
+
+
+def _without_java_comments(text: str) -> str:
+    first = text.find("*/")
+    if first >= 0 and not 0 <= text.find("/*") < first:
+        text = text[first + 2 :]
+    return _JAVA_COMMENT.sub("", text)
+
+
+def _without_documentation(tokens: Sequence[Token], *, whole: bool) -> Iterator[Token]:
+    quotes = [at for at, token in enumerate(tokens) if token.text.endswith(('"""', "'''")) and _is_bare(token)]
+    inside = len(quotes) % 2 == 1 and (whole or not _opens(tokens, quotes[0]))
+    for token in tokens:
+        if _is_bare(token):
+            inside = not inside
+            if inside:
+                yield Token(token.space, '"""', TokenClass.STRING)
+        elif not inside:
+            yield token
+
+
+def _is_bare(token: Token) -> bool:
+    return token.kind is TokenClass.STRING and len(token.text) <= 5 and token.text[-3:] in ('"""', "'''")
+
+
+def _opens(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the triple quote at `at` begins a string, judged by what stands before it."""
+    before = [t for t in tokens[max(0, at - 4) : at] if t.kind not in (TokenClass.NEWLINE, TokenClass.INDENT)]
+    return not before or before[-1].text in (":", "=", "(", ",", "return", "[", "{", "+")
+
+
+def _without_blank_lines(tokens: Iterable[Token]) -> Iterator[Token]:
+    indent: Token | None = None
+    filled = False
+    for token in tokens:
+        if token.kind is TokenClass.INDENT:
+            indent, filled = token, False
+        elif token.kind is TokenClass.NEWLINE and not filled:
+            indent = None
+        else:
+            if indent is not None:
+                yield indent
+                indent = None
+            filled = token.kind is not TokenClass.NEWLINE
+            yield token
+    if indent is not None:
+        yield indent

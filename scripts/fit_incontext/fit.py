@@ -1,0 +1,146 @@
+"""Fit the feature weights by gradient ascent on the log-likelihood of the targets.
+
+    python -m scripts.fit_incontext.fit LANGUAGE PRIOR.npz SAMPLES.jsonl --out WEIGHTS.npz [--epochs N]
+
+Writes the weights and the prior as one file. Batches are spread over worker processes; the result
+does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.types import Language
+from harness.generators.incontext import features
+from harness.generators.incontext.context import UNKNOWN
+from harness.generators.incontext.lexer import TokenClass, lex
+from harness.generators.incontext.model import QUANTUM, Model
+from harness.generators.incontext.prior import Floats, Prior
+from strategies.api import Block, BlockKind, Prompt
+
+BATCH = 32
+_LOADED: dict[str, Any] = {}
+
+
+def prompt_of(record: dict[str, Any]) -> Prompt:
+    """Make the prompt of a cut sample."""
+    return Prompt(blocks=tuple(Block(kind=BlockKind(kind), text=text) for kind, text in record["blocks"]))
+
+
+def start_weights() -> Floats:
+    """Return the hand-set weights that the fit starts from: the longer the match, the better."""
+    weights = np.zeros(features.SIZE)
+    for bucket, value in enumerate([0.0, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, 8.5]):
+        weights[4 * bucket : 4 * bucket + 4] = value
+    copies = sum(cases for _, cases in features.GROUPS)
+    gates = (features.SIZE - copies) // 2
+    weights[copies : copies + gates] = 1.6
+    weights[copies + gates :] = 1.0
+    return weights
+
+
+def load(prior: Path, language: str) -> None:
+    """Load what a worker needs."""
+    with np.load(prior) as arrays:
+        _LOADED["prior"] = Prior(dict(arrays))
+    _LOADED["language"] = Language(language)
+
+
+def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, int]:
+    """Return the gradient of the log-likelihood of one target (nats), its bits and its tokens."""
+    model = Model(weights, _LOADED["prior"], _LOADED["language"])
+    reading = model.read(prompt_of(record))
+    context, point = reading.context, reading.context.point
+    tokens, _ = lex(record["target"] + "\n", model.language, line_start=reading.line_start)
+    slope, bits = np.zeros(features.SIZE), 0.0
+    dead = features.impossible(context)
+    for token in tokens:
+        rows = features.indices(context, point)
+        scores = weights[rows].sum(axis=0)
+        scores[dead] = -np.inf
+        prior, unseen = features.gates(point)
+        gate = np.array([weights[prior].sum(), weights[unseen].sum()])
+        top = max(scores.max(), gate.max())
+        copied, gated = np.exp(scores - top), np.exp(gate - top)
+        total = copied.sum() + gated.sum()
+        number = context.ids.get(token.entry, UNKNOWN)
+        before = point.recent[-1].kind if point.recent else TokenClass.EDGE
+        spelled = min(model.prior.spelling(token, before, reading.words), 900.0)
+        known = 0 < number < model.prior.size
+        chance = model.prior.distribution(point.recent, point.frame.opener)[number] if known else 0.0
+        right = copied * (context.id == number)
+        right_gated = gated * np.array([chance, 2.0**-spelled])
+        right_total = right.sum() + right_gated.sum()
+        bits -= math.log2(right_total / total)
+        delta = right / right_total - copied / total
+        slope += np.bincount(rows.ravel(), np.broadcast_to(delta, rows.shape).ravel(), features.SIZE)
+        delta_gated = right_gated / right_total - gated / total
+        np.add.at(slope, prior, delta_gated[0])
+        np.add.at(slope, unseen, delta_gated[1])
+        point = context.extend(point, token)
+    return slope, bits, len(tokens)
+
+
+def _share(job: tuple[Floats, list[dict[str, Any]]]) -> list[tuple[Floats, float, int]]:
+    return [gradient(job[0], record) for record in job[1]]
+
+
+def fit(records: list[dict[str, Any]], pool: ProcessPoolExecutor, epochs: int, rate: float, weights: Floats) -> Floats:
+    """Run Adam over the records."""
+    mean, square, step = np.zeros_like(weights), np.zeros_like(weights), 0
+    total = epochs * math.ceil(len(records) / BATCH)
+    for epoch in range(epochs):
+        random.Random(f"epoch {epoch}").shuffle(records)  # noqa: S311
+        spent, seen = 0.0, 0
+        for at in range(0, len(records), BATCH):
+            batch = records[at : at + BATCH]
+            parts = [batch[k : k + BATCH // 2] for k in range(0, len(batch), BATCH // 2)]
+            results = [r for share in pool.map(_share, [(weights, part) for part in parts]) for r in share]
+            slope = np.sum([r[0] for r in results], axis=0) / sum(r[2] for r in results) - 2e-5 * weights
+            step += 1
+            mean = 0.9 * mean + 0.1 * slope
+            square = 0.99 * square + 0.01 * slope**2
+            pace = rate * (1 - step / (total + 1))
+            weights = weights + pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-5)
+            spent += sum(r[1] for r in results)
+            seen += len(batch)
+        print(f"epoch {epoch}: {spent / seen:.2f} bits a sample", flush=True)
+    return weights
+
+
+def main() -> None:
+    """Fit and write the weights file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("language")
+    parser.add_argument("prior", type=Path)
+    parser.add_argument("samples", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--rate", type=float, default=0.1)
+    parser.add_argument("--limit", type=int, default=10**9)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    lines = options.samples.read_text("utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    # A huge target would outweigh hundreds of others.
+    records = [record for record in records if len(record["target"]) < 160]
+    random.Random("records").shuffle(records)  # noqa: S311
+    load(options.prior, options.language)
+    with ProcessPoolExecutor(options.workers, initializer=load, initargs=(options.prior, options.language)) as pool:
+        weights = fit(records[: options.limit], pool, options.epochs, options.rate, start_weights())
+    with np.load(options.prior) as arrays:
+        # The low bits of a weight say nothing; cleared, they compress away.
+        np.savez_compressed(options.out, **dict(arrays), weights=np.round(weights * QUANTUM).astype(np.int16))
+    print(f"{options.out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Judge weights on packages that were held out: bits, exact match, edit similarity, identifier F1.
+
+python -m scripts.fit_incontext.judge LANGUAGE WEIGHTS.npz SAMPLES.jsonl [--limit N] [--bits-only]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rapidfuzz import fuzz
+
+from bench.types import Language
+from harness.generators.incontext.decode import complete
+from harness.generators.incontext.model import Model
+from scripts.fit_incontext.fit import prompt_of
+
+_LOADED: dict[str, Any] = {}
+
+
+def load(path: Path, language: str, bits_only: bool) -> None:
+    """Load what a worker needs."""
+    _LOADED["model"], _LOADED["bits_only"] = Model.load(path, Language(language)), bits_only
+
+
+def identifier_f1(text: str, target: str) -> float:
+    """Return the F1 of the sets of identifiers."""
+    left, right = (set(re.findall(r"[A-Za-z_]\w*", part)) for part in (text, target))
+    return 2 * len(left & right) / max(1, len(left) + len(right))
+
+
+def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:
+    """Return the kind of prompt, the numbers and the completion."""
+    model, prompt, target = _LOADED["model"], prompt_of(record), record["target"]
+    start = time.process_time()
+    bits = model.bits(prompt, target)
+    middle = time.process_time()
+    if _LOADED["bits_only"]:
+        return record["kind"], [bits, middle - start], ""
+    text = complete(model, model.read(prompt), 64).text.split("\n")[0]
+    spent = time.process_time() - middle
+    same = float(text.strip() == target.strip())
+    similar = fuzz.ratio(text.strip(), target.strip())
+    f1 = identifier_f1(text, target)
+    return record["kind"], [bits, middle - start, 100 * same, similar, 100 * f1, spent], text
+
+
+def main() -> None:
+    """Print a table, one row a kind of prompt."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("language")
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("samples", type=Path)
+    parser.add_argument("--limit", type=int, default=10**9)
+    parser.add_argument("--bits-only", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
+    step = max(1, len(records) // 6 // max(1, options.limit // 6))
+    records = [record for at, record in enumerate(records) if at // 6 % step == 0]
+    rows: dict[str, list[list[float]]] = {}
+    arguments = (options.weights, options.language, options.bits_only)
+    with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:
+        for record, (kind, numbers, text) in zip(records, pool.map(judge, records, chunksize=8), strict=True):
+            rows.setdefault(kind, []).append(numbers)
+            if options.show:
+                print(f"{kind:14} {numbers[0]:6.1f} | {record['target'].strip()}  =>  {text.strip()}")
+    print(f"{'prompt':15}    n   bits  s/bits     EM     ES     F1  s/gen")
+    for kind, numbers in rows.items():
+        mean = np.mean(numbers, axis=0)
+        print(
+            f"{kind:15} {len(numbers):4} "
+            + " ".join(f"{value:6.3f}" if value < 1 else f"{value:6.1f}" for value in mean)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+import math
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Language
+from harness.generators.base import Coder, Request, Sampling
+from harness.generators.incontext.generator import InContext, model, version
+from harness.generators.incontext.lexer import lex
+from strategies.api import Prompt
+from tests.helpers.incontext import api, prompt, similar
+
+PYTHON, JAVA = Language.PYTHON, Language.JAVA
+
+STORE = "class Store:\n    def __init__(self, path):\n        self.path = path\n\n"
+INFILE = STORE + "    def total(self, user):\n        cart = self.load(user)\n        return "
+
+
+@pytest.fixture(scope="module")
+def inline() -> Iterator[InContext]:
+    generator = InContext(workers=1)
+    yield generator
+    generator.close()
+
+
+def answer(generator: InContext, shown: Prompt, language: Language = PYTHON) -> str:
+    return generator.generate([Request(prompt=shown, language=language)])[0].text
+
+
+@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("infile", ["", "\n", INFILE, "x = (", "if a:\n", "é §"])
+def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> None:
+    reader = model(language)
+    reading = reader.read(prompt(infile, similar(("a.py", "total = f(a, b)"))))
+    context, point = reading.context, reading.context.point
+    for token in lex("cart.f(unseen, 1)\n", language, line_start=False)[0]:
+        after = reader.next(context, point)
+        assert after.unseen > 0
+        assert (after.known >= 0).all()
+        assert after.known.sum() + after.unseen == pytest.approx(1, abs=1e-9)
+        point = context.extend(point, token)
+
+
+def test_spellings_of_one_class_sum_to_less_than_one() -> None:
+    reader = model(PYTHON)
+    letters = [chr(code) for code in range(32, 127)]
+    rows = 2.0**-reader.prior._spell_bits
+    assert rows.sum(axis=1) == pytest.approx(1)
+    reading = reader.read(prompt("ab = 1\n"))
+    token = reading.context.tokens[2]
+    total = sum(2.0 ** -reader.prior.spelling(token._replace(text=a), token.kind, reading.words) for a in letters)
+    assert total < 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=120), st.text(max_size=60), st.sampled_from(Language))
+def test_bits_are_finite_and_positive_on_any_text(infile: str, text: str, language: Language) -> None:
+    bits = model(language).bits(prompt(infile, similar(("a.py", infile[::-1]))), text)
+    assert math.isfinite(bits)
+    assert bits > 0
+
+
+@pytest.mark.parametrize("text", ["x" * 20_000, "(" * 3000, "\U0001f600" * 500, "", "\n\n", "\ud800", "a\r\nb"])
+def test_bits_are_finite_on_strange_texts(text: str) -> None:
+    assert math.isfinite(model(PYTHON).bits(prompt("a = "), text))
+    assert math.isfinite(model(PYTHON).bits(prompt(text), "a = 1"))
+    assert math.isfinite(model(PYTHON).bits(Prompt(blocks=()), text))
+
+
+def test_longer_texts_cost_more(inline: InContext) -> None:
+    first, second = inline.bits([prompt(INFILE)] * 2, ["cart", "cart.frobnicated_quux"], PYTHON)
+    assert second > first + 20
+
+
+@pytest.mark.parametrize("language", list(Language))
+def test_seeing_the_very_line_lowers_the_bits(inline: InContext, language: Language) -> None:
+    line = "price_rules.apply_tax(cart.total, self.rate)"
+    shown = similar(("shop/a.py", f"        cart = self.load(user)\n        return {line}\n"))
+    other = similar(("shop/b.py", "def unrelated(x):\n    yield from x\n"))
+    without, random, seen = inline.bits(
+        [prompt(INFILE), prompt(INFILE, other), prompt(INFILE, shown)], [line] * 3, language
+    )
+    assert seen < 0.35 * min(without, random)
+    assert abs(random - without) < 12
+
+
+def test_a_signature_lowers_the_bits_of_its_call(inline: InContext) -> None:
+    shown = api("shop/tax.py", "def compute_vat_amount(customer, country_code)")
+    bits = inline.bits([prompt(INFILE), prompt(INFILE, shown)], ["compute_vat_amount(user, country_code)"] * 2, PYTHON)
+    assert bits[1] < 0.6 * bits[0]
+
+
+def test_completion_copies_a_call_seen_in_a_window(inline: InContext) -> None:
+    shown = similar(
+        ("shop/a.py", "def pay(user):\n    cart = load_cart(user)\n    return price_rules.apply_tax(cart, rate)\n")
+    )
+    infile = "\n\ndef preview(user, rate):\n    cart = load_cart(user)\n    return "
+    assert answer(inline, prompt(infile, shown)) == "price_rules.apply_tax(cart, rate)"
+
+
+def test_completion_of_a_whole_line_has_its_indentation(inline: InContext) -> None:
+    body = "    def get(self):\n        self.check()\n        return self.value\n\n"
+    infile = "class A:\n" + body + body.replace("get", "peek") + "    def last(self):\n        self.check()\n"
+    assert answer(inline, prompt(infile)) == "        return self.value"
+
+
+def test_completion_in_java(inline: InContext) -> None:
+    shown = similar(("a/A.java", "        Cart cart = store.load(user);\n        return TaxRules.apply(cart, rate);\n"))
+    infile = "class B {\n    Money pay(User user) {\n        Cart cart = store.load(user);\n        return "
+    assert answer(inline, prompt(infile, shown), JAVA) == "TaxRules.apply(cart, rate);"
+
+
+@pytest.mark.parametrize("infile", ["", "f(((", ")))", "x = [1,\n", "if True:\n    ", "\x00é"])
+def test_completion_never_fails_and_ends(inline: InContext, infile: str) -> None:
+    for language in Language:
+        request = Request(prompt=prompt(infile), language=language, sampling=Sampling(max_tokens=20))
+        response = inline.generate([request])[0]
+        assert response.finish in ("stop", "length")
+        assert response.tokens_out <= 20
+        assert not response.text.endswith("\n")
+
+
+def test_max_tokens_and_stop_are_kept(inline: InContext) -> None:
+    shown = prompt(INFILE)
+    cut = inline.generate([Request(prompt=shown, language=PYTHON, sampling=Sampling(max_tokens=1))])[0]
+    assert cut.tokens_out == 1
+    whole = answer(inline, shown)
+    stop = whole[1]
+    stopped = inline.generate([Request(prompt=shown, language=PYTHON, sampling=Sampling(stop=(stop,)))])[0]
+    assert stopped.text == whole.split(stop)[0]
+
+
+def test_the_version_names_weights_and_code() -> None:
+    assert version() == InContext().version
+    assert version().startswith("1-")
+    assert len(version()) == 14
+    assert isinstance(InContext(), Coder)
+
+
+def test_a_negative_number_of_workers_is_refused() -> None:
+    with pytest.raises(InputFault, match="0 \\(one a core\\) or more"):
+        InContext(workers=-1)
+
+
+def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(inline: InContext) -> None:
+    prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
+    requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]
+    pooled = InContext(workers=2)
+    try:
+        assert [r.text for r in pooled.generate(requests)] == [r.text for r in inline.generate(requests)]
+        lines = ["cart", "f(y)", "b"]
+        assert pooled.bits(prompts, lines, PYTHON) == inline.bits(prompts, lines, PYTHON)
+        assert pooled._pool is not None
+        for process in list(pooled._pool._processes.values()):
+            process.kill()
+        with pytest.raises(MachineFault, match="run the same command again"):
+            while True:
+                pooled.generate(requests)
+        assert [r.text for r in pooled.generate(requests[:1])] == [answer(inline, prompts[0])]
+    finally:
+        pooled.close()

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.types import Language
+from harness.generators.incontext.lexer import join, lex
+from harness.generators.incontext.signatures import call_forms
+from harness.generators.incontext.source import Region, clean, read
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.incontext import api, prompt, similar
+
+PYTHON, JAVA = Language.PYTHON, Language.JAVA
+
+
+def texts(shown: Prompt, region: Region, language: Language = PYTHON) -> list[str]:
+    return [join(stretch.tokens) for stretch in read(shown, language).stretches if stretch.region is region]
+
+
+def test_retrieved_windows_lose_marks_headers_rules_and_paths() -> None:
+    shown = prompt("x = ", similar(("shop/a.py", "def f():\n    return 1"), ("shop/b.py", "y = f()")))
+    assert texts(shown, Region.SIMILAR) == ["def f():\n    return 1\n", "y = f()\n"]
+    assert texts(shown, Region.INFILE) == ["x ="]
+    assert read(shown, PYTHON).space == " "
+
+
+def test_java_windows_are_marked_by_hashes_too() -> None:
+    shown = prompt("", similar(("a/B.java", "/** doc */\nint x = f();")))
+    assert texts(shown, Region.SIMILAR, JAVA) == ["int x = f();\n"]
+
+
+def test_unmarked_retrieved_code_is_read_as_it_is() -> None:
+    shown = prompt("", Block(kind=BlockKind.SIMILAR, text="a = 1\nb = 2\n"))
+    assert texts(shown, Region.SIMILAR) == ["a = 1\nb = 2\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('def f():\n    """Doc\n    string."""\n    a = 1\n', 'def f():\n    """\n    a = 1\n'),
+        ("a = 1  # why\n\n\n# alone\nb = 2\n", "a = 1\nb = 2\n"),
+        ('end of a text.\n    """\n    a = 1\n', "    a = 1\n"),
+    ],
+)
+def test_documentation_and_blank_lines_are_left_out(text: str, left: str) -> None:
+    assert join(clean(text, PYTHON, whole=True)) == left
+
+
+def test_the_current_line_is_kept_whole() -> None:
+    assert join(clean("a = 1\n\n    ", PYTHON, whole=True)) == "a = 1\n    "
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "forms"),
+    [
+        (PYTHON, "def apply_tax(amount: float, rate=0.2) -> float", ["apply_tax(amount, rate)\n"]),
+        (PYTHON, "class HTTPCart(Base):\n    def __init__(self, host, *, port: int = 1)", ["HTTPCart(host, port)\n"]),
+        (PYTHON, "class Cart:\n    \n    def load(self, user_id)", ["cart.load(user_id)\n"]),
+        (PYTHON, "def f()", ["f()\n"]),
+        (PYTHON, "def broken(a, (b", []),
+        (
+            JAVA,
+            "public class Cart {\n    public Invoice checkout(PaymentCard card, boolean b);\n}",
+            ["cart.checkout(card, b);\n"],
+        ),
+        (JAVA, "class Cart {\n    public Cart(Map<String, Item> items) {", ["new Cart(items);\n"]),
+        (JAVA, "return f(a, b);", []),
+    ],
+)
+def test_signatures_offer_calls(language: Language, text: str, forms: list[str]) -> None:
+    found = [join(tokens) for tokens in call_forms(lex(text + "\n", language, line_start=True)[0], language)]
+    assert found[: len(forms)] == forms
+    assert bool(found) == bool(forms)
+
+
+def test_a_long_signature_offers_one_argument_a_line() -> None:
+    names = ", ".join(f"argument_number_{n}" for n in range(5))
+    shown = prompt("", api("a.py", f"def f({names})"))
+    assert texts(shown, Region.CALL)[1].startswith(
+        "f(\n    argument_number_0=argument_number_0,\n    argument_number_1"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(BlockKind), st.text(max_size=200)), max_size=4), st.sampled_from(Language))
+def test_any_prompt_is_read(blocks: list[tuple[BlockKind, str]], language: Language) -> None:
+    read(Prompt(blocks=tuple(Block(kind=kind, text=text) for kind, text in blocks)), language)
