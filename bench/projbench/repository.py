@@ -38,7 +38,7 @@ def sample_repository(
     found: list[Candidate] = []
     loads = support(snapshot.language).resolve(facts)
     for path, text in snapshot.texts.items():
-        reason = "syntax_error" if facts[path].broken else "bad_encoding" if "\ufffd" in text else ""
+        reason = "bad_encoding" if "\ufffd" in text else "syntax_error" if facts[path].broken else ""
         if reason:
             skipped[reason] += 1
             continue

@@ -1,0 +1,260 @@
+"""Every way a Python file can name something of its own repository."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from bench.languages import support
+from bench.languages.facts import InternalLoad
+from bench.types import Language
+
+SHOP = {
+    "shop/__init__.py": "from .cart import Cart as Basket, total\nfrom . import rules\n__all__ = ['Basket', 'total']\n",
+    "shop/cart.py": "class Cart:\n    pass\n\ndef total(cart):\n    return 0\n\nRATE = 1\n_hidden = 2\n",
+    "shop/rules.py": "from shop.cart import *\nfrom os.path import join\ndef apply(x):\n    return x\n",
+    "shop/deep/__init__.py": "",
+    "shop/deep/inner.py": "LIMIT = 3\n",
+    "shop/facade.py": "from shop import Basket\nfrom .rules import *\n",
+    "shop/lazy.py": "def __getattr__(name):\n    return name\n",
+}
+
+
+def uses(files: dict[str, str], path: str) -> tuple[InternalLoad, ...]:
+    language = support(Language.PYTHON)
+    facts = {name: language.analyse(name, dedent(text).lstrip("\n")) for name, text in sorted(files.items())}
+    return language.resolve(facts)[path]
+
+
+def found(files: dict[str, str], path: str) -> list[tuple[int, str, str, str]]:
+    """Return (line, name, module, kind) of each binding, the first use only of each load."""
+    return [(load.line, load.uses[0].name, load.uses[0].module, load.uses[0].kind) for load in uses(files, path)]
+
+
+CASES = {
+    "absolute from": ("from shop.cart import Cart\nx = Cart()\n", [(1, "Cart", "shop.cart", "class")]),
+    "alias": ("from shop.cart import Cart as C\nx = C()\n", [(1, "C", "shop.cart", "class")]),
+    "constant": ("from shop.cart import RATE\nx = RATE\n", [(1, "RATE", "shop.cart", "variable")]),
+    "function": ("from shop.cart import total\ntotal(1)\n", [(1, "total", "shop.cart", "function")]),
+    "submodule": ("from shop import cart\ncart.total(1)\n", [(1, "cart", "shop.cart", "module")]),
+    "re-export with as": ("from shop import Basket\nBasket()\n", [(1, "Basket", "shop.cart", "class")]),
+    "re-export chain": ("from shop.facade import Basket\nBasket()\n", [(1, "Basket", "shop.cart", "class")]),
+    "re-export through stars": ("from shop.facade import RATE\nRATE\n", [(1, "RATE", "shop.cart", "variable")]),
+    "star by __all__": (
+        "from shop import *\ntotal(Basket())\nrules\n",
+        [
+            (1, "total", "shop.cart", "function"),
+            (1, "Basket", "shop.cart", "class"),
+        ],
+    ),
+    "star without __all__": (
+        "from shop.cart import *\nCart()\n_hidden\nprint(1)\n",
+        [(1, "Cart", "shop.cart", "class")],
+    ),
+    "dotted": (
+        "import shop.deep.inner\nshop.deep.inner.LIMIT\n",
+        [(1, "shop.deep.inner", "shop.deep.inner", "module")],
+    ),
+    "dotted as": ("import shop.deep.inner as i\ni.LIMIT\n", [(1, "i", "shop.deep.inner", "module")]),
+    "longest dotted import wins": (
+        "import shop.deep\nimport shop.deep.inner\nshop.deep.inner.LIMIT\n",
+        [(2, "shop.deep.inner", "shop.deep.inner", "module")],
+    ),
+    "package of a dotted import": ("import shop.cart\nshop.total(1)\n", [(1, "shop", "shop", "module")]),
+    "made at run time": ("from shop.lazy import thing\nthing\n", [(1, "thing", "shop.lazy", "unknown")]),
+    "in a function": (
+        "def f():\n    from shop.cart import Cart\n    return Cart()\n",
+        [(2, "Cart", "shop.cart", "class")],
+    ),
+    "if TYPE_CHECKING": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from shop.cart import Cart\nx: Cart = None\n",
+        [(3, "Cart", "shop.cart", "class")],
+    ),
+    "try with a fallback": (
+        "try:\n    from shop.cart import RATE\nexcept ImportError:\n    RATE = 2\nprint(RATE)\n",
+        [(4, "RATE", "shop.cart", "variable")],
+    ),
+    "several lines": (
+        "from shop.cart import (\n    Cart,\n    total,\n)\ntotal(1)\n",
+        [(4, "total", "shop.cart", "function")],
+    ),
+    "in an f-string": ("from shop.cart import RATE\nx = f'{RATE}'\n", [(1, "RATE", "shop.cart", "variable")]),
+    "in a comprehension": (
+        "from shop.cart import total\n[total(x) for x in y]\n",
+        [(1, "total", "shop.cart", "function")],
+    ),
+    "decorator and base": (
+        "from shop.cart import Cart, total\n@total\nclass A(Cart):\n    pass\n",
+        [(1, "total", "shop.cart", "function"), (2, "Cart", "shop.cart", "class")],
+    ),
+    "keyword value": ("from shop.cart import RATE\nf(RATE=RATE)\n", [(1, "RATE", "shop.cart", "variable")]),
+    "match class pattern": (
+        "from shop.cart import Cart\nmatch x:\n    case Cart(items=[]):\n        pass\n",
+        [(2, "Cart", "shop.cart", "class")],
+    ),
+    # What is no use of the repository's own API.
+    "standard library": ("import os\nos.path\n", []),
+    "unknown package": ("from numpy import array\narray([1])\n", []),
+    "passed on from outside": ("from shop.rules import join\njoin('a')\n", []),
+    "parameter hides": ("from shop.cart import Cart\ndef f(Cart):\n    return Cart()\n", []),
+    "local assignment hides": ("from shop.cart import total\ndef f():\n    total = 1\n    return total\n", []),
+    "lambda parameter hides": ("from shop.cart import total\nlambda total: total\n", []),
+    "comprehension target hides": ("from shop.cart import total\n[total for total in y]\n", []),
+    "walrus hides": ("from shop.cart import total\ndef f():\n    return (total := 1) + total\n", []),
+    "with target hides": ("from shop.cart import total\ndef f():\n    with x as total:\n        total()\n", []),
+    "for target hides": ("from shop.cart import total\ndef f():\n    for total in x:\n        total()\n", []),
+    "except name hides": (
+        "from shop.cart import total\ndef f():\n    try:\n        g()\n    except E as total:\n        total()\n",
+        [],
+    ),
+    "capture hides": (
+        "from shop.cart import total\ndef f(x):\n    match x:\n        case [total, *_]:\n            total()\n",
+        [],
+    ),
+    "later rebinding hides": ("from shop.cart import total\ntotal = wrap()\ntotal(1)\n", []),
+    "class of the same name hides": ("from shop.cart import Cart\nclass Cart:\n    pass\nCart()\n", []),
+    "attribute is no load": ("from shop.cart import total\nx.total\n", []),
+    "keyword name is no load": ("from shop.cart import total\nf(total=1)\n", []),
+    "string and comment": ("from shop.cart import total\n'total'  # total\n", []),
+    "store is no load": ("from shop.cart import total\ndef f():\n    global total\n    total = 1\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_names_are_resolved(text: str, expected: list[tuple[int, str, str, str]]) -> None:
+    assert found({**SHOP, "app.py": text}, "app.py") == expected
+
+
+RELATIVE = {
+    "one dot": ("shop/app.py", "from .cart import Cart\nCart()\n", ("Cart", "shop.cart", "class")),
+    "one dot, module": ("shop/app.py", "from . import cart\ncart\n", ("cart", "shop.cart", "module")),
+    "two dots": ("shop/deep/app.py", "from ..cart import Cart\nCart()\n", ("Cart", "shop.cart", "class")),
+    "two dots, module": ("shop/deep/app.py", "from .. import cart\ncart\n", ("cart", "shop.cart", "module")),
+    "two dots, re-export": ("shop/deep/app.py", "from .. import Basket\nBasket\n", ("Basket", "shop.cart", "class")),
+    "package itself": (
+        "shop/deep/__init__.py",
+        "from .inner import LIMIT\nLIMIT\n",
+        ("LIMIT", "shop.deep.inner", "variable"),
+    ),
+    "own submodule": (
+        "shop/deep/__init__.py",
+        "from shop.deep import inner\ninner\n",
+        ("inner", "shop.deep.inner", "module"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "text", "expected"), RELATIVE.values(), ids=RELATIVE)
+def test_relative_imports(path: str, text: str, expected: tuple[str, str, str]) -> None:
+    assert found({**SHOP, path: text}, path) == [(1, *expected)]
+
+
+def test_dots_beyond_the_repository_are_outside() -> None:
+    assert found({**SHOP, "shop/app.py": "from ....cart import Cart\nCart()\n"}, "shop/app.py") == []
+
+
+ROOTS = {
+    "src layout": ({"src/shop/__init__.py": "", "src/shop/cart.py": "A = 1\n"}, "src/shop/app.py", "shop.cart"),
+    "src layout, from tests": (
+        {"src/shop/__init__.py": "", "src/shop/cart.py": "A = 1\n"},
+        "tests/test_a.py",
+        "shop.cart",
+    ),
+    "other root": ({"backend/shop/__init__.py": "", "backend/shop/cart.py": "A = 1\n"}, "tests/test_a.py", "shop.cart"),
+    "namespace package": (
+        {"src/acme/shop/__init__.py": "", "src/acme/shop/cart.py": "A = 1\n"},
+        "app.py",
+        "acme.shop.cart",
+    ),
+    "no __init__ at all": ({"src/acme/cart.py": "A = 1\n"}, "src/acme/app.py", "acme.cart"),
+    "script beside": ({"tools/cart.py": "A = 1\n"}, "tools/app.py", "cart"),
+    "tests as a package": ({"tests/__init__.py": "", "tests/cart.py": "A = 1\n"}, "tests/app.py", "tests.cart"),
+    "folder called test": ({"test/cart.py": "A = 1\n"}, "test/sub/app.py", "test.cart"),
+}
+
+
+@pytest.mark.parametrize(("files", "path", "module"), ROOTS.values(), ids=ROOTS)
+def test_roots(files: dict[str, str], path: str, module: str) -> None:
+    [(_, name, _, kind)] = found({**files, path: f"from {module} import A\nA\n"}, path)
+    assert (name, kind) == ("A", "variable")
+
+
+SHADOWS = {
+    "standard module": ({"tests/json.py": "loads = 1\n"}, "tests/app.py", "from json import loads\nloads\n"),
+    "neighbour inside a package": (
+        {"shop/__init__.py": "", "shop/rich.py": "a = 1\n"},
+        "shop/app.py",
+        "from rich import a\na\n",
+    ),
+    "fixture folder": ({"tests/data/rich/__init__.py": "a = 1\n"}, "shop.py", "from rich import a\na\n"),
+    "namespace part": (
+        {"otel/inst/requests/__init__.py": "a = 1\n", "x.py": "import otel.inst.requests\n"},
+        "y.py",
+        "from requests import a\na\n",
+    ),
+    "folder of scripts": ({"docker/run.py": "a = 1\n"}, "y.py", "import docker\ndocker.a\n"),
+}
+
+
+@pytest.mark.parametrize(("files", "path", "text"), SHADOWS.values(), ids=SHADOWS)
+def test_foreign_modules_are_not_taken_for_our_own(files: dict[str, str], path: str, text: str) -> None:
+    assert found({**files, path: text}, path) == []
+
+
+def test_members_reached_through_modules_are_named() -> None:
+    [load] = uses({**SHOP, "app.py": "from shop import rules\nrules.apply(1)\n"}, "app.py")
+    assert [(use.name, use.module, use.kind) for use in load.uses] == [
+        ("rules", "shop.rules", "module"),
+        ("rules.apply", "shop.rules", "function"),
+    ]
+
+
+def test_every_import_of_the_name_is_listed() -> None:
+    text = (
+        "try:\n    from shop.cart import RATE\nexcept ImportError:\n    from shop.lazy import RATE\n"
+        "RATE\ndef f():\n    from shop.cart import RATE\n"
+    )
+    [load] = uses({**SHOP, "app.py": text}, "app.py")
+    assert load.statements == ((1, 2), (3, 4), (6, 7))
+
+
+def test_circles_of_imports_end() -> None:
+    files = {"a/__init__.py": "from .b import *\nfrom .b import x\n", "a/b.py": "from . import *\nfrom a import x\n"}
+    assert len(found({**files, "app.py": "from a import x\nx\n"}, "app.py")) <= 1
+
+
+def test_columns_count_characters() -> None:
+    [load] = uses({**SHOP, "app.py": "from shop.cart import RATE\ny = 'é€𝄞' + RATE\n"}, "app.py")
+    assert load.column == len("y = 'é€𝄞' + ")
+
+
+def test_a_thousand_terms_are_no_problem() -> None:
+    text = "from shop.cart import RATE\nx = " + " + ".join(["RATE"] * 3000) + "\n"
+    assert len(uses({**SHOP, "app.py": text}, "app.py")) == 3000
+
+
+def test_lines_that_are_no_targets() -> None:
+    text = dedent(
+        '''
+        from shop.cart import Cart, RATE, total
+        @total(RATE)
+        def f(
+            a: Cart = RATE,
+        ) -> Cart:
+            """doc
+            """
+            return f"""
+            {RATE} x y"""
+        class A(Cart, x=RATE): pass
+        async def g(x: Cart): return RATE
+        '''
+    ).lstrip("\n")
+    facts = support(Language.PYTHON).analyse("app.py", text)
+    assert dict(facts.barred) == {
+        1: "decorator",
+        3: "header",
+        4: "header",
+        9: "header",
+        10: "header",
+    }  # the f-string's line holds only a quoted load

@@ -1,0 +1,27 @@
+"""Small repositories written into a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+from bench import snapshot
+from bench.snapshot import Snapshot
+from bench.types import Language
+
+
+def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files below `root`; text is dedented."""
+    for path, content in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content if isinstance(content, bytes) else dedent(content).lstrip("\n").encode())
+    return root
+
+
+def make_snapshot(
+    root: Path, files: Mapping[str, str | bytes], *, language: Language = Language.PYTHON, name: str = "demo"
+) -> Snapshot:
+    """Write files and read them as a snapshot."""
+    return snapshot.load(name, write_tree(root, files), language)
