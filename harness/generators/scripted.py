@@ -1,0 +1,155 @@
+"""`scripted`: a generator that answers from a script. Ships under an ordinary name, so that tests patch nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.code_tokens import count, pieces
+from bench.errors import InputFault, MachineFault
+from bench.files import read_jsonl, sha256, sha256_file
+from harness.generators.base import Request, Response
+from harness.generators.registry import generator
+
+_CONDITIONS = ("prompt_digest", "contains", "index")
+_FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wanted, prompt_digest, contains, index'
+
+
+class Scripted:
+    """Answers from a function of the request; a planned call fails instead."""
+
+    def __init__(
+        self,
+        answer: Callable[[Request], str],
+        *,
+        version: str = "",
+        batch_size: int = 16,
+        delay: float = 0.0,
+        faults: Collection[int] = (),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            answer: request -> text.
+            version: what besides the spec decides the answers.
+            batch_size: the most requests a call takes.
+            delay: seconds each call of `generate` takes.
+            faults: numbers of the calls of `generate`, from 1, that raise `MachineFault`.
+        """
+        self.version, self.batch_size = version, batch_size
+        self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
+        self._lock = threading.Lock()
+        self.batches: list[int] = []
+        """The size of every call so far."""
+        self.closed = False
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Answer every request, in order.
+
+        Raises:
+            MachineFault: if this call is planned to fail.
+        """
+        with self._lock:
+            self.batches.append(len(requests))
+            number = len(self.batches)
+        if self._delay:
+            time.sleep(self._delay)
+        if number in self._faults:
+            raise MachineFault(f"call {number} fails as planned", where="scripted", cure="run the same command again")
+        return [self._respond(request) for request in requests]
+
+    def _respond(self, request: Request) -> Response:
+        tokens = pieces(self._answer(request))
+        kept = tokens[: request.sampling.max_tokens]
+        return Response(
+            text="".join(kept),
+            finish="length" if len(kept) < len(tokens) else "stop",
+            tokens_in=count(request.prompt.text),
+            tokens_out=len(kept),
+            seconds=self._delay,
+        )
+
+    def close(self) -> None:
+        """Note that it was closed."""
+        self.closed = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One record of an answers file."""
+
+    text: str
+    prompt_digest: str | None
+    contains: str | None
+    index: int | None
+
+    def fits(self, request: Request) -> bool:
+        """Say whether every condition that is given holds."""
+        return (
+            self.prompt_digest in (None, request.prompt.digest)
+            and (self.contains is None or self.contains in request.prompt.text)
+            and self.index in (None, request.index)
+        )
+
+
+@generator("scripted")
+def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: float = 0.0) -> Scripted:
+    """Answer from a file (answers=FILE), with one text (text=…), or with the prompt's last line (mode=echo).
+
+    Args:
+        answers: JSON Lines of ``text`` under the conditions ``prompt_digest``, ``contains`` and ``index``;
+            the first record that fits answers.
+        text: the answer to everything, if no file is given.
+        mode: ``fixed``, or ``echo`` to answer with the last line of the prompt that is not blank.
+        delay: seconds each call takes.
+    """
+    if mode not in ("fixed", "echo"):
+        raise InputFault(f"mode={mode} is unknown", where="scripted", cure="give fixed or echo")
+    if delay < 0:
+        raise InputFault(f"delay={delay} is negative", where="scripted", cure="give seconds, 0 or more")
+    if answers and (text or mode == "echo"):
+        raise InputFault("answers stands beside text or mode", where="scripted", cure="give one of them")
+    if mode == "echo":
+        return Scripted(_last_line, version="1", delay=delay)
+    if not answers:
+        return Scripted(lambda _: text, version="1", delay=delay)
+    path = Path(answers)
+    lines = _load(path)
+    return Scripted(lambda request: _find(lines, path, request), version=f"1-{sha256_file(path)[:12]}", delay=delay)
+
+
+def _last_line(request: Request) -> str:
+    return next((line for line in reversed(request.prompt.text.split("\n")) if line.strip()), "")
+
+
+def _find(lines: Sequence[_Line], path: Path, request: Request) -> str:
+    for line in lines:
+        if line.fits(request):
+            return line.text
+    raise InputFault(
+        f"no record fits the prompt {sha256(request.prompt.text)[:12]}",
+        where=str(path),
+        cure='add a last record without conditions: {"text": ""}',
+    )
+
+
+def _load(path: Path) -> list[_Line]:
+    found = []
+    for number, record in read_jsonl(path):
+        unknown = record.keys() - {"text", *_CONDITIONS}
+        text, index = record.get("text"), record.get("index")
+        words = [record.get(key) for key in ("prompt_digest", "contains")]
+        if unknown or not isinstance(text, str) or not all(w is None or isinstance(w, str) for w in words):
+            raise InputFault("no scripted answer", where=f"{path}:{number}", cure=_FORM)
+        if index is not None and type(index) is not int:
+            raise InputFault("index is no whole number", where=f"{path}:{number}", cure=_FORM)
+        found.append(_line(record))
+    return found
+
+
+def _line(record: dict[str, Any]) -> _Line:
+    return _Line(record["text"], *(record.get(key) for key in _CONDITIONS))

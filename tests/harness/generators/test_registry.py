@@ -1,0 +1,104 @@
+"""Generators by name, and the scripted one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault, MachineFault, UnknownName
+from bench.types import Language
+from harness.generators import registry
+from harness.generators.base import Generator, Request, Sampling
+from harness.generators.scripted import Scripted
+from strategies.api import Block, BlockKind, Prompt
+
+
+def ask(text: str, **changes: object) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    return Request(prompt=prompt, language=Language.PYTHON, **changes)  # type: ignore[arg-type]
+
+
+def answer(made: Generator, text: str, **changes: object) -> str:
+    return made.generate([ask(text, **changes)])[0].text
+
+
+def test_names_and_cards() -> None:
+    assert "scripted" in registry.names()
+    card = registry.card("scripted")
+    assert card.summary.startswith("Answer from a file")
+    assert ("delay", "0.0") in card.parameters
+
+
+def test_canonical_sorts_and_leaves_defaults_out() -> None:
+    assert registry.canonical("scripted( text='x = 1', mode=fixed, delay=0 )") == "scripted(text='x = 1')"
+    assert registry.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
+
+
+def test_text_and_echo() -> None:
+    assert answer(registry.resolve("scripted(text='a + b')"), "x = ") == "a + b"
+    assert answer(registry.resolve("scripted(mode=echo)"), "one\ntwo = \n\n") == "two = "
+
+
+def test_answers_by_condition(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"contains": "cart", "index": 1, "text": "second"}\n{"contains": "cart", "text": "first"}\n')
+    made = registry.resolve(f"scripted(answers='{path}')")
+    assert answer(made, "cart = ") == "first"
+    assert answer(made, "cart = ", index=1) == "second"
+    with pytest.raises(InputFault, match="no record fits"):
+        answer(made, "other")
+
+
+def test_version_follows_the_answers(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n')
+    before = registry.resolve(f"scripted(answers='{path}')").version
+    path.write_text('{"text": "b"}\n')
+    assert registry.resolve(f"scripted(answers='{path}')").version != before
+
+
+def test_length_and_planned_fault() -> None:
+    made = Scripted(lambda _: "one two three", faults={2})
+    response = made.generate([ask("x", sampling=Sampling(max_tokens=2))])[0]
+    assert (response.text, response.finish, response.tokens_out) == ("one two", "length", 2)
+    with pytest.raises(MachineFault, match="as planned"):
+        made.generate([ask("x")])
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("scripted(txt=a)", "it has answers, text, mode, delay"),
+        ("scripted(delay=fast)", "give a number"),
+        ("scripted(mode=loud)", "fixed or echo"),
+        ("scripted(answers=/no/such/file.jsonl)", "check the path"),
+        ("scripted(answers=a.jsonl, text=b)", "give one of them"),
+        ("scripted(delay=-1)", "0 or more"),
+        ("scripted(", "write it as name"),
+        ("scriptd", "did you mean scripted"),
+    ],
+)
+def test_bad_specs(spec: str, words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        registry.resolve(spec)
+    assert words in str(caught.value)
+
+
+def test_unknown_name_is_its_own_fault() -> None:
+    with pytest.raises(UnknownName, match="no generator is called"):
+        registry.resolve("nothing")
+
+
+@pytest.mark.parametrize("record", ['{"txt": "a"}', '{"text": 1}', '{"text": "a", "index": "0"}', "[1]", '{"text": '])
+def test_bad_answer_files_name_the_line(tmp_path: Path, record: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "fine"}\n' + record + "\n")
+    with pytest.raises(InputFault) as caught:
+        registry.resolve(f"scripted(answers='{path}')")
+    assert "a.jsonl:2" in str(caught.value)
+
+
+def test_positional_factories_are_refused() -> None:
+    with pytest.raises(InputFault, match="keyword-only"):
+        registry.generator("bad")(lambda text: Scripted(lambda _: text))
