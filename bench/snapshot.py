@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bench.errors import InputFault
@@ -41,7 +40,7 @@ class Snapshot:
     texts: Mapping[str, str] = field(repr=False)
     """Path -> text, in sorted path order; ``\\r\\n`` and ``\\r`` are read as ``\\n``."""
     dropped: Mapping[str, int]
-    """Reason -> files left out: ``excluded``, ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``."""
+    """Reason -> number of files left out: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``."""
     replaced: int = 0
     """Files that are not valid UTF-8 and were read with replacement characters."""
 
@@ -52,7 +51,7 @@ class Snapshot:
 
 
 @functools.lru_cache(maxsize=64)
-def load(name: str, root: Path, language: Language, source: str = "", exclude: tuple[str, ...] = ()) -> Snapshot:
+def load(name: str, root: Path, language: Language, source: str = "") -> Snapshot:
     """Read every source file of `language` below `root`; nothing outside it, and no link, is followed.
 
     Args:
@@ -60,7 +59,6 @@ def load(name: str, root: Path, language: Language, source: str = "", exclude: t
         root: its folder.
         language: which files to read.
         source: a folder inside it to which reading is limited; empty for all.
-        exclude: globs of paths to leave out; ``*`` also matches slashes.
 
     Raises:
         InputFault: if the folder is missing or holds no such file.
@@ -73,9 +71,6 @@ def load(name: str, root: Path, language: Language, source: str = "", exclude: t
         raise InputFault("no such folder", where=str(start), cure=f"fetch it with `ctxbench repo fetch {name}`")
     for path in _walk(start, language.suffix):
         relative = path.relative_to(root).as_posix()
-        if any(fnmatchcase(relative, glob) or fnmatchcase(f"/{relative}", glob) for glob in exclude):
-            dropped["excluded"] += 1
-            continue
         reason, text, whole = _read(path, language)
         if reason:
             dropped[reason] += 1

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bench import samples as sets
@@ -13,7 +14,7 @@ from bench import snapshot
 from bench.errors import InputFault
 from bench.home import Home
 from bench.projbench.analysis import analyse
-from bench.projbench.repository import RepositorySamples, sample_repository
+from bench.projbench.repository import Excluded, RepositorySamples, sample_repository
 from bench.samples import SampleSet
 from bench.snapshot import Snapshot
 from bench.types import Kind, Reference, Sample
@@ -72,26 +73,40 @@ def build(
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     snapshots, origins = [], {}
     for manifest in ordered:
-        found = checkout.find(manifest, home) or checkout.fetch(manifest, home, report=report)
-        exclude = tuple(manifest.exclude)
-        snapshots.append(snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir, exclude))
+        found = checkout.fetch(manifest, home, report=report)
+        snapshots.append(snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir))
         origins[manifest.name] = {
             "license": manifest.license,
             "version": manifest.version,
             "source": found.source,
             "checkout": found.root.relative_to(home.repos).as_posix(),
             "source_dir": manifest.source_dir,
-            "exclude": list(exclude),
+            "exclude": list(manifest.exclude),
         }
-    made = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers)
+    excluded = {manifest.name: manifest.excludes for manifest in ordered}
+    made = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded)
     for repo, counts in made.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
     about = manifest_of(made, snapshots, origins, seed=seed, per_repo=per_repo)
     return sets.save(home, name, made.samples, made.references, about, force=force)
 
 
-def build_samples(snapshots: Sequence[Snapshot], *, per_repo: int, seed: int, workers: int = 1) -> Built:
+def build_samples(
+    snapshots: Sequence[Snapshot],
+    *,
+    per_repo: int,
+    seed: int,
+    workers: int = 1,
+    excluded: Mapping[str, Excluded] = MappingProxyType({}),
+) -> Built:
     """Make the samples of some repositories, in the order given.
+
+    Args:
+        snapshots: the repositories, names unique.
+        per_repo: most samples of each.
+        seed: of every draw.
+        workers: processes for reading files.
+        excluded: repository name -> which of its paths give no samples.
 
     Raises:
         InputFault: if a name is given twice, or a repository has no usable line.
@@ -104,7 +119,7 @@ def build_samples(snapshots: Sequence[Snapshot], *, per_repo: int, seed: int, wo
     facts = analyse(snapshots, workers=workers)
     parts: list[RepositorySamples] = []
     for each in snapshots:
-        part = sample_repository(each, facts[each.name], per_repo=per_repo, seed=seed)
+        part = sample_repository(each, facts[each.name], per_repo=per_repo, seed=seed, excluded=excluded.get(each.name))
         if not part.samples:
             raise InputFault(
                 f"no line of {each.name!r} can become a sample ({_reasons(part.counts)})",

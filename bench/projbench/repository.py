@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from bench.snapshot import Snapshot
 from bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
+Excluded = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +30,24 @@ class RepositorySamples:
 
 
 def sample_repository(
-    snapshot: Snapshot, facts: Mapping[str, FileFacts], *, per_repo: int, seed: int
+    snapshot: Snapshot, facts: Mapping[str, FileFacts], *, per_repo: int, seed: int, excluded: Excluded | None = None
 ) -> RepositorySamples:
-    """Make at most `per_repo` samples of one repository."""
+    """Make at most `per_repo` samples of one repository.
+
+    Args:
+        snapshot: its files.
+        facts: what `bench.projbench.analysis` found in each.
+        per_repo: most samples.
+        seed: of every draw.
+        excluded: tells which paths give no samples; their text still counts when leaks are looked for.
+    """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     found: list[Candidate] = []
     loads = support(snapshot.language).resolve(facts)
     for path, text in snapshot.texts.items():
-        reason = "bad_encoding" if "\ufffd" in text else "syntax_error" if facts[path].broken else ""
+        reason = _reason(path, text, facts[path], excluded)
         if reason:
             skipped[reason] += 1
             continue
@@ -66,6 +75,15 @@ def sample_repository(
         "drops": dict(sorted(drops.items())),
     }
     return RepositorySamples(tuple(pair[0] for pair in made), tuple(pair[1] for pair in made), counts)
+
+
+def _reason(path: str, text: str, facts: FileFacts, excluded: Excluded | None) -> str:
+    """Return why a file gives no samples, empty if it may."""
+    if excluded is not None and excluded(path):
+        return "excluded"
+    if "\ufffd" in text:
+        return "bad_encoding"
+    return "syntax_error" if facts.broken else ""
 
 
 def _sample(snapshot: Snapshot, lines: list[str], made: Cut) -> tuple[Sample, Reference]:

@@ -23,7 +23,7 @@ SHOP = {
         }
         """,
     "src/com/acme/shop/Store.java": "package com.acme.shop;\npublic interface Store { int SIZE = 1; void put(); }\n",
-    "src/com/acme/tax/Rules.java": "package com.acme.tax;\npublic class Rules { static int apply(int x) { return x; } }\n",
+    "src/com/acme/tax/Rules.java": "package com.acme.tax;\nclass Rules { static int apply(int x) { return x; }}\n",
 }
 PATH = "src/com/acme/app/App.java"
 

@@ -124,7 +124,7 @@ def test_java(tmp_path: Path) -> None:
     body = "\n".join(f"        int v{i} = Rules.apply({i}, v{i - 1});" for i in range(1, 20))
     files = {
         "src/a/tax/Rules.java": "package a.tax;\npublic class Rules { static int apply(int x, int y) { return x; } }\n",
-        "src/a/App.java": f"package a;\n\nimport a.tax.Rules;\n\nclass App {{\n  void run(int v0) {{\n{body}\n  }}\n}}\n",
+        "src/a/App.java": f"package a;\n\nimport a.tax.Rules;\n\nclass App {{\n void go(int v0) {{\n{body}\n}}\n}}\n",
     }
     read = make_snapshot(tmp_path, files, language=Language.JAVA)
     made = build_samples([read], per_repo=30, seed=0)
@@ -144,10 +144,9 @@ def test_faults(tmp_path: Path) -> None:
         build_samples([lonely], per_repo=1, seed=0)
 
 
-def test_excluded_globs_are_left_out(tmp_path: Path) -> None:
-    from bench import snapshot
-
-    write_tree(tmp_path, {**API, "shop/_vendor/x.py": "x = 1\n", "tests/test_a.py": "x = 1\n"})
-    read = snapshot.load("demo", tmp_path, Language.PYTHON, "", ("**/_vendor/**", "tests/*"))
-    assert read.files == ("shop/__init__.py", "shop/cart.py")
-    assert read.dropped == {"excluded": 2}
+def test_excluded_paths_give_no_samples_but_count_for_leaks(tmp_path: Path) -> None:
+    read = repository(tmp_path, **{"vendor/copy.py": user(0)})
+    made = build_samples([read], per_repo=1000, seed=0, excluded={"demo": lambda path: path.startswith("vendor/")})
+    assert not {sample.path for sample in made.samples} & {"vendor/copy.py", "shop/user_0.py"}
+    assert made.counts["demo"]["skipped_as_targets"] == {"excluded": 1}
+    assert made.counts["demo"]["drops"]["verbatim"] == 12
