@@ -1,0 +1,149 @@
+"""`RepoManifest`: one benchmark repository, a TOML file each; every fault of a file is reported at once.
+
+The shipped manifests lie in ``bench/repos/``; any other is named by its path. The form of the file is
+written down, key by key, in `bench.manifest_schema`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import InputFault, UnknownName
+from bench.files import read_text
+from bench.sources.base import Source
+from bench.types import Language
+
+BUILTIN = Path(__file__).parent / "repos"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSuite:
+    """How the repository's own tests are run; data for the function samples."""
+
+    __test__ = False  # pytest would take the class for a test case by its name
+
+    requirements: tuple[str, ...] = ()
+    """What the tests need beside the package itself, as pip requirement strings."""
+    pythonpath: str = "."
+    """The folder that goes first on the import path."""
+    paths: tuple[str, ...] = ()
+    """Where the tests are; empty: where the runner finds them by itself."""
+    arguments: tuple[str, ...] = ()
+    """More arguments of the test runner."""
+    deselect: tuple[str, ...] = ()
+    """Test files and tests left out, as node ids."""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoManifest:
+    """What a repository is, where its copies are, and which of its files give samples."""
+
+    name: str
+    language: Language
+    license: str
+    """SPDX expression."""
+    version: str
+    sources: tuple[Source, ...]
+    """Copies of the same version, in the order to try."""
+    source_dir: str = ""
+    """The folder inside the repository to which reading is limited; empty: all of it."""
+    exclude: tuple[str, ...] = ()
+    """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
+    sets: tuple[str, ...] = ()
+    tests: TestSuite | None = None
+
+    def excludes(self, path: str) -> bool:
+        """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
+        return any(
+            fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
+            for glob in self.exclude
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a manifest."""
+
+    where: str
+    """``FILE: key``."""
+    what: str
+    cure: str
+
+    def __str__(self) -> str:
+        """Return ``FILE: key: what; cure``."""
+        return " ".join(f"{self.where}: {self.what}; {self.cure}".split())
+
+
+class ManifestFault(InputFault):
+    """Raised when a manifest is wrong; holds all of its faults."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__(" | ".join(str(fault) for fault in self.faults))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with the faults, so that worker processes can raise it."""
+        return ManifestFault, (self.faults,)
+
+
+def builtin_names() -> tuple[str, ...]:
+    """Return the names of the shipped manifests, sorted."""
+    return tuple(sorted(path.stem for path in BUILTIN.glob("*.toml")))
+
+
+def load(ref: str) -> RepoManifest:
+    """Return a manifest by its shipped name, or by the path of a ``.toml`` file.
+
+    Raises:
+        UnknownName: if no shipped manifest is called so.
+        ManifestFault: if the file is not a right manifest; it holds every fault.
+        InputFault: if the file cannot be read.
+    """
+    if ref.endswith(".toml") or "/" in ref:
+        return _read(Path(ref).expanduser().absolute(), ref)
+    if ref not in builtin_names():
+        raise UnknownName("repository", ref, builtin_names(), command="ctxbench repo list")
+    return _builtin(ref)
+
+
+def in_set(name: str) -> tuple[RepoManifest, ...]:
+    """Return the shipped manifests of a set, sorted by name.
+
+    Raises:
+        UnknownName: if no shipped manifest is in a set of this name.
+    """
+    manifests = [load(each) for each in builtin_names()]
+    found = tuple(manifest for manifest in manifests if name in manifest.sets)
+    if not found:
+        known = {each for manifest in manifests for each in manifest.sets}
+        raise UnknownName("repository set", name, known, command="ctxbench repo list")
+    return found
+
+
+@functools.cache
+def _builtin(name: str) -> RepoManifest:
+    path = BUILTIN / f"{name}.toml"
+    return _read(path, path.name)
+
+
+def _read(path: Path, shown: str) -> RepoManifest:
+    # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
+    from bench.manifest_schema import check  # noqa: PLC0415
+
+    text = read_text(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ManifestFault(
+            [Fault(shown, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
+        ) from None
+    manifest, problems = check(data, path)
+    if manifest is None:
+        raise ManifestFault([Fault(f"{shown}: {key}", what, cure) for key, what, cure in problems])
+    return manifest
