@@ -1,0 +1,212 @@
+"""The official ProjBench shape, both variants, there and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import samples as sets
+from bench.errors import InputFault
+from bench.files import write_jsonl
+from bench.formats import projbench
+from bench.formats.importing import import_projbench
+from bench.home import Home
+from bench.projbench.build import build_samples, manifest_of
+from bench.types import NEXT_LINE, SINGLE_LINE, Sample
+from tests.helpers.trees import make_snapshot, write_tree
+
+LINES = ["import os", "from shop.cart import Cart", "", "def pay():", "    total = Cart(1)", "    return total"]
+
+
+def record(prompt: str = "import os\n\n\ndef pay():\n    total = ", **metadata: Any) -> dict[str, Any]:
+    """Return a task of variant one; None removes a key."""
+    fields = {
+        "task_id": "demo-main/0",
+        "task_type": "sl",
+        "ground_truth": "Cart(1)",
+        "fpath_tuple": ["demo-main", "shop", "pay.py"],
+        "context_start_lineno": 0,
+        "line_no": 4,
+        "col": 12,
+        "dep": "Cart",
+        "import_no": [1, 1],
+        **metadata,
+    }
+    return {"prompt": prompt, "metadata": {key: value for key, value in fields.items() if value is not None}}
+
+
+def read(made: dict[str, Any]) -> Sample:
+    return projbench.task(made, where="f.jsonl:1").sample
+
+
+def test_variant_one_single_line() -> None:
+    task = projbench.task(record(), where="")
+    assert task.sample.subkind == SINGLE_LINE
+    assert (task.sample.repo, task.sample.path) == ("demo-main", "shop/pay.py")
+    assert (task.sample.cursor.line, task.sample.cursor.column) == (4, 12)
+    assert task.sample.masked == ((1, 2),)
+    assert task.sample.prefix == "import os\n\n\ndef pay():\n    total = "
+    assert task.reference.target == "Cart(1)"
+
+
+def test_variant_two_has_its_deleted_lines_back() -> None:
+    made = record(
+        "import os\n\ndef pay():\n", col=None, col_no=-1, ground_truth="    total = Cart(1)\n", task_type=None
+    )
+    task = projbench.task(made, where="")
+    assert (task.sample.subkind, task.sample.cursor.column) == (NEXT_LINE, 0)
+    assert task.sample.prefix == "import os\n\n\ndef pay():\n"
+    assert task.reference.target == "    total = Cart(1)"
+
+
+def test_an_import_left_visible_is_blanked() -> None:
+    made = record("import os\nfrom shop.cart import Cart\n\ndef pay():\n    total = ")
+    assert "Cart" not in read(made).prefix
+
+
+def test_a_prompt_may_start_in_the_middle() -> None:
+    sample = read(record("def pay():\n    total = ", context_start_lineno=3))
+    assert (sample.context_start, sample.prefix) == (3, "def pay():\n    total = ")
+
+
+FAULTS = {
+    "no prompt": ({"metadata": record()["metadata"]}, "field prompt"),
+    "no metadata": ({"prompt": "x"}, "field metadata"),
+    "no id": (record(task_id=None), "field metadata.task_id"),
+    "empty id": (record(task_id=""), "field metadata.task_id"),
+    "no answer": (record(ground_truth=None), "field metadata.ground_truth"),
+    "empty answer": (record(ground_truth="  \n"), "field metadata.ground_truth: is empty"),
+    "answer of two lines": (record(ground_truth="a\nb"), "field metadata.ground_truth: has several lines"),
+    "line number as text": (record(line_no="4"), "field metadata.line_no"),
+    "negative line": (record(line_no=-4), "field metadata.line_no"),
+    "no column": (record(col=None), "field metadata.col: is missing"),
+    "column does not fit the prompt": (record(col=3), "field metadata.col: is 3, but the last line"),
+    "next-line inside a line": (record(col=-1), "field metadata.col: is -1"),
+    "too few lines": (record(line_no=40), "field metadata.line_no: prompt has 4 whole lines"),
+    "start after the line": (record(context_start_lineno=9), "field metadata.line_no"),
+    "path is text": (record(fpath_tuple="a/b.py"), "field metadata.fpath_tuple"),
+    "path without file": (record(fpath_tuple=["demo-main"]), "field metadata.fpath_tuple"),
+    "path leaves the repository": (record(fpath_tuple=["demo-main", "..", "x.py"]), "field metadata.fpath_tuple"),
+    "another language": (record(fpath_tuple=["demo-main", "x.rs"]), "neither a Python nor a Java file"),
+    "import of three numbers": (record(import_no=[1, 2, 3]), "field metadata.import_no"),
+    "import backwards": (record(import_no=[2, 1]), "field metadata.import_no"),
+    "import after the line": (record(import_no=[4, 4]), "field metadata.import_no"),
+    "half a surrogate pair": (record("\ud800\n\n\n\n    total = "), "field prompt"),
+}
+
+
+@pytest.mark.parametrize(("made", "words"), FAULTS.values(), ids=FAULTS)
+def test_faults_name_line_and_field(made: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        projbench.task(made, where="f.jsonl:7")
+    assert str(caught.value).startswith("f.jsonl:7: ") and words in str(caught.value)
+    assert "--help" in str(caught.value)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def task_file(tmp_path: Path, *made: dict[str, Any]) -> Path:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in made))
+    return path
+
+
+def repository(tmp_path: Path, lines: list[str] = LINES) -> Path:
+    write_tree(
+        tmp_path / "repos" / "demo-main", {"shop/pay.py": "\n".join(lines) + "\n", "shop/cart.py": "class Cart: ...\n"}
+    )
+    return tmp_path / "repos"
+
+
+def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Path) -> None:
+    path = task_file(tmp_path, record("def pay():\n    total = ", context_start_lineno=3))
+    made = import_projbench([path], home, "theirs", repos=repository(tmp_path))
+    [sample] = made.samples
+    assert sample.prefix == "import os\n\n\ndef pay():\n    total = "
+    assert (sample.context_start, sample.suffix) == (0, "    return total\n")
+    assert made.references[sample.id].original_import == "from shop.cart import Cart"
+    assert set(sets.snapshots(home, made)["demo-main"].files) == {"shop/pay.py", "shop/cart.py"}
+
+
+def test_import_without_it_keeps_the_stored_prompt(home: Home, tmp_path: Path) -> None:
+    made = import_projbench([task_file(tmp_path, record())], home, "theirs")
+    assert made.manifest["prompts"] == "stored"
+    assert sets.snapshots(home, made) == {}
+
+
+def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: Home, tmp_path: Path) -> None:
+    said: list[str] = []
+    path = task_file(
+        tmp_path,
+        record(),
+        record(task_id="demo-main/1", ground_truth="Cart(2)"),
+        record(task_id="demo-main/2", fpath_tuple=["demo-main", "gone.py"]),
+    )
+    made = import_projbench([path], home, "theirs", repos=repository(tmp_path), report=said.append)
+    assert made.manifest["repositories"]["demo-main"]["drops"] == {"file_missing": 1, "source_mismatch": 1}
+    assert [sample.id for sample in made.samples] == ["demo-main/0"]
+    assert said == ["demo-main: 2 of 3 tasks dropped, their text is not what the repository holds"]
+
+
+def test_import_faults(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match=r"tasks.jsonl:2.*task_id.*tasks.jsonl:1 too"):
+        import_projbench([task_file(tmp_path, record(), record())], home, "theirs")
+    with pytest.raises(InputFault, match="no folder 'demo-main'.*put the repository at"):
+        import_projbench([task_file(tmp_path, record())], home, "theirs", repos=tmp_path)
+    with pytest.raises(InputFault, match="no task in the files"):
+        import_projbench([task_file(tmp_path)], home, "theirs")
+    with pytest.raises(InputFault, match="no task matches"):
+        path = task_file(tmp_path, record(ground_truth="other"))
+        import_projbench([path], home, "theirs", repos=repository(tmp_path))
+    assert sets.names(home) == ()
+
+
+def test_build_export_import_gives_the_same_samples(home: Home, tmp_path: Path) -> None:
+    body = "\n".join(f"    value_{i} = total(Cart({i}))" for i in range(30))
+    files = {
+        "shop/__init__.py": "",
+        "shop/cart.py": "class Cart: ...\ndef total(x): ...\n",
+        "shop/tax.py": "def rate(x): ...\n",
+        "shop/pay.py": "from shop.cart import Cart, total\nfrom shop.tax import rate\n"
+        f"x = rate(Cart(5), 'é')\ndef f():\n{body}\n",
+    }
+    snapshot = make_snapshot(tmp_path / "repos" / "demo", files)
+    made = build_samples([snapshot], per_repo=100, seed=0)
+    built = sets.save(
+        home, "ours", made.samples, made.references, manifest_of(made, [snapshot], {}, seed=0, per_repo=100)
+    )
+    assert any(len(sample.masked) == 2 for sample in built.samples)
+
+    path = tmp_path / "out.jsonl"
+    write_jsonl(path, projbench.records(built.samples, built.references))
+    again = import_projbench([path], home, "again", repos=tmp_path / "repos")
+    assert [replace(b, id="", benchmark="") for b in again.samples] == [
+        replace(a, id="", benchmark="") for a in built.samples
+    ]
+    assert [replace(again.references[b.id], id="") for b in again.samples] == [
+        replace(built.references[a.id], id="") for a in built.samples
+    ]
+
+    write_jsonl(path, projbench.records(again.samples, again.references))
+    third = import_projbench([path], home, "third", repos=tmp_path / "repos")
+    assert (third.samples, third.references) == (again.samples, again.references)
+    assert third.digest == again.digest
+
+
+def test_import_export_import_without_repositories(home: Home, tmp_path: Path) -> None:
+    variant_two = record(
+        "import os\n\ndef pay():\n", task_id="demo-main/1", col=None, col_no=-1, ground_truth="    total = Cart(1)\n"
+    )
+    late = record("def pay():\n    total = ", task_id="demo-main/2", context_start_lineno=3)
+    first = import_projbench([task_file(tmp_path, record(), variant_two, late)], home, "first")
+    path = tmp_path / "out.jsonl"
+    write_jsonl(path, projbench.records(first.samples, first.references))
+    second = import_projbench([path], home, "second")
+    assert (second.samples, second.references) == (first.samples, first.references)

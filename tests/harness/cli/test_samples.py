@@ -1,0 +1,109 @@
+"""``ctxbench samples`` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.trees import write_tree
+
+BODY = "\n".join(f"    value_{i} = total(Cart({i}))" for i in range(30))
+FILES = {
+    "shop/__init__.py": "",
+    "shop/cart.py": "class Cart: ...\ndef total(x): ...\n",
+    "shop/pay.py": f"from shop.cart import Cart, total\n\ndef f():\n{BODY}\n",
+}
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    tree = write_tree(tmp_path / "tree", FILES)
+    path = tmp_path / "demo.toml"
+    path.write_text(
+        f'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1"\n'
+        f'[[source]]\nkind = "local"\npath = "{tree}"\n'
+    )
+    return str(path)
+
+
+@pytest.fixture
+def built(manifest: str) -> str:
+    result = run_cli("samples", "build", "tiny", "--repo", manifest, "--per-repo", "5", "--workers", "1")
+    assert result.code == 0, result.err
+    return "tiny"
+
+
+def test_build_list_and_show(built: str) -> None:
+    assert "tiny  5 samples" in run_cli("samples", "list").out
+    summary = run_cli("samples", "show", built)
+    assert summary.code == 0
+    assert "demo (python): 5 samples" in summary.out
+    assert "candidates   30" in summary.out
+
+
+def test_show_hides_the_answer_until_asked(built: str, tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "samples" / built
+    record = json.loads((folder / "references.jsonl").read_text().splitlines()[0])
+    shown = run_cli("samples", "show", built, record["id"])
+    assert shown.code == 0 and record["target"] not in shown.out
+    assert record["target"] in run_cli("samples", "show", built, record["id"], "--reference").out
+
+
+def test_building_again_changes_nothing(built: str, manifest: str) -> None:
+    again = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "5", "--workers", "1")
+    assert again.code == 0
+    other = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "6", "--workers", "1")
+    assert_fault(other, "another sample set", "--force")
+    forced = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "6", "--workers", "1", "--force")
+    assert "6 samples" in forced.out
+
+
+def test_export_and_import(built: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "out.jsonl")
+    assert run_cli("samples", "export", built, "--format", "projbench", "--out", out).code == 0
+    write_tree(tmp_path / "repos" / "demo", FILES)
+    result = run_cli(
+        "samples", "import", "--format", "projbench", out, "--name", "again", "--repos", str(tmp_path / "repos")
+    )
+    assert "again: 5 samples (projbench, rebuilt prompts)" in result.out, result.err
+    assert "stored prompts" in run_cli("samples", "import", "--format", "projbench", out, "--name", "bare").out
+    assert "5 samples" in run_cli("samples", "show", "bare").out
+    assert run_cli("samples", "export", built, "--format", "ctxbench", "--out", out).code == 0
+    first = json.loads(Path(out).read_text().splitlines()[0])
+    assert first["reference"]["id"] == first["id"]
+
+
+def test_faults(built: str, manifest: str, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text('{"prompt": "x", ')
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"prompt": "x"}\n')
+    build = ("samples", "build", "new", "--repo")
+    load = ("samples", "import", "--format", "projbench", "--name", "new")
+    assert_fault(run_cli(*build, manifest, "--kind", "function"), "not built yet", "--kind line")
+    assert_fault(run_cli(*build, "fasta2b"), "no repository", "did you mean fasta2a")
+    assert_fault(run_cli(*build, manifest, "--repo", manifest), "name each repository once")
+    assert_fault(run_cli(*build, manifest, "--language", "java"), "none of the repositories", "leave --language out")
+    assert_fault(run_cli("samples", "build", "../x", "--repo", manifest), "no name", "use letters")
+    assert_fault(run_cli("samples", "show", "tyny"), "no sample set", "did you mean tiny")
+    assert_fault(run_cli("samples", "show", built, "demo/x"), "no sample", f"ctxbench samples show {built}")
+    assert_fault(run_cli(*load, str(tmp_path / "gone.jsonl")), "no such file", "check the path")
+    assert_fault(run_cli(*load, str(torn)), "torn.jsonl:1", "cut off")
+    assert_fault(run_cli(*load, str(wrong)), "wrong.jsonl:1", "field metadata", "--help")
+    assert_fault(run_cli("samples", "export", "tyny", "--format", "projbench", "--out", "x"), "did you mean tiny")
+    assert run_cli("samples", "list").out.startswith("tiny  5 samples"), "nothing was lost or half made"
+
+
+def test_a_tampered_set_is_refused(built: str, tmp_path: Path) -> None:
+    path = tmp_path / "home" / "samples" / built / "references.jsonl"
+    path.write_text(path.read_text().replace("total", "sum", 1))
+    assert_fault(run_cli("samples", "show", built), "references.jsonl", "sha256", "--force")
+
+
+@pytest.mark.parametrize("command", ["build", "show", "list", "export", "import"])
+def test_every_command_has_help(command: str) -> None:
+    result = run_cli("samples", command, "--help")
+    assert result.code == 0 and "--home" in result.out
