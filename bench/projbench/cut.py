@@ -52,9 +52,7 @@ def fault(made: Cut, index: VerbatimIndex) -> str:
     wanted = [text[start:end] for start, end in tokens if start >= made.column]
     if len(wanted) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in wanted):
         return "near_empty"
-    if made.subkind == SINGLE_LINE and index.rest_repeated(made.target):
-        return "verbatim_rest"
-    return ""
+    return "verbatim_rest" if index.rest_repeated(made.target) else ""
 
 
 def _is_word(char: str) -> bool:

@@ -58,6 +58,13 @@ FAULTS = {
         ["value = price(cart, 1)", "return price(cart, 1)"],
         "",
     ),
+    "whole line that ends another": (
+        "value = price(cart, 1)",
+        NEXT_LINE,
+        0,
+        ["value = price(cart, 1)", "int value = price(cart, 1)"],
+        "verbatim_rest",
+    ),
     "brackets only": ("value = price(cart, 1)", SINGLE_LINE, 21, ["value = price(cart, 1)"], "near_empty"),
     "one token": ("value = price", SINGLE_LINE, 8, ["value = price"], "near_empty"),
 }
