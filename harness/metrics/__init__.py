@@ -1,1 +1,68 @@
+"""Metrics of one completion under a named profile (completion unit x formula), and pass@k. Pure functions.
 
+A score means something only together with its profile: the same predictions get EM 0.3 or 6.2 percent
+from two published scorers. Scores of different profiles are never compared.
+"""
+
+from __future__ import annotations
+
+from bench.errors import UnknownName
+from bench.types import Language
+from harness.metrics.aggregate import aggregate
+from harness.metrics.passk import mean_pass_at_k, pass_at_k
+from harness.metrics.pool import score_many
+from harness.metrics.profile import Case, MetricInfo, Values
+from harness.metrics.profiles import PROFILES, load
+
+__all__ = [
+    "PROFILES",
+    "Case",
+    "MetricInfo",
+    "Values",
+    "aggregate",
+    "info",
+    "load",
+    "mean_pass_at_k",
+    "metrics",
+    "pass_at_k",
+    "score",
+    "score_many",
+]
+
+
+def score(profile: str, language: str, *, prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Score one completion.
+
+    Args:
+        profile: one of `PROFILES`.
+        language: ``python`` or ``java``.
+        prompt: the file before the cursor (not what a strategy put in front of it).
+        prediction: the generated text, as it continues the prompt.
+        ground_truth: what stands there.
+
+    Returns:
+        Metric -> value in the profile's own scale (`info` tells it), None where the profile leaves it undefined.
+
+    Raises:
+        UnknownName: if there is no such profile or language.
+    """
+    if language not in tuple(Language):
+        raise UnknownName("language", language, tuple(Language))
+    return load(profile).score(str(language), prompt, prediction, ground_truth)
+
+
+def metrics(profile: str) -> tuple[str, ...]:
+    """Return the names of a profile's metrics, in the order in which they are shown."""
+    return tuple(load(profile).metrics)
+
+
+def info(profile: str, metric: str) -> MetricInfo:
+    """Return how to read one metric of a profile.
+
+    Raises:
+        UnknownName: if there is no such profile or metric.
+    """
+    known = load(profile).metrics
+    if metric not in known:
+        raise UnknownName(f"metric of profile {profile}", metric, known)
+    return known[metric]

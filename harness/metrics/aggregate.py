@@ -1,0 +1,82 @@
+"""Data-set numbers as each profile's official code prints them, from the values of `harness.metrics.score`.
+
+Where a profile leaves a value undefined (None) the row is left out of that metric's mean, as the
+official aggregation would stop there.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.errors import InputFault
+
+Row = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryMean:
+    """The mean of one metric over one repository, in 0..1, rounded to 4 digits."""
+
+    mean: float
+    rows: int
+
+
+def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
+    """Return metric -> one number in percent, rounded as the official code does.
+
+    Args:
+        profile: a name of `harness.metrics.PROFILES`.
+        rows: values of each sample.
+        repos: the repository of each sample; used by ``rlcoder_repoeval`` and ``repocoder``, which
+            average over repositories first. Left empty, all rows count as one repository.
+
+    Raises:
+        InputFault: if there is no row, or `repos` has another length.
+    """
+    if not rows or (repos and len(repos) != len(rows)):
+        raise InputFault(
+            f"{len(rows)} rows of {len(repos)} repositories", cure="give a repository for each row, or none"
+        )
+    if profile in ("repocoder", "rlcoder_repoeval"):
+        return _over_repositories(rows, repos)
+    percent: dict[str, float] = {}
+    for metric in rows[0]:
+        values = _defined(rows, metric)
+        if values:
+            points = profile == "crosscodeeval" and metric in ("es", "es_difflib")
+            percent[metric] = _mean(values) if points else _mean(values) * 100
+    digits: Callable[[float], float] = (lambda x: x) if profile == "ctxbench" else (lambda x: round(x, 2))
+    return {metric: digits(value) for metric, value in percent.items()}
+
+
+def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
+    """Return RepoCoder's table of one metric: repository, in order of appearance -> rounded mean and count."""
+    groups: dict[str, list[float]] = {}
+    for row, repo in zip(rows, repos, strict=True):
+        value = row[metric]
+        if value is not None:
+            groups.setdefault(repo, []).append(value)
+    return {repo: RepositoryMean(mean=round(_mean(values), 4), rows=len(values)) for repo, values in groups.items()}
+
+
+def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
+    """Return the mean of the repository means (RLCoder's figure; RepoCoder prints none over repositories)."""
+    names = list(repos) or [""] * len(rows)
+    percent: dict[str, float] = {}
+    for metric in rows[0]:
+        means = [one.mean for one in by_repository(rows, names, metric).values()]
+        if means:
+            percent[metric] = round(_mean(means) * 100, 4)
+    return percent
+
+
+def _defined(rows: Sequence[Row], metric: str) -> list[float]:
+    return [value for row in rows if (value := row[metric]) is not None]
+
+
+def _mean(values: Sequence[float]) -> float:
+    # `sum` compensates rounding from Python 3.12 on; a plain running sum is the same everywhere.
+    return functools.reduce(operator.add, values) / len(values)

@@ -1,0 +1,85 @@
+"""Profile `crosscodeeval`: equal to the scorer released with CrossCodeEval, its quirks included.
+
+The prediction is cut to one statement, comments are removed from both texts by pattern (``#…`` and
+``//…``, also inside strings), then the texts and their identifiers are compared.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+
+from rapidfuzz.distance import Indel
+
+from harness.metrics import identifiers
+from harness.metrics.profile import Profile, Values, points, share
+from harness.metrics.statement import cut
+
+_HASH = re.compile(r"#[^\n]*")
+_SLASHES = re.compile(r"//[^\n]*")
+
+
+def clean(text: str) -> str:
+    """Delete from ``#``, then from ``//``, to the end of the line, in any language; block comments stay."""
+    return _SLASHES.sub("", _HASH.sub("", text))
+
+
+def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> tuple[str, str]:
+    """Return (prediction, target) as they are compared; the target is never cut."""
+    return clean(cut(language, prompt, prediction)), clean(ground_truth)
+
+
+def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Return ``em`` and ``id_*`` in 0..1, ``es`` and ``es_difflib`` as whole points 0..100."""
+    predicted, target = cleaned(language, prompt, prediction, ground_truth)
+    names = identifiers.match(identifiers.extract(language, predicted), identifiers.extract(language, target))
+    one, other = predicted.strip(), target.strip()
+    return {
+        "em": float(_lines(predicted) == _lines(target)),
+        "es": float(_points(one, other, _levenshtein_ratio)),
+        "es_difflib": float(_points(one, other, _difflib_ratio)),
+        "id_em": names.em,
+        "id_precision": names.precision,
+        "id_recall": names.recall,
+        "id_f1": names.f1,
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def _points(one: str, other: str, ratio: Callable[[str, str], float]) -> int:
+    """Return a similarity in whole points, ties to the even one."""
+    if one == other:
+        return 100
+    if not one or not other:
+        return 0
+    return round(100 * ratio(one, other))
+
+
+def _levenshtein_ratio(one: str, other: str) -> float:
+    """Return 1 - (insertions + deletions) / (sum of lengths), in this order of operations."""
+    return 1.0 - Indel.distance(one, other) / (len(one) + len(other))
+
+
+def _difflib_ratio(one: str, other: str) -> float:
+    """Return difflib's ratio, its popularity heuristic ("autojunk") on."""
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+PROFILE = Profile(
+    name="crosscodeeval",
+    summary="CrossCodeEval's scorer: first statement, comments removed by pattern",
+    metrics={
+        "em": share("1 if the first statement of the prediction has the target's lines, comments removed"),
+        "es": points("indel similarity of the first statement and the target, rounded (python-Levenshtein present)"),
+        "es_difflib": points("the same with difflib, which the official code uses without python-Levenshtein"),
+        "id_em": share("1 if the identifiers are equal in order"),
+        "id_precision": share("share of the predicted identifiers that the target has, as sets"),
+        "id_recall": share("share of the target's identifiers that were predicted, as sets"),
+        "id_f1": share("harmonic mean of identifier precision and recall; 0 if neither text has any"),
+    },
+    score=score,
+)

@@ -1,0 +1,69 @@
+"""Profile `ctxbench`: the corrected measure, and the default.
+
+- Unit: one line. The prediction is cut at its first line; where nothing of the line stands before the
+  cursor yet, at its first non-blank line. A target of several lines is compared whole, nothing is cut.
+- Comments are removed by syntax, so that ``a // b`` and ``"#fff"`` keep their tails. A target that is
+  nothing but comment is compared as it stands.
+- ES is the indel ratio, always, whatever else is installed.
+- Identifiers are found by syntax: those outside strings and comments, with the ones in f-strings'
+  replacement fields. Two texts without any agree: their F1 is 1.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rapidfuzz.distance import Indel
+
+from harness.metrics import identifiers, lexing
+from harness.metrics.profile import Profile, Values, share
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Return ``em``, ``es`` and ``id_*``, all in 0..1."""
+    predicted = lexing.read(language, prompt, unit(prompt, prediction, ground_truth))
+    target = lexing.read(language, prompt, ground_truth)
+    one, other = _tidy(predicted.code), _tidy(target.code)
+    if not other:
+        one, other = _tidy(unit(prompt, prediction, ground_truth)), _tidy(ground_truth)
+    return {"em": float(one == other), "es": Indel.normalized_similarity(one, other), **_names(predicted, target)}
+
+
+def unit(prompt: str, prediction: str, ground_truth: str) -> str:
+    """Return the part of the prediction that is compared: its first line, if the target is one line."""
+    if _LINE_END.search(ground_truth.strip()):
+        return prediction
+    if not _LINE_END.split(prompt)[-1].strip():
+        blank = re.match(r"(?:[^\S\r\n]*(?:\r\n|\n|\r))*", prediction)
+        prediction = prediction[blank.end() :] if blank else prediction
+    return _LINE_END.split(prediction, maxsplit=1)[0]
+
+
+def _tidy(text: str) -> str:
+    """Strip the text, the ends of its lines, and blank lines."""
+    lines = (line.rstrip() for line in _LINE_END.split(text))
+    return "\n".join(line for line in lines if line).strip()
+
+
+def _names(predicted: lexing.Reading, target: lexing.Reading) -> Values:
+    names = identifiers.match(predicted.names, target.names)
+    if not predicted.names and not target.names:
+        return {"id_em": 1.0, "id_precision": 1.0, "id_recall": 1.0, "id_f1": 1.0}
+    return {"id_em": names.em, "id_precision": names.precision, "id_recall": names.recall, "id_f1": names.f1}
+
+
+PROFILE = Profile(
+    name="ctxbench",
+    summary="first line, comments and identifiers by syntax, indel similarity; the default",
+    metrics={
+        "em": share("1 if the first line of the prediction equals the target, comments removed by syntax"),
+        "es": share("indel similarity of that line and the target: 1 - (insertions + deletions) / sum of lengths"),
+        "id_em": share("1 if the identifiers are equal in order"),
+        "id_precision": share("share of the predicted identifiers that the target has, as sets"),
+        "id_recall": share("share of the target's identifiers that were predicted, as sets"),
+        "id_f1": share("harmonic mean of identifier precision and recall; 1 if neither text has any"),
+    },
+    score=score,
+)

@@ -1,0 +1,40 @@
+"""Profile `infercom`: equal to the scorer released with InferCom: RepoCoder's EM and ES, and identifier match.
+
+For identifiers, comment lines are dropped before the prediction is reduced to the target's number of
+lines, and the lines are joined with nothing between them, so that words at line ends can merge.
+"""
+
+from __future__ import annotations
+
+from harness.metrics import identifiers, repocoder
+from harness.metrics.profile import Profile, Values, share
+
+_COMMENT_SIGN = {"python": "#", "java": "//"}
+
+
+def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Return ``em``, ``es``, ``id_em`` and ``id_f1`` in 0..1; ``es`` is None for a blank target."""
+    target = _code_lines(language, ground_truth)
+    kept = _code_lines(language, prediction)[: len(target)]
+    names = identifiers.match(
+        identifiers.extract(language, "".join(kept)), identifiers.extract(language, "".join(target))
+    )
+    line_values = repocoder.score(language, prompt, prediction, ground_truth)
+    return {**line_values, "id_em": names.em, "id_f1": names.f1}
+
+
+def _code_lines(language: str, text: str) -> list[str]:
+    sign = _COMMENT_SIGN[language]
+    return [line for line in repocoder.lines(text) if not line.startswith(sign)]
+
+
+PROFILE = Profile(
+    name="infercom",
+    summary="InferCom's scorer: RepoCoder's lines, identifiers without comment lines",
+    metrics={
+        **repocoder.METRICS,
+        "id_em": share("1 if the identifiers are equal in order"),
+        "id_f1": share("F1 of the identifier sets; 0 if neither text has any"),
+    },
+    score=score,
+)

@@ -1,0 +1,65 @@
+"""Profile `repocoder`: equal to the line scorer released with RepoCoder, its quirks included.
+
+Both texts become their stripped, non-blank lines; the prediction keeps as many as the target has. The
+prompt and the language are not looked at, comments stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rapidfuzz.distance import Levenshtein
+
+from harness.metrics.profile import Profile, Values, share
+
+
+def score(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Return ``em`` and ``es`` in 0..1."""
+    return {"em": float(exact_match(prediction, ground_truth)), "es": edit_similarity(prediction, ground_truth)}
+
+
+def score_first(predictions: Sequence[str], ground_truth: str, k: int) -> Values:
+    """Return the best ``em`` and ``es`` of the first `k` predictions (fewer, if there are fewer)."""
+    rows = [score("", "", prediction, ground_truth) for prediction in predictions[:k]]
+    best: Values = {}
+    for metric in ("em", "es"):
+        best[metric] = max((value for row in rows if (value := row[metric]) is not None), default=None)
+    return best
+
+
+def exact_match(prediction: str, ground_truth: str) -> bool:
+    """Say whether the kept lines are equal; always, if the target has no non-blank line."""
+    kept, target = _kept(prediction, ground_truth)
+    return kept == target
+
+
+def edit_similarity(prediction: str, ground_truth: str) -> float | None:
+    """Return 1 - Levenshtein distance / greater length.
+
+    None if the target has no non-blank line: the official code divides by zero there.
+    """
+    kept, target = _kept(prediction, ground_truth)
+    if not target:
+        return None
+    one, other = "\n".join(kept), "\n".join(target)
+    return 1 - Levenshtein.distance(one, other) / max(len(one), len(other))
+
+
+def _kept(prediction: str, ground_truth: str) -> tuple[list[str], list[str]]:
+    target = lines(ground_truth)
+    return lines(prediction)[: len(target)], target
+
+
+def lines(text: str) -> list[str]:
+    """Return the stripped non-blank lines; everything that `str.splitlines` splits at ends a line."""
+    return [stripped for line in text.splitlines() if (stripped := line.strip())]
+
+
+METRICS = {
+    "em": share("1 if the first N non-blank lines of the prediction equal the target's N"),
+    "es": share("1 - Levenshtein distance / greater length of those lines; undefined for a blank target"),
+}
+
+PROFILE = Profile(
+    name="repocoder", summary="RepoCoder's scorer: as many lines as the target has", metrics=METRICS, score=score
+)
