@@ -1,14 +1,16 @@
-"""Reads one Java syntax tree into imports, types and name loads."""
+"""Reads one Java syntax tree into imports, types and name loads: imports and declarations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar
 
 from tree_sitter import Node
 
-from bench.languages.java.facts import METHOD, TYPE, VALUE, JavaImport
-from bench.languages.syntax import Source, rows, span
+from bench.languages.java.expressions import EXPRESSIONS, ExpressionReader, Handler
+from bench.languages.java.facts import JavaImport
+from bench.languages.java.scopes import Place, Scope, TypeFacts
+from bench.languages.syntax import rows, span
 
 _TYPES = frozenset(
     {
@@ -24,87 +26,8 @@ _NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "i
 _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
 
-@dataclass(slots=True)
-class Scope:
-    """A type's body, a method or a lambda while a file is read."""
-
-    parent: Scope | None
-    values: set[str] = field(default_factory=set)
-    """Fields, parameters and local variables."""
-    methods: set[str] = field(default_factory=set)
-    types: set[str] = field(default_factory=set)
-    """Type parameters and member types."""
-
-    def declares(self, name: str, role: str) -> bool:
-        """Say whether this scope or one around it declares the name."""
-        scope: Scope | None = self
-        while scope is not None:
-            known = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
-            # `Foo.bar()` is a value only if a variable is called Foo, else a type (JLS 6.4.2, obscuring).
-            if name in known or (role == VALUE and name in scope.types):
-                return True
-            scope = scope.parent
-        return False
-
-
-@dataclass(slots=True)
-class TypeFacts:
-    """A type declaration while it is read."""
-
-    name: str
-    open: bool
-    """Whether members are static without saying so (interfaces' constants)."""
-    members: dict[str, str] = field(default_factory=dict)
-    static: set[str] = field(default_factory=set)
-
-
-class Place(NamedTuple):
-    """Where the walk stands."""
-
-    scope: Scope
-    owner: TypeFacts | None = None
-
-
-class RawLoad(NamedTuple):
-    """A load before its scope has been looked at: locals may be declared after it in walk order."""
-
-    scope: Scope
-    name: str
-    role: str
-    chain: tuple[str, ...]
-    node: Node
-
-
-class Reader:
-    """Walks a tree once; its public attributes hold what was found."""
-
-    def __init__(self, source: Source) -> None:
-        """Walk the whole tree of `source`."""
-        self.source = source
-        self.package = ""
-        self.imports: list[JavaImport] = []
-        self.types: list[TypeFacts] = []
-        self.loads: list[RawLoad] = []
-        self.barred: dict[int, str] = {}
-        self._stack: list[tuple[Node, Place]] = [(source.root, Place(Scope(None)))]
-        while self._stack:
-            node, place = self._stack.pop()
-            handler = _HANDLERS.get(node.type)
-            if handler is not None:
-                handler(self, node, place)
-            else:
-                self._push(node.named_children, place)
-
-    def _push(self, nodes: list[Node], place: Place) -> None:
-        self._stack.extend((node, place) for node in reversed(nodes))
-
-    def _bar(self, lines: range, reason: str) -> None:
-        for line in lines:
-            self.barred.setdefault(line, reason)
-
-    def _name(self, node: Node) -> tuple[str, Node | None]:
-        name = node.child_by_field_name("name")
-        return (self.source.text(name), name) if name is not None else ("", None)
+class Reader(ExpressionReader):
+    """Walks a whole file."""
 
     # Package and imports
 
@@ -216,123 +139,22 @@ class Reader:
         for child in reversed(node.named_children):
             self._stack.append((child, Place(Scope(place.scope)) if child.type == "class_body" else place))
 
-    # Loads
-
-    def _load(self, node: Node, place: Place, role: str, chain: tuple[str, ...] = ()) -> None:
-        self.loads.append(RawLoad(place.scope, self.source.text(node), role, chain, node))
-
-    def _identifier(self, node: Node, place: Place) -> None:
-        self._load(node, place, VALUE)
-
-    def _type_identifier(self, node: Node, place: Place) -> None:
-        self._load(node, place, TYPE)
-
-    def _scoped_type(self, node: Node, place: Place) -> None:
-        """``Outer.Inner``: the first part is read, the others follow it."""
-        chain: list[str] = []
-        inner: Node | None = node
-        while inner is not None and inner.type == "scoped_type_identifier":
-            parts = [child for child in inner.named_children if not child.type.endswith("annotation")]
-            chain.append(self.source.text(parts[-1]))
-            inner = parts[0] if len(parts) > 1 else None
-        if inner is not None and inner.type == "type_identifier":
-            self._load(inner, place, TYPE, tuple(reversed(chain)))
-        elif inner is not None:
-            self._stack.append((inner, place))
-
-    def _access(self, node: Node, place: Place) -> None:
-        """``a.b.c`` and ``a.b.c(…)``: the leftmost name is read, the others follow it."""
-        chain: list[str] = []
-        inner: Node | None = node
-        while inner is not None and inner.type in ("field_access", "method_invocation"):
-            called = inner.type == "method_invocation"
-            receiver = inner.child_by_field_name("object")
-            name = inner.child_by_field_name("name" if called else "field")
-            if called:
-                rest = [child for child in inner.named_children if child not in (receiver, name)]
-                self._push(rest, place)
-            if name is None:
-                return
-            if receiver is None:
-                self._load(name, place, METHOD, tuple(reversed(chain)))
-                return
-            chain.append(self.source.text(name))
-            inner = receiver
-        if inner is not None and inner.type == "identifier":
-            self._load(inner, place, VALUE, tuple(reversed(chain)))
-        elif inner is not None:
-            self._stack.append((inner, place))
-
-    def _method_reference(self, node: Node, place: Place) -> None:
-        children = node.named_children
-        if not children:
-            return
-        first, last = children[0], children[-1]
-        if first.type == "identifier":
-            chain = (self.source.text(last),) if len(children) > 1 and last.type == "identifier" else ()
-            self._load(first, place, VALUE, chain)
-        else:
-            self._stack.append((first, place))
-        self._push([child for child in children[1:] if child.type != "identifier"], place)
-
-    def _annotation(self, node: Node, place: Place) -> None:
-        self._bar(rows(node), "decorator")
-        _, name = self._name(node)
-        if name is not None and name.type == "identifier":
-            self._load(name, place, TYPE)
-        self._push([child for child in node.named_children if child != name], place)
-
-    def _pair(self, node: Node, place: Place) -> None:
-        value = node.child_by_field_name("value")
-        if value is not None:
-            self._stack.append((value, place))
-
-    def _switch_label(self, node: Node, place: Place) -> None:
-        """A bare name in ``case NAME:`` is a constant of the switched enum, not a name of this file."""
-        self._push([child for child in node.named_children if child.type != "identifier"], place)
-
-    def _string(self, node: Node, place: Place) -> None:
-        if node.start_point[0] != node.end_point[0]:
-            self._bar(rows(node), "multiline_string")
-
-    def _label(self, node: Node, place: Place) -> None:
-        self._push([child for child in node.named_children if child.type != "identifier"], place)
-
-    def _nothing(self, node: Node, place: Place) -> None:
-        return
-
-
-_HANDLERS = {
-    "package_declaration": Reader._package,
-    "import_declaration": Reader._import,
-    **dict.fromkeys(_TYPES, Reader._type),
-    **dict.fromkeys(_CALLABLES, Reader._callable),
-    **dict.fromkeys(_NAMED, Reader._declared),
-    "annotation_type_element_declaration": Reader._callable,
-    "variable_declarator": Reader._declared,
-    "enhanced_for_statement": Reader._declared,
-    "field_declaration": Reader._field,
-    "constant_declaration": Reader._field,
-    "enum_constant": Reader._enum_constant,
-    "type_pattern": Reader._pattern,
-    "record_pattern_component": Reader._pattern,
-    "lambda_expression": Reader._lambda,
-    "type_parameter": Reader._type_parameter,
-    "object_creation_expression": Reader._anonymous,
-    "identifier": Reader._identifier,
-    "type_identifier": Reader._type_identifier,
-    "scoped_type_identifier": Reader._scoped_type,
-    "field_access": Reader._access,
-    "method_invocation": Reader._access,
-    "method_reference": Reader._method_reference,
-    "annotation": Reader._annotation,
-    "marker_annotation": Reader._annotation,
-    "element_value_pair": Reader._pair,
-    "switch_label": Reader._switch_label,
-    "string_literal": Reader._string,
-    "labeled_statement": Reader._label,
-    "break_statement": Reader._label,
-    "continue_statement": Reader._label,
-    "line_comment": Reader._nothing,
-    "block_comment": Reader._nothing,
-}
+    HANDLERS: ClassVar[Mapping[str, Handler]] = {
+        **EXPRESSIONS,
+        "package_declaration": _package,
+        "import_declaration": _import,
+        **dict.fromkeys(_TYPES, _type),
+        **dict.fromkeys(_CALLABLES, _callable),
+        **dict.fromkeys(_NAMED, _declared),
+        "annotation_type_element_declaration": _callable,
+        "variable_declarator": _declared,
+        "enhanced_for_statement": _declared,
+        "field_declaration": _field,
+        "constant_declaration": _field,
+        "enum_constant": _enum_constant,
+        "type_pattern": _pattern,
+        "record_pattern_component": _pattern,
+        "lambda_expression": _lambda,
+        "type_parameter": _type_parameter,
+        "object_creation_expression": _anonymous,
+    }

@@ -1,0 +1,153 @@
+"""Reads Java names where they are used: the lower half of the walk over a syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from tree_sitter import Node
+
+from bench.languages.java.facts import METHOD, TYPE, VALUE, JavaImport
+from bench.languages.java.scopes import Place, RawLoad, Scope, TypeFacts
+from bench.languages.syntax import Source, rows
+
+Handler = Callable[[Any, Node, Place], None]
+
+
+class ExpressionReader:
+    """Walks a tree once; its public attributes hold what was found."""
+
+    HANDLERS: ClassVar[Mapping[str, Handler]] = {}
+
+    def __init__(self, source: Source) -> None:
+        """Walk the whole tree of `source`."""
+        self.source = source
+        self.package = ""
+        self.imports: list[JavaImport] = []
+        self.types: list[TypeFacts] = []
+        self.loads: list[RawLoad] = []
+        self.barred: dict[int, str] = {}
+        self._stack: list[tuple[Node, Place]] = [(source.root, Place(Scope(None)))]
+        while self._stack:
+            node, place = self._stack.pop()
+            handler = self.HANDLERS.get(node.type)
+            if handler is not None:
+                handler(self, node, place)
+            else:
+                self._push(node.named_children, place)
+
+    def _push(self, nodes: list[Node], place: Place) -> None:
+        self._stack.extend((node, place) for node in reversed(nodes))
+
+    def _bar(self, lines: range, reason: str) -> None:
+        for line in lines:
+            self.barred.setdefault(line, reason)
+
+    def _name(self, node: Node) -> tuple[str, Node | None]:
+        name = node.child_by_field_name("name")
+        return (self.source.text(name), name) if name is not None else ("", None)
+
+    # Loads
+
+    def _load(self, node: Node, place: Place, role: str, chain: tuple[str, ...] = ()) -> None:
+        self.loads.append(RawLoad(place.scope, self.source.text(node), role, chain, node))
+
+    def _identifier(self, node: Node, place: Place) -> None:
+        self._load(node, place, VALUE)
+
+    def _type_identifier(self, node: Node, place: Place) -> None:
+        self._load(node, place, TYPE)
+
+    def _scoped_type(self, node: Node, place: Place) -> None:
+        """``Outer.Inner``: the first part is read, the others follow it."""
+        chain: list[str] = []
+        inner: Node | None = node
+        while inner is not None and inner.type == "scoped_type_identifier":
+            parts = [child for child in inner.named_children if not child.type.endswith("annotation")]
+            chain.append(self.source.text(parts[-1]))
+            inner = parts[0] if len(parts) > 1 else None
+        if inner is not None and inner.type == "type_identifier":
+            self._load(inner, place, TYPE, tuple(reversed(chain)))
+        elif inner is not None:
+            self._stack.append((inner, place))
+
+    def _access(self, node: Node, place: Place) -> None:
+        """``a.b.c`` and ``a.b.c(…)``: the leftmost name is read, the others follow it."""
+        chain: list[str] = []
+        inner: Node | None = node
+        while inner is not None and inner.type in ("field_access", "method_invocation"):
+            called = inner.type == "method_invocation"
+            receiver = inner.child_by_field_name("object")
+            name = inner.child_by_field_name("name" if called else "field")
+            if called:
+                rest = [child for child in inner.named_children if child not in (receiver, name)]
+                self._push(rest, place)
+            if name is None:
+                return
+            if receiver is None:
+                self._load(name, place, METHOD, tuple(reversed(chain)))
+                return
+            chain.append(self.source.text(name))
+            inner = receiver
+        if inner is not None and inner.type == "identifier":
+            self._load(inner, place, VALUE, tuple(reversed(chain)))
+        elif inner is not None:
+            self._stack.append((inner, place))
+
+    def _method_reference(self, node: Node, place: Place) -> None:
+        children = node.named_children
+        if not children:
+            return
+        first, last = children[0], children[-1]
+        if first.type == "identifier":
+            chain = (self.source.text(last),) if len(children) > 1 and last.type == "identifier" else ()
+            self._load(first, place, VALUE, chain)
+        else:
+            self._stack.append((first, place))
+        self._push([child for child in children[1:] if child.type != "identifier"], place)
+
+    def _annotation(self, node: Node, place: Place) -> None:
+        self._bar(rows(node), "decorator")
+        _, name = self._name(node)
+        if name is not None and name.type == "identifier":
+            self._load(name, place, TYPE)
+        self._push([child for child in node.named_children if child != name], place)
+
+    def _pair(self, node: Node, place: Place) -> None:
+        value = node.child_by_field_name("value")
+        if value is not None:
+            self._stack.append((value, place))
+
+    def _switch_label(self, node: Node, place: Place) -> None:
+        """A bare name in ``case NAME:`` is a constant of the switched enum, not a name of this file."""
+        self._push([child for child in node.named_children if child.type != "identifier"], place)
+
+    def _string(self, node: Node, place: Place) -> None:
+        if node.start_point[0] != node.end_point[0]:
+            self._bar(rows(node), "multiline_string")
+
+    def _label(self, node: Node, place: Place) -> None:
+        self._push([child for child in node.named_children if child.type != "identifier"], place)
+
+    def _nothing(self, node: Node, place: Place) -> None:
+        return
+
+
+EXPRESSIONS: Mapping[str, Handler] = {
+    "identifier": ExpressionReader._identifier,
+    "type_identifier": ExpressionReader._type_identifier,
+    "scoped_type_identifier": ExpressionReader._scoped_type,
+    "field_access": ExpressionReader._access,
+    "method_invocation": ExpressionReader._access,
+    "method_reference": ExpressionReader._method_reference,
+    "annotation": ExpressionReader._annotation,
+    "marker_annotation": ExpressionReader._annotation,
+    "element_value_pair": ExpressionReader._pair,
+    "switch_label": ExpressionReader._switch_label,
+    "string_literal": ExpressionReader._string,
+    "labeled_statement": ExpressionReader._label,
+    "break_statement": ExpressionReader._label,
+    "continue_statement": ExpressionReader._label,
+    "line_comment": ExpressionReader._nothing,
+    "block_comment": ExpressionReader._nothing,
+}

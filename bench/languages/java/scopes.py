@@ -1,0 +1,61 @@
+"""Java scopes and types while a file is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from bench.languages.java.facts import METHOD, TYPE, VALUE
+
+
+@dataclass(slots=True)
+class Scope:
+    """A type's body, a method or a lambda while a file is read."""
+
+    parent: Scope | None
+    values: set[str] = field(default_factory=set)
+    """Fields, parameters and local variables."""
+    methods: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
+    """Type parameters and member types."""
+
+    def declares(self, name: str, role: str) -> bool:
+        """Say whether this scope or one around it declares the name."""
+        scope: Scope | None = self
+        while scope is not None:
+            known = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
+            # `Foo.bar()` is a value only if a variable is called Foo, else a type (JLS 6.4.2, obscuring).
+            if name in known or (role == VALUE and name in scope.types):
+                return True
+            scope = scope.parent
+        return False
+
+
+@dataclass(slots=True)
+class TypeFacts:
+    """A type declaration while it is read."""
+
+    name: str
+    open: bool
+    """Whether members are static without saying so (interfaces' constants)."""
+    members: dict[str, str] = field(default_factory=dict)
+    static: set[str] = field(default_factory=set)
+
+
+class Place(NamedTuple):
+    """Where the walk stands."""
+
+    scope: Scope
+    owner: TypeFacts | None = None
+
+
+class RawLoad(NamedTuple):
+    """A load before its scope has been looked at: locals may be declared after it in walk order."""
+
+    scope: Scope
+    name: str
+    role: str
+    chain: tuple[str, ...]
+    node: Node
