@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Kind
+from harness.cells import InlineCells, StrategyFault, landlock, open_cells, seccomp
+from harness.cells.pool import ForkedCells
+from strategies.api import Prompt
+from strategies.tiny import query_for, view_for
+
+QUERY = query_for(Kind.LINE)
+FILE = '''
+import os, signal, socket, sys, time, tempfile, pathlib
+from strategies import *
+from strategies.infile import infile_prompt
+
+
+@strategy("raises")
+def raises(query: Query, repo: Repository) -> Context:
+    raise KeyError("no such cart")
+
+
+@strategy("leaves")
+def leaves(query: Query, repo: Repository) -> Context:
+    os._exit(7)
+
+
+@strategy("exits")
+def exits(query: Query, repo: Repository) -> Context:
+    sys.exit("enough")
+
+
+@strategy("killed")
+def killed(query: Query, repo: Repository) -> Context:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@strategy("hangs")
+def hangs(query: Query, repo: Repository) -> Context:
+    time.sleep(60)
+
+
+@strategy("nothing")
+def nothing(query: Query, repo: Repository) -> Context:
+    return None
+
+
+@strategy("garbage")
+def garbage(query: Query, repo: Repository, *, raw: str = "") -> Context:
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            channel = socket.socket(fileno=os.dup(int(name)))
+            channel.sendall(bytes.fromhex(raw))
+        except OSError:
+            pass
+    os._exit(0)
+
+
+@strategy("loud")
+def loud(query: Query, repo: Repository) -> Prompt:
+    """Prints."""
+    print("a remark", flush=True)
+    return infile_prompt(query, 100)
+
+
+@strategy("unknown-file")
+def unknown_file(query: Query, repo: Repository) -> Context:
+    repo.read("/etc/passwd")
+
+
+@strategy("shut-in")
+def shut_in(query: Query, repo: Repository) -> Context:
+    seen = []
+    for path in ("/etc/zq", "/tmp/zq", os.path.expanduser("~/zq"), os.path.join(os.getcwd(), "zq")):
+        try:
+            pathlib.Path(path).write_text("x")
+            seen.append("wrote " + path)
+        except OSError:
+            pass
+    with tempfile.NamedTemporaryFile("w+") as own:
+        own.write("own"); own.seek(0); seen.append(own.read())
+    pathlib.Path("/dev/null").write_text("gone")
+    for family, kind in (("INET", "STREAM"), ("INET", "DGRAM"), ("INET6", "STREAM"), ("UNIX", "STREAM")):
+        try:
+            socket.socket(getattr(socket, "AF_" + family), getattr(socket, "SOCK_" + kind))
+            seen.append("socket")
+        except OSError:
+            pass
+    seen.append(",".join(sorted(name for name in os.environ if "CTX" in name or "KEY" in name)))
+    return Context((Snippet(path="a.py", text="|".join(seen)),))
+
+
+@strategy("drafts")
+def drafts(query: Query, repo: Repository, generate: Generate) -> Prompt:
+    answer = generate(infile_prompt(query, 50), role="sketch", max_tokens=7)
+    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=answer),))
+'''
+
+needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="no Landlock on this kernel")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("strategies") / "odd.py"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cells() -> Iterator[ForkedCells]:
+    with open_cells([Path("/nowhere/home")], 4, timeout=5) as opened:
+        assert isinstance(opened, ForkedCells)
+        yield opened
+
+
+def _generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    return f"{role} {max_tokens} {len(prompt.text)}"
+
+
+def _run(cells: ForkedCells, spec: str) -> Prompt:
+    return cells.run(spec, QUERY, view_for(QUERY), _generate)
+
+
+@pytest.mark.parametrize("spec", ["lc.infile", "lc.infile(limit=9)", "lc.repocoder", "lc.repocoder(iterations=3)"])
+def test_a_cell_gives_the_prompt_that_the_strategy_gives_here(cells: ForkedCells, spec: str) -> None:
+    assert _run(cells, spec) == InlineCells().run(spec, QUERY, view_for(QUERY), _generate)
+
+
+def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
+    for spec in ("lc.repocoder(iterations=2, stride=5)", f"{file}@loud"):
+        assert cells.card(spec) == InlineCells().card(spec)
+    assert cells.card("lc.repocoder(iterations=2)").spec == "lc.repocoder"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("raises", "KeyError: 'no such cart'"),
+        ("leaves", "ended without an answer"),
+        ("exits", "SystemExit: enough"),
+        ("killed", "ended without an answer"),
+        ("nothing", "returned NoneType"),
+        ("unknown-file", "take a path from repo.files()"),
+        ("garbage(raw='00000003616263')", "garbage"),
+        ("garbage(raw='ffffffff')", "garbage"),
+        ("garbage(raw='000000025b5d')", "garbage"),
+        ("garbage(raw='000000027b7d')", "no prompt"),
+        ("garbage(raw='0000000c7b2263616c6c223a2278227d')", "garbage"),
+    ],
+)
+def test_what_a_strategy_does_wrong_is_one_line(cells: ForkedCells, file: Path, name: str, words: str) -> None:
+    with pytest.raises(StrategyFault) as caught:
+        _run(cells, f"{file}@{name}")
+    line = str(caught.value)
+    assert words in line and QUERY.id in line and str(file) in line and "\n" not in line
+    assert ("Traceback" in caught.value.traceback) == ("the strategy raised" in line)
+    assert _run(cells, "lc.infile").blocks  # the next sample is not touched
+
+
+def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
+    with open_cells([], 1, timeout=0.5) as cells:
+        began = time.monotonic()
+        with pytest.raises(StrategyFault, match="in time"):
+            cells.run(f"{file}@hangs", QUERY, view_for(QUERY), _generate)
+        assert time.monotonic() - began < 5
+        assert cells.run("lc.infile", QUERY, view_for(QUERY), _generate).blocks
+
+
+def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> None:
+    """Two samples meet in the model, though only one strategy may work at a time."""
+    meeting = threading.Barrier(2, timeout=10)
+
+    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        meeting.wait()
+        time.sleep(0.6)
+        return f"{role} {max_tokens}"
+
+    with open_cells([], 1, timeout=0.5) as cells:
+        results: list[str] = []
+
+        def one() -> None:
+            results.append(cells.run(f"{file}@drafts", QUERY, view_for(QUERY), generate).text)
+
+        threads = [threading.Thread(target=one) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == ["sketch 7", "sketch 7"]
+
+
+@pytest.mark.parametrize("error", [MachineFault("the server is down"), ConnectionResetError("peer"), EOFError()])
+def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, error: Exception) -> None:
+    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        cells.run(f"{file}@drafts", QUERY, view_for(QUERY), generate)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("lc.repocodr", "did you mean lc.repocoder"),
+        ("lc.repocoder(size=3)", "it has iterations"),
+        ("lc.repocoder(stride=0)", "at least 1"),
+        ("nowhere.py@x", "no such file"),
+        ("lc.repocoder(", "write it as name(key=value"),
+    ],
+)
+def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, spec: str, words: str) -> None:
+    for ask in (lambda: _run(cells, spec), lambda: cells.card(spec)):
+        with pytest.raises(InputFault) as caught:
+            ask()
+        assert words in str(caught.value) and not isinstance(caught.value, StrategyFault)
+
+
+def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells) -> None:
+    query = query_for(Kind.FUNCTION)
+    with pytest.raises(InputFault, match="takes line samples"):
+        cells.run("lc.infile", query, view_for(query), _generate)
+
+
+@needs_landlock
+def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
+    file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with open_cells([], 1) as cells:
+        assert cells.describe() == {
+            "isolation": "process+landlock",
+            "landlock": str(landlock.abi()),
+            "syscalls": "filtered",
+        }
+        text = cells.run(f"{file}@shut-in", QUERY, view_for(QUERY), _generate).text
+    assert "# own|\n" in text, text
+
+
+def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with open_cells([], 1) as own:
+        own.run(f"{file}@loud", QUERY, view_for(QUERY), _generate)
+    out, err = capfd.readouterr()
+    assert out == "" and "a remark" in err
+
+
+def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -> None:
+    _run(cells, "lc.infile")
+    before = len(os.listdir("/proc/self/fd"))
+    for spec in ["lc.repocoder"] * 10 + [f"{file}@raises"] * 3 + [f"{file}@leaves"] * 3:
+        with contextlib.suppress(StrategyFault):
+            _run(cells, spec)
+    assert len(os.listdir("/proc/self/fd")) == before
+    server = cells._server.pid
+    _run(cells, "lc.infile")
+    assert len(os.listdir(f"/proc/{server}/fd")) <= 4
+    _until_empty(lambda: Path(f"/proc/{server}/task/{server}/children").read_text())
+    _until_empty(lambda: os.listdir(cells._scratch))
+
+
+def _until_empty(look: object) -> None:
+    end = time.monotonic() + 5
+    while look():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
+    limits = list(range(1, 25))
+    results: dict[int, str] = {}
+
+    def one(limit: int) -> None:
+        results[limit] = _run(cells, f"lc.infile(limit={limit})").text
+
+    threads = [threading.Thread(target=one, args=(limit,)) for limit in limits]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    inline = InlineCells()
+    for limit in limits:
+        assert results[limit] == inline.run(f"lc.infile(limit={limit})", QUERY, view_for(QUERY), _generate).text
+
+
+def test_a_lost_server_is_a_machine_fault() -> None:
+    cells = ForkedCells([], 1, 5)
+    cells._server.kill()
+    cells._server.wait()
+    with pytest.raises(MachineFault, match="run the same command again"):
+        _run(cells, "lc.infile")
+    cells.close()
+
+
+def test_inline_cells_say_that_they_isolate_nothing() -> None:
+    assert InlineCells().describe() == {"isolation": "none"}
+
+
+def test_hidden_paths_are_cut_out_of_what_is_visible(tmp_path: Path) -> None:
+    (tmp_path / "home" / "samples").mkdir(parents=True)
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    shown = landlock.visible([tmp_path / "home", tmp_path / "not-yet"])
+    real = tmp_path.resolve()
+    assert str(real / "beside") in shown
+    for path in shown:
+        assert not (real / "home").is_relative_to(path) and not (real / "not-yet").is_relative_to(path), path
+        assert not Path(path).is_symlink()
+    assert landlock.visible([]) == ["/"]
+
+
+def test_the_filter_refuses_every_listed_call() -> None:
+    for architecture, calls in seccomp._TABLES.values():
+        assert set(calls) == set(seccomp._X86_64)
+        code = seccomp._program(architecture, calls)
+        for number in [*calls.values(), 0, 1, 9999, 0x40000000 + 1]:
+            refused = number in calls.values() or number >= 0x40000000
+            assert (_judge(code, architecture, number) == seccomp._ERROR | 1) == refused
+        assert _judge(code, architecture ^ 1, 0) == seccomp._KILL
+
+
+def _judge(code: bytes, architecture: int, number: int) -> int:
+    """Run the filter as the kernel would."""
+    import struct
+
+    lines = list(struct.iter_unpack("=HBBI", code))
+    data, at, value = {0: number, 4: architecture}, 0, 0
+    while True:
+        operation, yes, no, operand = lines[at]
+        at += 1
+        if operation == seccomp._LOAD:
+            value = data[operand]
+        elif operation == seccomp._RETURN:
+            return int(operand)
+        else:
+            holds = value == operand if operation == seccomp._EQUAL else value >= operand
+            at += yes if holds else no

@@ -1,0 +1,206 @@
+"""No strategy can see the answer: a planted one tries, in a cell and, to show that it can, without one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.files import sha256
+from bench.repository import Repository, view
+from bench.snapshot import Snapshot
+from bench.snapshot import load as load_snapshot
+from bench.types import Cursor, Language, Query, Reference
+from harness.cells import Cells, landlock, open_cells
+from tests.helpers.samples import make_sample
+
+ANSWER = "zqx_" + sha256("answer")[:12]
+TOOL = "zqx_" + sha256("masked import")[:12]
+CHECKOUT = f'''"""Paying."""
+from shop.tools import {TOOL}
+
+
+def checkout(store, user_id, rate):
+    cart = store.load(user_id)
+    total = {ANSWER}(cart.total, rate)
+    return total
+
+
+def later():
+    return "the end of the file"
+'''
+CURSOR = Cursor(line=6, column=12)
+MASKED = ((1, 2),)
+
+pytestmark = pytest.mark.skipif(not landlock.abi(), reason="no Landlock on this kernel")
+
+
+class World:
+    """A home with answers in it, one sample whose answer is wanted, and one that comes after it in the file."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "project" / ".ctxbench"
+        repo = self.home / "repos" / "demo" / "key"
+        (repo / "shop").mkdir(parents=True)
+        (repo / "shop" / "checkout.py").write_text(CHECKOUT)
+        (repo / "shop" / "store.py").write_text("def load(user_id):\n    return user_id\n")
+        samples = self.home / "samples" / "set"
+        samples.mkdir(parents=True)
+        (samples / "references.jsonl").write_text(f'{{"id": "x", "target": "{ANSWER}(cart.total, rate)"}}\n')
+        with contextlib.closing(sqlite3.connect(self.home / "results.db")) as database:
+            database.execute("create table reference (target text)")
+            database.execute("insert into reference values (?)", (ANSWER + TOOL,))
+            database.commit()
+        self.snapshot: Snapshot = load_snapshot("demo", repo, Language.PYTHON)
+        self.reference = Reference(id="x", target=f"{ANSWER}(cart.total, rate)", original_import=TOOL)
+        lines = CHECKOUT.split("\n")
+        self.query = self._query("\n".join([lines[0], "", *lines[2:6], lines[6][:12]]), CURSOR)
+        self.later = self._query("\n".join([*lines[:11], ""]), Cursor(line=11, column=0))
+        self.file = root / "project" / "planted.py"
+        shutil.copy(Path(__file__).with_name("planted.py"), self.file)
+        (root / "project" / "port").write_text("9")
+
+    def _query(self, prefix: str, cursor: Cursor) -> Query:
+        sample_id = f"demo/shop/checkout.py#L{cursor.line}C{cursor.column}"
+        return make_sample(id=sample_id, prefix=prefix, cursor=cursor).query()
+
+    def view(self, query: Query) -> Repository:
+        return view(self.snapshot, query, MASKED if query is self.query else ())
+
+    def spec(self, **arguments: object) -> str:
+        given = "".join(f", {key}={str(value).lower()}" for key, value in arguments.items())
+        return f"{self.file}@planted(home='{self.home}'{given})"
+
+    def plant(self, cells: Cells, query: Query, **arguments: object) -> str:
+        return cells.run(self.spec(**arguments), query, self.view(query), lambda *_, **__: "draft").text
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def served(world: World) -> Iterator[None]:
+    """A server on this machine that gives the answer to whoever connects."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (world.file.parent / "port").write_text(str(server.getsockname()[1]))
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    peer, _ = server.accept()
+                    peer.sendall(world.reference.target.encode())
+                    peer.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+
+
+def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXBENCH_NOTE", ANSWER)
+    with (
+        (world.home / "samples/set/references.jsonl").open() as kept_open,
+        open_cells([world.home], 2) as cells,
+    ):
+        assert cells.describe()["isolation"] == "process+landlock"
+        assert world.plant(cells, world.later, leave=True) == "left"
+        text = world.plant(cells, world.query)
+        assert kept_open.readable()
+    assert text.endswith(world.query.prefix)
+    assert ANSWER not in text, text
+    assert TOOL not in text, text
+    assert "zqx_attached" not in text, text
+
+
+def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
+    """In a process of its own, so that the search meets no larger heap than a run's."""
+    script = (
+        "from pathlib import Path\nfrom tests.harness.cells.test_leak import World\n"
+        "from harness.cells import InlineCells\nimport sys\n"
+        "world = World(Path(sys.argv[1]))\nprint(world.plant(InlineCells(), world.query, cell=False))\n"
+    )
+    root = world.home.parents[1] / "again"
+    text = subprocess.run(
+        [sys.executable, "-c", script, str(root)], capture_output=True, text=True, check=True, timeout=100
+    ).stdout
+    found = {line.partition(":")[0] for line in text.splitlines() if ANSWER in line}
+    assert found >= {"attributes", "garbage_collector", "frames", "home_files", "links", "own_memory"}, text
+    assert not found & {"path_tricks", "similar_windows"}, text
+    assert any(TOOL in line for line in text.splitlines())
+
+
+def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
+    off = world.file.parent / "sitecustomize.py"
+    off.write_text("import harness.cells.landlock as it\ndef no(*_): raise OSError\nit.restrict = no\n")
+    monkeypatch.syspath_prepend(str(off.parent))
+    with open_cells([world.home], 1) as cells:
+        assert cells.describe()["isolation"] == "process"
+        text = world.plant(cells, world.query, cell=False)
+    found = {line.partition(":")[0] for line in text.splitlines() if ANSWER in line}
+    inside = {"attributes", "garbage_collector", "frames", "modules", "closures", "environment", "own_memory"}
+    assert not found & (inside | {"path_tricks", "similar_windows", "open_descriptors", "left_by_others"}), text
+    assert "home_files" in found
+
+
+def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import time, os, pathlib\nfrom strategies import *\n"
+        "@strategy('slow')\ndef slow(query: Query, repo: Repository) -> Context:\n"
+        "    if os.fork() == 0: os.setsid()\n"
+        "    time.sleep(600)\n"
+    )
+    script = (
+        "import sys, threading\nfrom harness.cells import open_cells\nfrom strategies.tiny import *\n"
+        f"q = query_for(Kind.LINE)\nwith open_cells([], 1) as cells:\n    print(cells._server.pid, flush=True)\n"
+        f"    cells.run('{slow}@slow', q, view_for(q), None)\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    server = int(run.stdout.readline())
+    _until(lambda: len(_descendants(server)) >= 2)
+    family = {server, *_descendants(server)}
+    assert len(family) >= 3
+    run.kill()
+    run.wait()
+    run.stdout.close()
+    _until(lambda: not any(_alive(pid) for pid in family))
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found += [int(entry.name), *_descendants(int(entry.name))]
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _until(done: object, seconds: float = 10) -> None:
+    import time
+
+    end = time.monotonic() + seconds
+    while not done():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert os.getpid()
