@@ -1,0 +1,150 @@
+"""`ctxbench repo`: list, check and fetch the repositories that samples are built from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.errors import CtxbenchError, InputFault
+from bench.home import Home
+from harness.cli.options import home_option
+
+if TYPE_CHECKING:
+    from bench.manifest import RepoManifest
+
+SAMPLE = """\
+# A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.
+name = "example"            # the same as the file's name; lower case
+language = "python"         # or "java"
+license = "MIT"             # an SPDX expression
+version = "1.2.0"           # the version that every source below holds
+
+# Optional: read only this folder; give no samples from these files (`*` also matches `/`).
+# source_dir = "src"
+# exclude = ["docs/*", "**/_vendor/*"]
+
+# Optional: names by which `ctxbench repo fetch --set NAME` finds it.
+sets = []
+
+# Where copies of this version are, each with its own hash. The first that can be reached is used.
+[[source]]
+kind = "pypi"               # the sdist on the package index that pip is configured for
+name = "example"
+sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+
+# [[source]]
+# kind = "git"
+# url = "https://example.org/owner/example"
+# commit = "0123456789abcdef0123456789abcdef01234567"   # `git ls-remote URL REF` shows it
+
+# [[source]]
+# kind = "debian"           # the upstream tarball of a Debian source package
+# package = "example"
+# sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+
+# [[source]]
+# kind = "local"            # a folder or an archive, relative to this file
+# path = "../example"
+
+# Optional: how its own tests run, for function samples.
+# [tests]
+# requirements = ["attrs"]                  # beside the package itself
+# pythonpath = "src"
+# paths = ["tests"]
+# arguments = ["-o", "addopts="]
+# deselect = ["tests/test_cli.py::test_main"]
+# notes = ""
+"""
+
+
+@click.group()
+def repo() -> None:
+    """List, check and fetch benchmark repositories."""
+
+
+@repo.command("list")
+@click.option("--set", "set_name", metavar="NAME", help="Only the repositories of this set.")
+@home_option
+def list_(set_name: str | None, home: Home) -> None:
+    """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
+    from bench import checkout, manifest
+
+    chosen = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
+    rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
+    for each in chosen:
+        fetched = "yes" if checkout.find(each, home) else "no"
+        rows.append((each.name, each.version, str(each.language), each.license, fetched, ", ".join(each.sets)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@repo.command()
+def sample() -> None:
+    """Print a commented manifest to start from."""
+    click.echo(SAMPLE, nl=False)
+
+
+@repo.command()
+@click.argument("refs", metavar="FILE|NAME...", nargs=-1, required=True)
+def check(refs: tuple[str, ...]) -> None:
+    """Check manifests and say everything that is wrong, a line each."""
+    from bench.manifest import ManifestFault, load
+
+    faults = wrong = 0
+    for ref in refs:
+        try:
+            load(ref)
+        except CtxbenchError as error:
+            lines = [str(each) for each in error.faults] if isinstance(error, ManifestFault) else [str(error)]
+            click.echo("\n".join(lines), err=True)
+            faults, wrong = faults + len(lines), wrong + 1
+        else:
+            click.echo(f"{ref}: ok")
+    if faults:
+        raise InputFault(
+            f"{_count(faults, 'fault')} in {_count(wrong, 'manifest')}",
+            cure="mend what the lines above name; `ctxbench repo sample` prints a right one",
+        )
+
+
+@repo.command()
+@click.argument("refs", metavar="[NAME|FILE]...", nargs=-1)
+@click.option("--set", "set_name", metavar="NAME", help="All repositories of this set.")
+@home_option
+def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
+    """Fetch repositories into the home folder; print each one's name and folder."""
+    from bench import checkout
+
+    failed: list[CtxbenchError] = []
+    chosen = _chosen(refs, set_name)
+    for each in chosen:
+        try:
+            found = checkout.fetch(each, home, report=lambda line: click.echo(line, err=True))
+        except CtxbenchError as error:
+            failed.append(error)
+            continue
+        click.echo(f"{each.name}\t{found.root}")
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        # One unreachable server must not keep the others away; each reason is told, then the sum.
+        click.echo("\n".join(str(error) for error in failed), err=True)
+        raise InputFault(
+            f"{len(failed)} of {len(chosen)} repositories could not be fetched",
+            cure="mend what the lines above name, then run the same command again",
+        )
+
+
+def _chosen(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
+    from bench.manifest import in_set, load
+
+    if not refs and not set_name:
+        raise click.UsageError("Give names or files of repositories, or --set NAME.")
+    chosen = [load(ref) for ref in refs] + list(in_set(set_name) if set_name else ())
+    return list({each.name: each for each in chosen}.values())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
