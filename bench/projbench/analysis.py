@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from bench.languages import support
@@ -39,17 +41,27 @@ def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dic
 
 def _in_processes(batches: Sequence[_Batch], workers: int, found: Mapping[str, dict[str, FileFacts]]) -> None:
     # Spawned, not forked: the caller may have threads.
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupts)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
-        for batch, facts in zip(batches, pool.map(_analyse, batches), strict=True):
+        with _interrupts_ignored():
+            results = pool.map(_analyse, batches)
+        for batch, facts in zip(batches, results, strict=True):
             _keep(batch, facts, found)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which stops the pool."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Leave Ctrl-C to the parent: processes started meanwhile ignore it from their first moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _batches(snapshot: Snapshot) -> list[_Batch]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.errors import InputFault, UnknownName
+from bench.errors import InputFault
 from bench.home import Home
 from harness.cli.options import home_option
 
@@ -104,18 +105,27 @@ def build(
 @click.argument("name")
 @click.argument("sample_id", metavar="[ID]", required=False)
 @click.option("--reference", is_flag=True, help="Show the answer too.")
+@click.option("--ids", is_flag=True, help="List the ids, one a line.")
 @home_option
-def show(name: str, sample_id: str | None, reference: bool, home: Home) -> None:
+def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Home) -> None:
     """Show what the set NAME holds and dropped, or the sample ID as a person wants to read it."""
     from bench import samples as sets
 
     made = sets.load(home, name)
+    if ids:
+        click.echo("\n".join(sample.id for sample in made.samples))
+        return
     if sample_id is None:
         _show_set(made)
         return
     known = {sample.id: sample for sample in made.samples}
     if sample_id not in known:
-        raise UnknownName("sample", sample_id, known, command=f"ctxbench samples show {name}")
+        near = difflib.get_close_matches(sample_id, known, n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputFault(
+            f"no sample of {name!r} is called {sample_id!r}",
+            cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
+        )
     _show_sample(known[sample_id], made.references[sample_id] if reference else None)
 
 

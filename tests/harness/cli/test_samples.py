@@ -42,6 +42,8 @@ def test_build_list_and_show(built: str) -> None:
     assert summary.code == 0
     assert "demo (python): 5 samples" in summary.out
     assert "candidates   30" in summary.out
+    ids = run_cli("samples", "show", built, "--ids").out.split()
+    assert len(ids) == 5 and all(name.startswith("demo/shop/pay.py#L") for name in ids)
 
 
 def test_show_hides_the_answer_until_asked(built: str, tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_faults(built: str, manifest: str, tmp_path: Path) -> None:
     assert_fault(run_cli(*build, manifest, "--language", "java"), "none of the repositories", "leave --language out")
     assert_fault(run_cli("samples", "build", "../x", "--repo", manifest), "no name", "use letters")
     assert_fault(run_cli("samples", "show", "tyny"), "no sample set", "did you mean tiny")
-    assert_fault(run_cli("samples", "show", built, "demo/x"), "no sample", f"ctxbench samples show {built}")
+    assert_fault(run_cli("samples", "show", built, "demo/shop/pay.py"), "no sample", "did you mean demo/", "--ids")
     assert_fault(run_cli(*load, str(tmp_path / "gone.jsonl")), "no such file", "check the path")
     assert_fault(run_cli(*load, str(torn)), "torn.jsonl:1", "cut off")
     assert_fault(run_cli(*load, str(wrong)), "wrong.jsonl:1", "field metadata", "--help")
