@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.repository import Repository, view
+from bench.snapshot import Snapshot
+from bench.types import Cursor, Language
+from tests.helpers.samples import make_sample
+
+TARGET = "shop/checkout.py"
+WHOLE = "from shop.store import load\nimport os\n\ndef pay(user):\n    total = load(user).total\n    return total\n"
+BESIDE = "from shop.store import load\n\n\ndef quote(user):\n    return load(user).total\n"
+CURSOR = Cursor(line=4, column=12)
+PREFIX = "\nimport os\n\ndef pay(user):\n    total = "
+MASKED = ((0, 1),)
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    texts = {"shop/beside.py": BESIDE, TARGET: WHOLE, "shop/store.py": "def load(user):\n    return user.cart\n"}
+    fields: dict[str, Any] = {"name": "demo", "language": Language.PYTHON, "digest": "x", "texts": texts, "dropped": {}}
+    return Snapshot(**{**fields, **changes})
+
+
+def make_view(masked: tuple[tuple[int, int], ...] = MASKED, whole: str = WHOLE, **changes: Any) -> Repository:
+    fields = {"prefix": PREFIX, "cursor": CURSOR, **changes}
+    texts = {**snapshot().texts, TARGET: whole}
+    return view(snapshot(texts=texts, digest=whole), make_sample(**fields).query(), masked)
+
+
+def test_the_target_file_ends_at_the_cursor_and_its_masked_lines_are_blank() -> None:
+    repo = make_view()
+    assert repo.read(TARGET) == PREFIX
+    assert repo.read("shop/beside.py") == BESIDE
+    assert repo.files() == ("shop/beside.py", TARGET, "shop/store.py")
+    assert (repo.name, repo.language) == ("demo", Language.PYTHON)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "shop",
+        "./" + TARGET,
+        "/" + TARGET,
+        "shop/../" + TARGET,
+        "../demo/" + TARGET,
+        "shop//checkout.py",
+        "SHOP/checkout.py",
+        TARGET + " ",
+        TARGET + "\0",
+        "shop\\checkout.py",
+        "/etc/passwd",
+        b"shop/checkout.py",
+        None,
+        ["shop/store.py"],
+    ],
+)
+def test_an_unknown_path_is_refused(path: Any) -> None:
+    with pytest.raises(InputFault, match=r"take a path from repo\.files\(\)"):
+        make_view().read(path)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "# a newer version has a line more\n" + WHOLE,
+        WHOLE.replace("import os\n", ""),
+        "short\n",
+        "",
+        WHOLE.replace("pay", "settle"),
+    ],
+)
+def test_a_file_of_another_version_shows_no_more_than_the_stored_prefix(whole: str) -> None:
+    """Its lines cannot be told apart at the cursor: the cut could come after the answer."""
+    repo = make_view(whole=whole, context_start=4)
+    assert repo.read(TARGET) == PREFIX
+    assert all(place.path != TARGET for hit in repo.similar_windows(WHOLE, size=2, stride=1) for place in hit.places)
+
+
+def test_a_target_outside_the_snapshot_is_the_stored_prefix() -> None:
+    repo = make_view(path="shop/generated.py")
+    assert repo.read("shop/generated.py") == PREFIX
+    assert "shop/generated.py" in repo.files()
+
+
+def test_an_imported_sample_that_stores_the_end_of_the_prefix_sees_the_file() -> None:
+    assert make_view(prefix="def pay(user):\n    total = ", context_start=3).read(TARGET) == PREFIX
+
+
+def test_windows_of_the_target_file_come_only_from_before_the_shown_context() -> None:
+    everything = make_view(context_start=4).similar_windows(WHOLE, top=99, size=1, stride=1)
+    here = {place for hit in everything for place in hit.places if place.path == TARGET}
+    assert {place.start for place in here} == {1, 2, 3}  # line 0 is masked, lines 4 and 5 are not before the cursor
+    assert not any("total = load" in hit.text or "return total" in hit.text for hit in everything)
+    assert [hit for hit in make_view().similar_windows(WHOLE, top=99) if hit.places[0].path == TARGET] == []
+
+
+def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
+    hits = make_view(context_start=4).similar_windows("from shop.store import load", top=1, size=1, stride=1)
+    assert hits[0].text == "from shop.store import load"
+    assert [place.path for place in hits[0].places] == ["shop/beside.py"]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"top": 0}, {"top": 10_001}, {"top": True}, {"size": 0}, {"stride": 0}, {"size": 1.5}, {"stride": "10"}],
+)
+def test_numbers_out_of_range_are_refused(numbers: dict[str, Any]) -> None:
+    with pytest.raises(InputFault, match="give a whole number from 1 to"):
+        make_view().similar_windows("x", **numbers)
+
+
+def test_a_sample_of_another_repository_is_refused() -> None:
+    with pytest.raises(InputFault, match="build the sample set again"):
+        view(snapshot(), make_sample(repo="other").query())
+    with pytest.raises(InputFault, match="build the sample set again"):
+        view(snapshot(language=Language.JAVA), make_sample().query())
