@@ -60,7 +60,9 @@ def names(home: Home) -> tuple[str, ...]:
     if not home.samples.is_dir():
         return ()
     with explained(home.samples):
-        return tuple(sorted(entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()))
+        found = [entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()]
+    # A name that does not fit is what a killed build left beside its place.
+    return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
 
 
 def save(

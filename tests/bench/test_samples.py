@@ -150,6 +150,12 @@ def test_broken_sets_are_refused(home: Home, spoil: Callable[[Path], object], wo
         assert word in str(caught.value).lower()
 
 
+def test_what_a_killed_build_left_is_no_set(home: Home) -> None:
+    saved(home)
+    (home.samples / "tiny").rename(home.samples / ".tiny.x1.part")
+    assert sets.names(home) == ()
+
+
 def test_a_missing_set_names_the_nearest(home: Home) -> None:
     saved(home)
     with pytest.raises(UnknownName, match="tiny.*ctxbench samples list"):
