@@ -40,7 +40,7 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
         return InputFault("permission denied", where=where, cure="check who owns it, or choose another --home")
     if isinstance(error, IsADirectoryError):
         return InputFault("is a folder, not a file", where=where, cure="give the path of a file")
-    if isinstance(error, NotADirectoryError):
+    if isinstance(error, NotADirectoryError | FileExistsError):
         return InputFault("a part of the path is a file, not a folder", where=where, cure="check the path")
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return MachineFault(reason, where=where, cure="mend the cause, then run the same command again")

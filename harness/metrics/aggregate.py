@@ -1,14 +1,14 @@
 """Data-set numbers as each profile's official code prints them, from the values of `harness.metrics.score`.
 
-Where a profile leaves a value undefined (None) the row is left out of that metric's mean, as the
-official aggregation would stop there.
+A row whose edit similarity is undefined (None) is left out of the means of ``em`` and ``es``: the official
+aggregations would stop there, and any prediction is an exact match of such a target.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.errors import InputFault
@@ -25,7 +25,7 @@ class RepositoryMean:
 
 
 def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
-    """Return metric -> one number in percent, rounded as the official code does.
+    """Return metric -> one number in percent, rounded as the official code does (``ctxbench``: not rounded).
 
     Args:
         profile: a name of `harness.metrics.PROFILES`.
@@ -48,18 +48,22 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
         if values:
             points = profile == "crosscodeeval" and metric in ("es", "es_difflib")
             percent[metric] = _mean(values) if points else _mean(values) * 100
-    digits: Callable[[float], float] = (lambda x: x) if profile == "ctxbench" else (lambda x: round(x, 2))
-    return {metric: digits(value) for metric, value in percent.items()}
+    if profile == "ctxbench":
+        return percent
+    return {metric: round(value, 2) for metric, value in percent.items()}
 
 
 def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
     """Return RepoCoder's table of one metric: repository, in order of appearance -> rounded mean and count."""
-    groups: dict[str, list[float]] = {}
+    groups: dict[str, list[Row]] = {}
     for row, repo in zip(rows, repos, strict=True):
-        value = row[metric]
-        if value is not None:
-            groups.setdefault(repo, []).append(value)
-    return {repo: RepositoryMean(mean=round(_mean(values), 4), rows=len(values)) for repo, values in groups.items()}
+        groups.setdefault(repo, []).append(row)
+    table: dict[str, RepositoryMean] = {}
+    for repo, members in groups.items():
+        values = _defined(members, metric)
+        if values:
+            table[repo] = RepositoryMean(mean=round(_mean(values), 4), rows=len(values))
+    return table
 
 
 def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
@@ -74,7 +78,9 @@ def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, f
 
 
 def _defined(rows: Sequence[Row], metric: str) -> list[float]:
-    return [value for row in rows if (value := row[metric]) is not None]
+    """Return the values that count for a mean."""
+    by_line = metric in ("em", "es")
+    return [value for row in rows if (value := row[metric]) is not None and not (by_line and row["es"] is None)]
 
 
 def _mean(values: Sequence[float]) -> float:

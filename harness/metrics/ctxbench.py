@@ -1,7 +1,7 @@
 """Profile `ctxbench`: the corrected measure, and the default.
 
-- Unit: one line. The prediction is cut at its first line; where nothing of the line stands before the
-  cursor yet, at its first non-blank line. A target of several lines is compared whole, nothing is cut.
+- Unit: for a target of one line, the prediction's first line; where nothing of the line stands before the
+  cursor yet, its first non-blank line. For a longer target, as many non-blank lines as it has.
 - Comments are removed by syntax, so that ``a // b`` and ``"#fff"`` keep their tails. A target that is
   nothing but comment is compared as it stands.
 - ES is the indel ratio, always, whatever else is installed.
@@ -23,22 +23,29 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em``, ``es`` and ``id_*``, all in 0..1."""
-    predicted = lexing.read(language, prompt, unit(prompt, prediction, ground_truth))
+    prediction = unit(prompt, prediction, ground_truth)
+    predicted = lexing.read(language, prompt, prediction)
     target = lexing.read(language, prompt, ground_truth)
     one, other = _tidy(predicted.code), _tidy(target.code)
     if not other:
-        one, other = _tidy(unit(prompt, prediction, ground_truth)), _tidy(ground_truth)
+        one, other = _tidy(prediction), _tidy(ground_truth)
     return {"em": float(one == other), "es": Indel.normalized_similarity(one, other), **_names(predicted, target)}
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
-    """Return the part of the prediction that is compared: its first line, if the target is one line."""
-    if _LINE_END.search(ground_truth.strip()):
-        return prediction
-    if not _LINE_END.split(prompt)[-1].strip():
-        blank = re.match(r"(?:[^\S\r\n]*(?:\r\n|\n|\r))*", prediction)
-        prediction = prediction[blank.end() :] if blank else prediction
-    return _LINE_END.split(prediction, maxsplit=1)[0]
+    """Return the part of the prediction that is compared: as many non-blank lines as the target has.
+
+    The line of the cursor counts as one, even if nothing follows on it.
+    """
+    wanted = max(1, sum(1 for line in _LINE_END.split(ground_truth) if line.strip()))
+    cursor_line_is_blank = not _LINE_END.split(prompt)[-1].strip()
+    kept: list[str] = []
+    for number, line in enumerate(_LINE_END.split(prediction)):
+        if line.strip() or (number == 0 and not cursor_line_is_blank):
+            kept.append(line)
+        if len(kept) == wanted:
+            break
+    return "\n".join(kept)
 
 
 def _tidy(text: str) -> str:
@@ -58,7 +65,7 @@ PROFILE = Profile(
     name="ctxbench",
     summary="first line, comments and identifiers by syntax, indel similarity; the default",
     metrics={
-        "em": share("1 if the first line of the prediction equals the target, comments removed by syntax"),
+        "em": share("1 if the first line of the prediction equals the target, both without comments"),
         "es": share("indel similarity of that line and the target: 1 - (insertions + deletions) / sum of lengths"),
         "id_em": share("1 if the identifiers are equal in order"),
         "id_precision": share("share of the predicted identifiers that the target has, as sets"),

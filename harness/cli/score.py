@@ -1,0 +1,179 @@
+"""`ctxbench score`: score a JSON Lines file of predictions under a metric profile. No database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.types import Language
+from harness.cli.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.metrics import Values
+
+_ALL = "all"
+_SHOWN = ("em", "es", "id_em", "id_f1")
+_FIELDS = ("id", "prompt", "prediction", "ground_truth")
+_SHOWN_FAULTS = 5
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--profile",
+    default="ctxbench",
+    show_default=True,
+    metavar="NAME",
+    help="ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (exact to the published code), "
+    "or all, to see them side by side.",
+)
+@click.option(
+    "--language",
+    required=True,
+    type=click.Choice([language.value for language in Language]),
+    help="Language of the completions.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write the scores of each line here, instead of to stdout.",
+)
+@click.option("--workers", type=click.IntRange(min=1), default=None, help="Processes [default: one a core].")
+def score(file: Path, profile: str, language: str, out: Path | None, workers: int | None) -> None:
+    """Score the completions in FILE (JSON Lines: id, prompt, prediction, ground_truth).
+
+    Writes one line for each: its id and metrics in the profile's own scale, in the order of FILE; the means
+    go to stderr. `prompt` is the file before the cursor, without what a strategy put in front of it. With
+    --profile all, prints a table of what each profile says, in percent.
+    """
+    from bench.files import dump_line, write_atomic
+    from harness.metrics import PROFILES, load
+
+    names = PROFILES if profile == _ALL else (load(profile).name,)
+    records = _read(file)
+    scored = {name: _score(records, name, language, workers) for name in names}
+    lines = (
+        dump_line({"id": record["id"], **_line({name: rows[at] for name, rows in scored.items()}, profile)})
+        for at, record in enumerate(records)
+    )
+    if out is not None:
+        write_atomic(out, "".join(lines))
+    elif profile != _ALL:
+        click.echo("".join(lines), nl=False)
+    table = _table(scored)
+    if profile == _ALL:
+        click.echo(table)
+    else:
+        click.echo(f"means in percent, as the profile's own code prints them\n{table}", err=True)
+    for note in _notes(scored):
+        click.echo(note, err=True)
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Read the completions; every faulty line is found before anything is scored.
+
+    Raises:
+        InputFault: naming file, line and field of each fault (the first few of them).
+    """
+    from bench.errors import InputFault
+    from bench.files import read_text
+
+    records: list[dict[str, Any]] = []
+    faults: list[str] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if not line.strip():
+            continue
+        record, found = _parse(line)
+        key = record.get("id")
+        if not found and key in seen:
+            found = [f"id {key!r} is also on line {seen[key]}"]
+        if isinstance(key, str):
+            seen.setdefault(key, number)
+        faults += [f"{file}:{number}: {fault}" for fault in found]
+        records.append(record)
+    if faults:
+        more = f" (and {len(faults) - _SHOWN_FAULTS} more)" if len(faults) > _SHOWN_FAULTS else ""
+        cure = f"each line is one JSON object with text in {', '.join(_FIELDS)}, and an id of its own"
+        raise InputFault(", ".join(faults[:_SHOWN_FAULTS]) + more, cure=f"{cure}; nothing was scored")
+    if not records:
+        raise InputFault("no completion in the file", where=str(file), cure=f"write lines with {', '.join(_FIELDS)}")
+    return records
+
+
+def _parse(line: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the object of one line and what is wrong with it."""
+    import json
+
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        return {}, [f"not a whole JSON object (column {error.colno})"]
+    except RecursionError:
+        return {}, ["nested too deep"]
+    if not isinstance(record, dict):
+        return {}, ["not a JSON object"]
+    faults = [f"field {name!r} is missing" for name in _FIELDS if name not in record]
+    faults += [f"field {name!r} is not text" for name in _FIELDS if not isinstance(record.get(name, ""), str)]
+    if not faults and not record["id"].isprintable():
+        faults.append("field 'id' has characters that cannot be printed")
+    return record, faults
+
+
+def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int | None) -> list[Values]:
+    from harness.metrics import Case, score_many
+
+    cases = [
+        Case(language=language, prompt=one["prompt"], prediction=one["prediction"], ground_truth=one["ground_truth"])
+        for one in records
+    ]
+    with progress(f"score {name}", len(cases)) as tick:
+        return score_many(cases, name, workers, report=tick)
+
+
+def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
+    """Return what is written for one completion; undefined metrics are left out."""
+    shown = {
+        name: {metric: _number(value) for metric, value in values.items() if value is not None}
+        for name, values in by_profile.items()
+    }
+    return dict(shown) if profile == _ALL else dict(shown[profile])
+
+
+def _number(value: float) -> float | int:
+    """Write whole numbers without a decimal point."""
+    return int(value) if value.is_integer() else value
+
+
+def _table(scored: Mapping[str, Sequence[Values]]) -> str:
+    """Return a row a profile, in percent as its official aggregation prints it; ``-``: it has no such metric."""
+    from harness.metrics import aggregate
+
+    rows: list[tuple[str, ...]] = [("profile", "n", *_SHOWN)]
+    for name, values in scored.items():
+        means = aggregate(name, values)
+        cells = (f"{means[metric]:.2f}" if metric in means else "-" for metric in _SHOWN)
+        rows.append((name, str(len(values)), *cells))
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    )
+
+
+def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
+    """Say which means leave out completions."""
+    counts = {name: sum(1 for row in rows if row["es"] is None) for name, rows in scored.items()}
+    return [
+        f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "
+        "undefined; the means of em and es leave them out, as the official code would stop there"
+        for name, count in counts.items()
+        if count
+    ]

@@ -1,0 +1,140 @@
+"""What holds for any text under every profile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.errors import UnknownName
+from harness.metrics import PROFILES, Case, aggregate, identifiers, info, metrics, score, score_many
+from harness.metrics.statement import cut
+
+# Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
+QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
+SIGNS = (*"{}()=:;#", "//", "/*", "*/", "!r")
+WORDS = ("a", "b1", "1e5", "²", "naïve", "\ud800", "None", "if ", "x = ", "return ")
+CODE = st.lists(st.sampled_from((*QUOTES_AND_ENDS, *SIGNS, *WORDS)), max_size=20).map("".join)
+TEXT = st.one_of(CODE, st.text(st.characters(exclude_categories=[]), max_size=30))
+LANGUAGE = st.sampled_from(["python", "java"])
+ES_MAX = {"ctxbench": 1.0, "repocoder": 1.0, "infercom": 1.0, "rlcoder_repoeval": 1.0}
+
+
+@settings(max_examples=150, deadline=None)
+@given(LANGUAGE, TEXT, TEXT, TEXT)
+def test_any_text_is_scored_within_the_range(language: str, prompt: str, prediction: str, target: str) -> None:
+    for profile in PROFILES:
+        values = score(profile, language, prompt=prompt, prediction=prediction, ground_truth=target)
+        assert tuple(values) == metrics(profile)
+        for metric, value in values.items():
+            if value is None:
+                assert metric == "es" and profile != "ctxbench" and profile != "crosscodeeval"
+            else:
+                assert 0.0 <= value * info(profile, metric).factor_to_percent <= 100.0
+        if values["em"] == 1.0 and profile in ES_MAX and values["es"] is not None:
+            assert values["es"] == ES_MAX[profile]
+
+
+@settings(max_examples=100, deadline=None)
+@given(LANGUAGE, TEXT, TEXT)
+def test_the_target_itself_is_exact_under_our_profile(language: str, prompt: str, target: str) -> None:
+    values = score("ctxbench", language, prompt=prompt, prediction=target, ground_truth=target)
+    if target.strip() and target.strip() == target and "\n" not in target and "\r" not in target:
+        assert set(values.values()) == {1.0}
+
+
+@given(LANGUAGE, TEXT, TEXT)
+def test_identifier_match_is_symmetric(language: str, one: str, other: str) -> None:
+    first, second = identifiers.extract(language, one), identifiers.extract(language, other)
+    there, back = identifiers.match(first, second), identifiers.match(second, first)
+    assert (there.em, there.f1, there.precision, there.recall) == (back.em, back.f1, back.recall, back.precision)
+
+
+def grown(prompt: str, prediction: str) -> str:
+    """Cut by the definition itself: every prefix, each parsed whole, every node looked at."""
+    import tree_sitter
+    import tree_sitter_python
+
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
+
+    def has_error_node(node: tree_sitter.Node) -> bool:
+        return node.type == "ERROR" or any(has_error_node(child) for child in node.children)
+
+    for size in range(1, len(prediction)):
+        try:
+            source = (prompt + prediction[:size]).encode()
+        except UnicodeEncodeError:
+            return prediction
+        if not has_error_node(parser.parse(source).root_node) and prediction[size] == "\n":
+            return prediction[:size].rstrip()
+    return prediction
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXT, TEXT)
+def test_the_cut_equals_its_definition(prompt: str, prediction: str) -> None:
+    assert cut("python", prompt, prediction) == grown(prompt, prediction)
+
+
+@pytest.mark.parametrize("depth", [200, 3000])
+def test_deep_nesting_is_no_crash_and_not_valid(depth: int) -> None:
+    prompt = "x = " + "(" * depth + "1" + ")" * depth + "\n"
+    kept = cut("python", prompt, "y = 1\nz = 2\n")
+    assert kept == ("y = 1" if depth == 200 else "y = 1\nz = 2\n")
+
+
+def test_values_do_not_depend_on_the_number_of_workers() -> None:
+    cases = [
+        Case(language="python", prompt="x = ", prediction=f"f({i}, a)\ny", ground_truth=f"f({i % 7}, b)")
+        for i in range(300)
+    ]
+    done: list[int] = []
+    alone = score_many(cases, "crosscodeeval", 1)
+    assert score_many(cases, "crosscodeeval", 2, report=done.append) == alone
+    assert sum(done) == len(cases)
+
+
+def test_python_levenshtein_is_never_imported() -> None:
+    program = (
+        "import sys; sys.modules['Levenshtein'] = None\n"
+        "from harness.metrics import PROFILES, score\n"
+        "for name in PROFILES: score(name, 'python', prompt='x = ', prediction='ab(c)\\n', ground_truth='ab(d)')\n"
+        "print(score('crosscodeeval', 'python', prompt='', prediction='abcd', ground_truth='bcde')['es'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "75.0"
+
+
+def test_importing_the_metrics_is_cheap() -> None:
+    program = (
+        "import harness.metrics, sys; print([m for m in ('numpy', 'rapidfuzz', 'tree_sitter') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_metric_is_described() -> None:
+    for profile in PROFILES:
+        for metric in metrics(profile):
+            one = info(profile, metric)
+            assert one.worst == 0.0 and one.definition and one.unit in ("share", "points")
+
+
+@pytest.mark.parametrize(
+    ("profile", "language", "word"), [("repocode", "python", "repocoder"), ("ctxbench", "jav", "java")]
+)
+def test_unknown_names_are_told_with_the_nearest(profile: str, language: str, word: str) -> None:
+    with pytest.raises(UnknownName, match=word):
+        score(profile, language, prompt="", prediction="", ground_truth="")
+    with pytest.raises(UnknownName, match="es"):
+        info("repocoder", "ess")
+
+
+def test_means_over_repositories_and_over_samples() -> None:
+    rows = [{"em": 1.0, "es": 1.0}, {"em": 0.0, "es": 0.5}, {"em": 0.0, "es": 0.0}, {"em": 1.0, "es": None}]
+    repos = ["a", "a", "b", "b"]
+    assert aggregate("rlcoder_repoeval", rows, repos) == {"em": 25.0, "es": 37.5}
+    assert aggregate("infercom", rows, repos) == {"em": 33.33, "es": 50.0}
