@@ -6,6 +6,7 @@ to right, of
 
 * up to 8 lower-case ASCII letters, with one capital before them (``count``, ``Cart``);
 * up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
+* a run of 4 to 32 equal ones of ``- = # * _ ~ . /`` (rules and banners);
 * up to 3 digits; up to 3 other characters that are neither letters nor blanks (``):``, ``__``);
 * up to 2 letters outside ASCII;
 
@@ -24,7 +25,8 @@ NAME = "ctxcode-1"
 """The tokenizer's name in run records; a change of the rule is a new name."""
 
 _TOKEN = re.compile(
-    r" ?(?:[A-Z]?[a-z]{1,8}|[!-/:-@\[-`{-~]{1,3}|[0-9]{1,3}|[A-Z]{1,4}(?![a-z])|[A-Z]|[^\s\x00-\x7f]{1,2})"
+    r" ?(?:[A-Z]?[a-z]{1,8}|-{4,32}|={4,32}|\#{4,32}|\*{4,32}|_{4,32}|~{4,32}|\.{4,32}|/{4,32}"
+    r"|[!-/:-@\[-`{-~]{1,3}|[0-9]{1,3}|[A-Z]{1,4}(?![a-z])|[A-Z]|[^\s\x00-\x7f]{1,2})"
     r"|\n+|[^\S\n]+(?!\S)|[^\S\n]|[\x00-\x7f]"
 )
 

@@ -61,11 +61,15 @@ def _check_kind(strategy: BoundStrategy, kind: Kind) -> list[Finding]:
         ("runs", first.fault, f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
     ]
-    if first.prompt is None:
-        return [_finding(kind, *outcome) for outcome in outcomes]
     prompt = first.prompt
+    if prompt is not None:
+        fault = _type_fault(prompt)
+        outcomes.append(("returns a prompt", fault, "every block is a Block"))
+        if fault:
+            prompt = None
+    if prompt is None:  # the other checks have nothing to read
+        return [_finding(kind, *outcome) for outcome in outcomes]
     outcomes += [
-        ("returns a prompt", _type_fault(prompt), f"{len(prompt.blocks)} blocks"),
         ("is deterministic", _difference(first, second), "two runs, equal prompts"),
         ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
         ("keeps to the cursor", _leak([first, bare]), "the planted answer is in no prompt"),
@@ -103,7 +107,9 @@ def _try(strategy: BoundStrategy, query: Query, repo: Repository) -> _Trial:
 
 
 def _type_fault(prompt: Prompt) -> str:
-    blocks: tuple[Any, ...] = prompt.blocks
+    blocks: Any = prompt.blocks
+    if not isinstance(blocks, tuple):
+        return f"its blocks are a {type(blocks).__name__}; make them a tuple"
     for block in blocks:
         if not isinstance(block, Block) or not isinstance(block.text, str) or not isinstance(block.kind, BlockKind):
             return f"a block is {block!r:.60}; make it a Block with a text and a BlockKind"

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.types import Kind
+from strategies import resolve
+from strategies.conformance import check
+from strategies.registry import names
+from strategies.tiny import PLANTED, bare_case, query_for, view_for
+
+HEAD = """\
+import os, random, socket
+from strategies import *
+from strategies.infile import infile_prompt, infile_block
+COUNT = [0]
+
+
+@strategy("it", kinds=(Kind.LINE,))
+def it(query: Query, repo: Repository, generate: Generate) -> Prompt:
+    text = Block(kind=BlockKind.TEXT, text="")
+    last = infile_block(query, 2048)
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("lc.")])
+def test_the_built_ins_conform(name: str) -> None:
+    findings = check(resolve(name))
+    assert len(findings) == 9 and [f for f in findings if not f.passed] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "failed", "words"),
+    [
+        ("    return None", "runs", "return a Context or a Prompt"),
+        ("    raise KeyError(7)", "runs", "KeyError: 7"),
+        ("    return repo.read('/etc/passwd')", "runs", "repo.files()"),
+        (
+            "    if not query.prefix: raise ValueError()\n    return infile_prompt(query, 9)",
+            "runs on an empty file",
+            "",
+        ),
+        ("    return Prompt(blocks=('text',))", "returns a prompt", "make it a Block"),
+        ("    return Prompt(blocks=[last])", "returns a prompt", "make them a tuple"),
+        ("    return Prompt(blocks=(Block(kind='odd', text=''),))", "returns a prompt", "BlockKind"),
+        (
+            "    COUNT[0] += 1\n    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(COUNT)), last))",
+            "is deterministic",
+            "query.seed",
+        ),
+        (
+            "    where = (Place(path='shop/cart.py', start=3, end=5),)\n"
+            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='# made up', places=where), last))",
+            "blocks are where they say",
+            "shop/cart.py, lines 3 to 5",
+        ),
+        (
+            "    where = (Place(path='shop/none.py', start=3, end=5),)\n"
+            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='# made up', places=where), last))",
+            "blocks are where they say",
+            "no source file",
+        ),
+        (
+            "    seen = Block(kind=BlockKind.TEXT, text=str(vars(repo)))\n    return Prompt(blocks=(seen, last))",
+            "keeps to the cursor",
+            "after the cursor",
+        ),
+        (
+            "    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(vars(repo))),)))\n"
+            "    return Prompt(blocks=(last,))",
+            "keeps to the cursor",
+            "after the cursor",
+        ),
+        (
+            "    here = Block(kind=BlockKind.TEXT, text=os.getcwd() + '/x.py')\n    return Prompt(blocks=(here, last))",
+            "shows no path of this machine",
+            "in the prompt",
+        ),
+        (
+            "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: s.connect(('127.0.0.1', 9))\n"
+            "    return Prompt(blocks=(last,))",
+            "uses no network",
+            "socket.connect",
+        ),
+        ("    return Prompt(blocks=(last, text))", "ends with the file", "INFILE"),
+        ("    return Prompt(blocks=())", "ends with the file", "INFILE"),
+        (
+            "    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text='else'),))",
+            "ends with the file",
+            "end of query.prefix",
+        ),
+    ],
+)
+def test_each_check_can_fail(tmp_path: Path, body: str, failed: str, words: str) -> None:
+    path = tmp_path / "it.py"
+    path.write_text(HEAD + body + "\n")
+    findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}
+    finding = findings[f"line: {failed}"]
+    assert not finding.passed and words in finding.detail and "\n" not in finding.detail
+
+
+def test_a_function_strategy_is_tried_on_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "it.py"
+    path.write_text(
+        HEAD.replace("(Kind.LINE,)", "(Kind.FUNCTION, Kind.LINE)")
+        + "    assert (query.signature is None) == (query.kind is Kind.LINE)\n    return Prompt(blocks=(last,))\n"
+    )
+    findings = check(resolve(f"{path}@it"))
+    assert {f.name.partition(":")[0] for f in findings} == {"function", "line"}
+    assert all(f.passed for f in findings), findings
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_the_tiny_repository_hides_the_planted_answer(kind: Kind) -> None:
+    for query, repo in ((query_for(kind), view_for(query_for(kind))), bare_case(kind)):
+        assert PLANTED not in query.prefix
+        assert all(PLANTED not in repo.read(path) for path in repo.files())
+        assert repo.read(query.path) == query.prefix  # the stored prefix is the file's, mask included

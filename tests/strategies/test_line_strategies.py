@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bench.errors import MachineFault
+from bench.repository import Repository, View, digest_of
+from bench.types import Cursor, Kind, Language, Place, Query
+from strategies import BlockKind, Prompt, resolve
+from strategies.infile import build_infile, infile_prompt
+from strategies.similar import HEADER, RULE
+from strategies.tiny import TARGET, bare_case, query_for, view_for
+from tests.helpers.samples import make_query
+
+TEXT = "import os\n\ndef pay(user):\n    total = "
+
+
+def test_the_file_is_kept_from_the_end_line_by_line() -> None:
+    assert build_infile(TEXT, 4096) == TEXT
+    assert build_infile(TEXT, 10) == "\ndef pay(user):\n    total = "  # 5 tokens and 4; "import os" would make 11
+    assert build_infile("a b c\nd\n", 1) == "d\n"
+    assert build_infile("", 5) == ""
+
+
+def test_a_line_over_the_limit_ends_the_walk() -> None:
+    long = "x = [" + "1, " * 99
+    assert build_infile(f"a\n{long}\nb\nc", 20) == "b\nc"
+
+
+def test_a_last_line_over_the_limit_keeps_its_last_tokens() -> None:
+    assert build_infile("a\nuser . cart . total", 2) == " . total"
+    assert build_infile("a\nuser . cart . total\n", 2) == " . total\n"  # a next-line task ends with a newline
+    query = make_query(prefix="a\nuser . cart . total", cursor=Cursor(line=1, column=19))
+    prompt = infile_prompt(query, 2)
+    assert prompt.flags == ("overflow_trimmed",) and prompt.blocks[0].cut
+    assert prompt.blocks[0].places == (Place(path=query.path, start=1, end=2),)
+
+
+def test_infile_is_one_block_with_its_place() -> None:
+    query = make_query(prefix=TEXT, cursor=Cursor(line=3, column=12))
+    prompt = infile_prompt(query, 9)
+    (block,) = prompt.blocks
+    assert (block.kind, block.text, block.cut) == (BlockKind.INFILE, "\ndef pay(user):\n    total = ", True)
+    assert block.places == (Place(path=query.path, start=1, end=4),) and prompt.flags == ()
+
+
+def test_an_empty_file_is_flagged() -> None:
+    query, repo = bare_case(Kind.LINE)
+    for spec in ("lc.infile", "lc.repocoder"):
+        prompt = resolve(spec)(query, repo, lambda *_, **__: "")
+        assert prompt.text == "" and "empty_current_file" in prompt.flags
+
+
+class _Model:
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.asked, self.roles = list(answers), [], []
+        self.asked: list[Prompt]
+        self.roles: list[str]
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        self.asked.append(prompt)
+        self.roles.append(role)
+        return self.answers.pop(0)
+
+
+FILES = {
+    "a.py": "\n".join(f"alpha_{i} = read(alpha, {i})" for i in range(40)) + "\n",
+    "b.py": "\n".join(f"beta_{i} = write(beta, {i})" for i in range(40)) + "\n",
+    "main.py": "\n".join(f"alpha_{i} = read(alpha, {i})" for i in range(5, 15)) + "\nresult = write(beta, 22)\n",
+}
+MAIN = Query(
+    id="m",
+    benchmark="b",
+    language=Language.PYTHON,
+    kind=Kind.LINE,
+    subkind="single-line",
+    repo="demo",
+    path="main.py",
+    cursor=Cursor(line=10, column=9),
+    prefix="\n".join(FILES["main.py"].split("\n")[:10]) + "\nresult = ",
+)
+
+
+def _view(query: Query = MAIN, files: dict[str, str] = FILES) -> Repository:
+    return View(name="demo", language=Language.PYTHON, texts=files, digest=digest_of(files), query=query)
+
+
+def _starts(prompt: Prompt) -> list[tuple[str, int, int]]:
+    return [(p.path, p.start, p.end) for b in prompt.blocks if b.kind is BlockKind.SIMILAR for p in b.places]
+
+
+def test_repocoder_shows_what_follows_then_what_is_like_the_draft() -> None:
+    model = _Model("write(beta, 22)\nbeta_23 = write(beta, 23)\nbeta_24 = write(beta, 24)\n" * 4)
+    prompt = resolve("lc.repocoder(blocks=1)")(MAIN, _view(), model)
+    assert model.roles == ["draft"]
+    # Alike are lines 0 to 10 or 0 to 20 of a.py; shown is the window one stride further.
+    assert _starts(model.asked[0])[0][0] == "a.py" and _starts(model.asked[0])[0][2] in (20, 30)
+    assert [path for path, _, _ in _starts(prompt)] == ["b.py"]
+    assert prompt.text.startswith(HEADER) and prompt.text.endswith("\n\n" + MAIN.prefix)
+    assert len(prompt.dropped) > 0 and {d.reason for d in prompt.dropped} == {"limit"}
+
+
+def test_the_most_similar_block_stands_last() -> None:
+    prompt = resolve("lc.repocoder(iterations=1, budget=9000)")(MAIN, _view(), _Model())
+    scores = [b.score or 0 for b in prompt.blocks if b.kind is BlockKind.SIMILAR]
+    assert scores == sorted(scores) and len(scores) == 8 and scores[-1] > scores[0]
+
+
+@pytest.mark.parametrize(("rounds", "asked"), [(0, 0), (1, 0), (2, 1), (4, 3)])
+def test_every_round_but_the_last_asks_once(rounds: int, asked: int) -> None:
+    model = _Model(*["write(beta, 1)"] * asked)
+    prompt = resolve(f"lc.repocoder(iterations={rounds})")(MAIN, _view(), model)
+    assert len(model.asked) == asked
+    if rounds == 0:
+        assert prompt == infile_prompt(MAIN, 2048)
+
+
+def test_an_empty_draft_is_flagged_and_the_work_goes_on() -> None:
+    prompt = resolve("lc.repocoder")(MAIN, _view(), _Model("\n"))
+    assert prompt.flags == ("empty_draft",) and _starts(prompt)
+
+
+def test_a_fault_of_the_model_is_not_swallowed() -> None:
+    def down(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        raise MachineFault("down")
+
+    with pytest.raises(MachineFault):
+        resolve("lc.repocoder")(MAIN, _view(), down)
+
+
+def test_a_repository_of_one_file_gives_the_file_alone() -> None:
+    files = {"main.py": FILES["main.py"]}
+    prompt = resolve("lc.repocoder")(MAIN, _view(files=files), _Model("x"))
+    assert prompt.text == MAIN.prefix and prompt.flags == ("no_candidates",)
+    prompt = resolve("lc.repocoder(empty_header=on)")(MAIN, _view(files=files), _Model("x"))
+    assert prompt.text == HEADER + "\n" + MAIN.prefix
+
+
+def test_a_cursor_on_the_first_line_retrieves_nothing() -> None:
+    query = dataclasses.replace(MAIN, cursor=Cursor(line=0, column=3), prefix="alp")
+    prompt = resolve("lc.repocoder(iterations=1)")(query, _view(query), _Model())
+    assert prompt.text == "alp" and prompt.flags == ("no_candidates",)
+
+
+def test_budgets_hold() -> None:
+    for spec, rules in (("lc.repocoder(iterations=1, budget=20)", 0), ("lc.repocoder(iterations=1, blocks=2)", 5)):
+        text = resolve(spec)(MAIN, _view(), _Model()).text
+        assert text.count(RULE) == rules
+    short = resolve("lc.repocoder(iterations=1, infile=13)")(MAIN, _view(), _Model())
+    assert short.blocks[-1].cut and short.blocks[-1].text == "alpha_14 = read(alpha, 14)\nresult = "
+
+
+def test_the_first_prompt_is_byte_for_byte_this() -> None:
+    query = query_for(Kind.LINE)
+    prompt = resolve("lc.repocoder(iterations=1, blocks=1)")(query, view_for(query), _Model())
+    store = view_for(query).read("shop/store.py").rstrip("\n").split("\n")
+    assert _starts(prompt) == [("shop/store.py", 0, 20)]
+    body = "".join(f"# {line}\n" for line in store[:20])
+    assert prompt.text == (
+        "# Here are some relevant code fragments from other files of the repo:\n"
+        f"{RULE}\n# the below code fragment can be found in:\n# shop/store.py\n{RULE}\n{body}{RULE}\n\n{query.prefix}"
+    )
+    assert query.path == TARGET

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+
+import strategies
+from bench.errors import InputFault
+from bench.types import Kind
+from strategies import AtLeast, Context, Generate, Prompt, Query, Repository, Snippet, resolve, strategy
+from strategies.registry import get, names
+from strategies.tiny import query_for, view_for
+
+NEIGHBOURS = '''\
+"""Neighbours: the files that live beside the target."""
+from posixpath import commonprefix, dirname
+
+from strategies import Context, Query, Repository, Snippet, strategy
+
+
+@strategy("neighbours")
+def neighbours(query: Query, repo: Repository, *, limit: int = 5) -> Context:
+    """Rank the files of the target's own folder by the length of the shared name."""
+    here = dirname(query.path)
+    beside = [path for path in repo.files() if dirname(path) == here and path != query.path]
+    return Context.ranked(
+        Snippet(path=path, text=repo.read(path), score=len(commonprefix([path, query.path]))) for path in beside
+    ).top(limit)
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "neighbours.py"
+    path.write_text(NEIGHBOURS)
+    return path
+
+
+def _run(spec: str) -> Prompt:
+    query = query_for(Kind.LINE)
+    return resolve(spec)(query, view_for(query), lambda *_, **__: "draft")
+
+
+def test_everything_a_researcher_needs_is_exported_and_sorted() -> None:
+    assert list(strategies.__all__) == sorted(strategies.__all__)
+    for name in strategies.__all__:
+        assert hasattr(strategies, name)
+
+
+def test_importing_is_cheap() -> None:
+    heavy = ["numpy", "sqlalchemy", "torch", "pandas", "tree_sitter", "rich", "click", "pydantic"]
+    code = f"import sys, strategies; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_built_ins_come_in_by_entry_point() -> None:
+    assert {"lc.infile", "lc.repocoder"} <= set(names())
+
+
+def test_a_file_needs_no_installation(file: Path) -> None:
+    prompt = _run(f"{file}@neighbours(limit=2)")
+    assert "# shop/cart.py\n" in prompt.text and "neighbours" not in names()
+    assert resolve(f"{file}@neighbours").version != resolve("lc.infile").version
+
+
+def test_an_edited_file_is_read_again(file: Path) -> None:
+    before = resolve(f"{file}@neighbours").version
+    file.write_text(NEIGHBOURS.replace("limit: int = 5", "limit: int = 1"))
+    bound = resolve(f"{file}@neighbours")
+    assert bound.version != before and bound.strategy.parameters[0].default == 1
+
+
+def test_two_files_may_use_one_name_and_a_built_in_name(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(NEIGHBOURS.replace('"neighbours"', '"lc.infile"') + "import strategies.repocoder\n")
+    assert resolve(f"{other}@lc.infile").strategy.function is not resolve("lc.infile").strategy.function
+    assert resolve("lc.repocoder").spec == "lc.repocoder"
+
+
+def test_a_file_may_import_its_neighbour(file: Path) -> None:
+    (file.parent / "zq_beside.py").write_text("LIMIT = 3\n")
+    file.write_text("from zq_beside import LIMIT\n" + NEIGHBOURS.replace("= 5", "= LIMIT"))
+    assert resolve(f"{file}@neighbours").strategy.parameters[0].default == 3
+    assert str(file.parent) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("spec", "canonical"),
+    [
+        ("lc.repocoder", "lc.repocoder"),
+        ("lc.repocoder()", "lc.repocoder"),
+        ("lc.repocoder(iterations=2)", "lc.repocoder"),
+        ("lc.repocoder( window = 30,iterations=1 )", "lc.repocoder(iterations=1, window=30)"),
+        ("lc.repocoder(empty_header=on)", "lc.repocoder(empty_header=true)"),
+        ("lc.repocoder(q2_partial='drop')", "lc.repocoder(q2_partial=drop)"),
+    ],
+)
+def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
+    assert resolve(spec).spec == canonical
+    assert resolve(canonical).spec == canonical
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("lc.repocodr", "did you mean lc.repocoder"),
+        ("lc.repocoder(windows=20)", "it has iterations, window, stride"),
+        ("lc.repocoder(iterations=two)", "give a whole number, at least 0"),
+        ("lc.repocoder(iterations=1.5)", "give a whole number"),
+        ("lc.repocoder(iterations=true)", "give a whole number"),
+        ("lc.repocoder(iterations=-1)", "at least 0"),
+        ("lc.repocoder(window=1)", "at least 2"),
+        ("lc.repocoder(q2_lines=last)", "give all or first"),
+        ("lc.repocoder(empty_header=2)", "give true or false"),
+        ("lc.infile(limit=0)", "at least 1"),
+        ("lc.infile(limit=1, limit=2)", "keep one"),
+        ("nowhere/x.py@y", "no such file"),
+        ("", "write it as name"),
+    ],
+)
+def test_a_wrong_spec_says_its_cure(spec: str, words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        resolve(spec)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        ("def broken(:\n", "x", "SyntaxError"),
+        ("import no_such_module_zq\n", "x", "ModuleNotFoundError"),
+        ("raise SystemError('at import')\n", "x", "at import"),
+        ("", "x", "no strategy is called 'x'"),
+        (NEIGHBOURS, "neighbour", "did you mean neighbours"),
+        (NEIGHBOURS + NEIGHBOURS, "neighbours", "twice"),
+        (NEIGHBOURS.replace("repo: Repository, *, limit: int = 5", "repo, limit=5"), "neighbours", "after the star"),
+        (NEIGHBOURS.replace("limit: int = 5", "limit: int"), "neighbours", "give it one"),
+        (NEIGHBOURS.replace("limit: int = 5", "limit=5"), "neighbours", "limit: int = 10"),
+        (NEIGHBOURS.replace("limit: int = 5", "limit: list = []"), "neighbours", "limit: int = 10"),
+        (NEIGHBOURS.replace("limit: int = 5", "limit: int = '5'"), "neighbours", "whole number"),
+        (NEIGHBOURS.replace('"neighbours"', '"a b"'), "neighbours", "use letters"),
+        (
+            "from __future__ import annotations\n" + NEIGHBOURS.replace("limit: int", "limit: Int"),
+            "x",
+            "top of the module",
+        ),
+    ],
+)
+def test_a_faulty_file_says_its_cure(tmp_path: Path, content: str, name: str, words: str) -> None:
+    path = tmp_path / "faulty.py"
+    path.write_text(content)
+    with pytest.raises(InputFault) as caught:
+        resolve(f"{path}@{name}")
+    assert words in str(caught.value) and "faulty.py" in str(caught.value), str(caught.value)
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(InputFault, match="rename one of them"):
+
+        @strategy("lc.infile")
+        def mine(query: Query, repo: Repository) -> Context:
+            raise NotImplementedError
+
+        resolve("lc.infile")
+
+
+def test_the_signature_says_the_parameters() -> None:
+    @strategy("test.all", kinds=(Kind.LINE, Kind.FUNCTION))
+    def everything(
+        query: Query,
+        repo: Repository,
+        generate: Generate,
+        *,
+        whole: Annotated[int, AtLeast(0)] = 1,
+        part: float = 0.5,
+        switch: bool = False,
+        word: str = "auto",
+        choice: Literal["a", "b"] = "a",
+    ) -> Context:
+        return Context((Snippet(path="a.py", text=f"{whole} {part!r} {switch} {word} {choice}"),))
+
+    bound = resolve("test.all(part=2, switch=yes, word='two words', choice=b)")
+    assert bound.drafts and bound.kinds == {Kind.LINE, Kind.FUNCTION}
+    assert bound.spec == "test.all(choice=b, part=2.0, switch=true, word='two words')"
+    assert "# 1 2.0 True two words b\n" in _run(bound.spec).text
+    assert get("test.all").summary == ""
+
+
+@pytest.mark.parametrize("result", [None, "text", 3, [Snippet(path="a", text="b")]])
+def test_a_strategy_returns_a_context_or_a_prompt(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = resolve("lc.infile")
+    object.__setattr__(bound, "strategy", _with(bound.strategy, lambda *_, **__: result))
+    query = query_for(Kind.LINE)
+    with pytest.raises(InputFault, match="return a Context or a Prompt"):
+        bound(query, view_for(query), lambda *_, **__: "")
+
+
+def _with(made: Any, function: Any) -> Any:
+    import dataclasses
+
+    return dataclasses.replace(made, function=function)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from bench.code_tokens import count
+from bench.types import Cursor, Place
+from bench.windows import WindowHit
+from strategies.api import BlockKind, Context, Snippet
+from strategies.similar import (
+    HEADER,
+    Candidate,
+    as_found,
+    draft_query,
+    extended,
+    pack,
+    render,
+    similar_prompt,
+    unfinished_query,
+)
+from tests.helpers.samples import make_query
+
+LINES = [f"line {number}" for number in range(40)]
+QUERY = make_query(prefix="\n".join(LINES[:30]) + "\n    total = ", cursor=Cursor(line=30, column=12))
+NEXT = make_query(prefix="\n".join(LINES[:30]) + "\n", cursor=Cursor(line=30, column=0))
+
+# The similar-code part and the in-file part of the byte-exact example in the InferCom replication notes.
+EXPECTED = """\
+# Here are some relevant code fragments from other files of the repo:
+# --------------------------------------------------
+# the below code fragment can be found in:
+# shop/cart.py
+# --------------------------------------------------
+# cart = load_cart(user)
+# total = price_rules.apply_tax(cart.total, rate)
+# --------------------------------------------------
+
+def checkout(store, user_id, rate):
+    cart = store.load(user_id)
+    total = """
+
+
+def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0) -> Candidate:
+    place = Place(path=path, start=start, end=start + text.count("\n") + 1)
+    return Candidate(paths=(path,), text=text, places=(place,), score=score)
+
+
+def test_the_prompt_is_the_published_layout_to_the_byte() -> None:
+    prefix = "def checkout(store, user_id, rate):\n    cart = store.load(user_id)\n    total = "
+    text = "cart = load_cart(user)\ntotal = price_rules.apply_tax(cart.total, rate)"
+    query = make_query(prefix=prefix, cursor=Cursor(line=2, column=12))
+    prompt = similar_prompt(query, [_candidate(text, "shop/cart.py")])
+    assert prompt.text == EXPECTED
+    assert [block.kind for block in prompt.blocks] == [
+        BlockKind.TEXT,
+        BlockKind.SIMILAR,
+        BlockKind.TEXT,
+        BlockKind.INFILE,
+    ]
+
+
+def test_a_block_names_every_place_and_comments_blank_lines() -> None:
+    hit = WindowHit(
+        text="a\n\nb", score=1.0, places=(Place(path="x.java", start=0, end=3), Place(path="y.java", start=5, end=8))
+    )
+    (candidate,) = as_found([hit])
+    rule = "# " + "-" * 50
+    assert candidate.block == (
+        f"# the below code fragment can be found in:\n# x.java\n# y.java\n{rule}\n# a\n# \n# b\n{rule}\n"
+    )
+
+
+def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
+    small, large = _candidate("x = 1"), _candidate("y = 2\n" * 900, "large.py", 0.9)
+    candidates = [_candidate("first", score=0.95), large, *[_candidate(f"n = {i}", f"{i}.py") for i in range(12)]]
+    blocks, dropped = pack(candidates)
+    assert len(blocks) == 10 and "# first\n" in blocks[-1].text and "# n = 8\n" in blocks[0].text
+    assert [(d.places[0].path, d.reason) for d in dropped] == [
+        ("large.py", "budget"),
+        *[(f"{i}.py", "limit") for i in range(9, 12)],
+    ]
+    tokens = count(small.block)
+    assert pack([small], budget=20 + tokens)[0] == []  # the sum has to stay below the budget
+    assert len(pack([small], budget=21 + tokens)[0]) == 1
+    assert pack([small], most=0)[0] == [] and pack([])[0] == []
+
+
+def test_the_header_needs_a_block_unless_asked_for() -> None:
+    assert similar_prompt(QUERY, []).text == QUERY.prefix
+    assert similar_prompt(QUERY, []).flags == ("no_candidates",)
+    assert similar_prompt(QUERY, [], empty_header=True).text == HEADER + "\n" + QUERY.prefix
+
+
+def test_the_first_query_is_the_twenty_lines_before_the_cursor_line() -> None:
+    assert unfinished_query(QUERY, 20) == "\n".join(LINES[10:30])
+    assert unfinished_query(NEXT, 20) == "\n".join(LINES[10:30])
+    later = make_query(prefix=QUERY.prefix, cursor=QUERY.cursor, context_start=25)
+    assert unfinished_query(later, 20) == "\n".join(LINES[25:30])
+    assert unfinished_query(make_query(prefix="tot", cursor=Cursor(line=0, column=3)), 20) == ""
+
+
+def test_a_stored_prefix_that_begins_in_the_middle_is_counted_from_the_cursor() -> None:
+    stored = make_query(prefix="\n".join(LINES[:30]) + "\n", cursor=Cursor(line=100, column=0), context_start=70)
+    assert unfinished_query(stored, 20) == "\n".join(LINES[10:30])
+    assert unfinished_query(stored, 50) == "\n".join(LINES[:30])
+
+
+def test_the_second_query_joins_the_draft_to_the_partial_line() -> None:
+    before = "\n".join(LINES[20:30])
+    draft = "apply_tax(cart)\n\n    return total\n"
+    assert draft_query(QUERY, draft, 20) == f"{before}\n    total = apply_tax(cart)\n    return total"
+    assert draft_query(QUERY, draft, 20, join=False) == f"{before}\napply_tax(cart)\n    return total"
+    assert draft_query(QUERY, draft, 20, first_only=True) == f"{before}\n    total = apply_tax(cart)"
+    assert draft_query(QUERY, draft, 20, join=False, first_only=True) == f"{before}\napply_tax(cart)"
+    assert draft_query(NEXT, draft, 20) == f"{before}\napply_tax(cart)\n    return total"
+
+
+def test_the_second_query_ends_at_twenty_lines_and_leaves_blank_ones_out() -> None:
+    draft = "\n".join(f"d{i}" for i in range(30))
+    lines = draft_query(NEXT, draft, 20).split("\n")
+    assert lines == [*LINES[20:30], *[f"d{i}" for i in range(10)]]
+    gaps = make_query(prefix="a\n\n  \nb\n", cursor=Cursor(line=4, column=0))
+    assert draft_query(gaps, "c", 20) == "a\nb\nc"
+
+
+def test_an_empty_draft_adds_nothing() -> None:
+    for draft in ("", "\n", "  \n \n"):
+        assert draft_query(QUERY, draft, 20) == "\n".join(LINES[20:30])
+    assert draft_query(QUERY, "\n    more()", 20).endswith("line 29\n    total = \n    more()")
+    assert draft_query(QUERY, "\n    more()", 20, first_only=True).endswith("line 29\n    total =     more()")
+
+
+class _Files:
+    def read(self, path: str) -> str:
+        return {"a.py": "\n".join(LINES) + "\n", "short.py": "one\ntwo\n"}[path]
+
+
+def test_an_extended_block_is_the_window_one_stride_further() -> None:
+    def hit(path: str, start: int, end: int) -> WindowHit:
+        places = (Place(path=path, start=start, end=end), Place(path="b.py", start=3, end=9))
+        return WindowHit(text="", score=0.5, places=places)
+
+    hits = [hit("a.py", 0, 10), hit("a.py", 10, 30), hit("a.py", 30, 40), hit("short.py", 0, 2)]
+    found = extended(hits, _Files(), 20, 10)  # type: ignore[arg-type]
+    assert [(c.places[0].start, c.places[0].end) for c in found] == [(0, 20), (20, 40), (20, 40), (0, 2)]
+    assert found[1].text == "\n".join(LINES[20:40]) and found[1].paths == ("a.py", "b.py")
+    assert found[1].places == (Place(path="a.py", start=20, end=40),)
+
+
+def test_a_returned_context_is_packed_in_the_same_layout() -> None:
+    snippets = [Snippet(path=f"{i}.py", text=f"x = {i}\n", score=i, start=2, end=3) for i in range(3)]
+    prompt = render(QUERY, Context.ranked(snippets))
+    assert [b.text.split("\n")[3] for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == [
+        "# x = 0",
+        "# x = 1",
+        "# x = 2",
+    ]
+    assert prompt.blocks[-2].text == "\n" and prompt.text.startswith(HEADER) and prompt.text.endswith(QUERY.prefix)
+    assert render(QUERY, Context(())).text == QUERY.prefix
