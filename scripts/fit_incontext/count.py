@@ -28,6 +28,8 @@ STATIC = 500
 """Tokens listed."""
 MOST = {1: 4, 2: 2600, 3: 6500}
 """N-grams kept, by order."""
+WORDS = 900
+"""Parts of names listed."""
 LEAST_FILES = 12
 
 
@@ -77,6 +79,8 @@ def count(streams: list[list[Token]]) -> dict[str, npt.NDArray[np.generic]]:
                 classes[recent[-1].kind if recent else 0, token.kind] += 1
             frame = advance(frame, token)
         seen.update({t.text for t in tokens if t.kind in IDENTIFIERS or t.kind is TokenClass.STRING})
+    # Sorted: the order of a set is another in every process, and would decide ties.
+    common = Counter(word for text in sorted(seen) for word in words(text[:60])).most_common(WORDS)
     spell = np.full((ALPHABET, ALPHABET), 0.02)
     for text in seen:
         for word in words(text[:60]):
@@ -87,6 +91,8 @@ def count(streams: list[list[Token]]) -> dict[str, npt.NDArray[np.generic]]:
     arrays["tokens"] = np.frombuffer("\0".join(listed).encode(), np.uint8)
     arrays["classes"] = _codes(-np.log2(classes / classes.sum(axis=1, keepdims=True)))
     arrays["spell"] = _codes(-np.log2(spell / spell.sum(axis=1, keepdims=True)))
+    arrays["words"] = np.frombuffer("\0".join(word for word, _ in common).encode(), np.uint8)
+    arrays["word_counts"] = _codes(np.log2(np.array([float(times) for _, times in common])))
     return arrays
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from bench.types import Language
 from harness.generators.incontext import features
 from harness.generators.incontext.context import UNKNOWN
-from harness.generators.incontext.lexer import TokenClass, lex
+from harness.generators.incontext.lexer import lex
 from harness.generators.incontext.model import QUANTUM, Model
 from harness.generators.incontext.prior import Floats, Prior
 from strategies.api import Block, BlockKind, Prompt
@@ -41,9 +41,8 @@ def start_weights() -> Floats:
     for bucket, value in enumerate([0.0, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, 8.5]):
         weights[4 * bucket : 4 * bucket + 4] = value
     copies = sum(cases for _, cases in features.GROUPS)
-    gates = (features.SIZE - copies) // 2
+    gates = (features.SIZE - copies) // 3
     weights[copies : copies + gates] = 1.6
-    weights[copies + gates :] = 1.0
     return weights
 
 
@@ -61,30 +60,16 @@ def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, in
     context, point = reading.context, reading.context.point
     tokens, _ = lex(record["target"] + "\n", model.language, line_start=reading.line_start)
     slope, bits = np.zeros(features.SIZE), 0.0
-    dead = features.impossible(context)
     for token in tokens:
-        rows = features.indices(context, point)
-        scores = weights[rows].sum(axis=0)
-        scores[dead] = -np.inf
-        prior, unseen = features.gates(point)
-        gate = np.array([weights[prior].sum(), weights[unseen].sum()])
-        top = max(scores.max(), gate.max())
-        copied, gated = np.exp(scores - top), np.exp(gate - top)
-        total = copied.sum() + gated.sum()
-        number = context.ids.get(token.entry, UNKNOWN)
-        before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        spelled = min(model.prior.spelling(token, before, reading.words), 900.0)
-        known = 0 < number < model.prior.size
-        chance = model.prior.distribution(point.recent, point.frame.opener)[number] if known else 0.0
-        right = copied * (context.id == number)
-        right_gated = gated * np.array([chance, 2.0**-spelled])
-        right_total = right.sum() + right_gated.sum()
-        bits -= math.log2(right_total / total)
-        delta = right / right_total - copied / total
-        slope += np.bincount(rows.ravel(), np.broadcast_to(delta, rows.shape).ravel(), features.SIZE)
-        delta_gated = right_gated / right_total - gated / total
-        np.add.at(slope, prior, delta_gated[0])
-        np.add.at(slope, unseen, delta_gated[1])
+        shares = model.weigh(context, point)
+        right = shares.copied * (context.id == context.ids.get(token.entry, UNKNOWN))
+        right_gated = shares.gated * model.chances(reading, point, token)
+        total = right.sum() + right_gated.sum()
+        bits -= math.log2(total)
+        delta = right / total - shares.copied
+        slope += np.bincount(shares.rows.ravel(), np.broadcast_to(delta, shares.rows.shape).ravel(), features.SIZE)
+        delta_gated = right_gated / total - shares.gated
+        np.add.at(slope, shares.gates, delta_gated[:, None])
         point = context.extend(point, token)
     return slope, bits, len(tokens)
 

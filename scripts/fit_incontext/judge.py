@@ -63,8 +63,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
-    step = max(1, len(records) // 6 // max(1, options.limit // 6))
-    records = [record for at, record in enumerate(records) if at // 6 % step == 0]
+    step = max(1, len(records) // options.limit)
+    records = [record for at, record in enumerate(records) if at % step == 0]
     rows: dict[str, list[list[float]]] = {}
     arguments = (options.weights, options.language, options.bits_only)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.generators.registry import generator
+
 if TYPE_CHECKING:
     from harness.generators.incontext.generator import InContext
 
 
+@generator("incontext")
 def incontext(*, workers: int = 0) -> InContext:
     """Learn from the prompt alone, on any machine; measures the context, not a model.
 

@@ -35,6 +35,8 @@ class Point:
     """The same with names, numbers and strings matched by class only."""
     used: tuple[int, ...]
     """Ids on the current line."""
+    written: tuple[str, ...] = ()
+    """Entries of the names, numbers and strings after the cursor, which no source position holds."""
 
 
 class Context:
@@ -90,6 +92,8 @@ class Context:
         self.first = np.array([self.number(frame.line[0]) if frame.line else 0 for frame in frames], np.int32)
         self.line_kind = np.array([frame.line_kind for frame in frames], np.int32)
         self.function = np.array([frame.function for frame in frames], np.int32)
+        infile = np.bincount(self.id[self.region == Region.INFILE], minlength=self.size)
+        self.infile_count = np.minimum(infile, 2).astype(np.int32)[self.id]
         self.count = np.bincount(self.id, minlength=self.size)[self.id].astype(np.int32)
         last = np.zeros(self.size, np.int32)
         last[self.id] = np.arange(len(tokens))
@@ -128,6 +132,7 @@ class Context:
             np.where(self.before[1] == number, np.minimum(_shift(point.exact, 1) + 1, MATCH_LIMIT), 0),
             np.where(self.abstract_before == shape, np.minimum(_shift(point.loose, 1) + 1, MATCH_LIMIT), 0),
             used,
+            (*point.written[-20:], token.entry) if token.kind in _CONTENT else point.written,
         )
 
     @cached_property
@@ -159,6 +164,7 @@ _ABSTRACT = [
     TokenClass.STRING,
     TokenClass.INDENT,
 ]
+_CONTENT = frozenset({*IDENTIFIERS, TokenClass.NUMBER, TokenClass.STRING})
 
 
 def _content_words(text: str) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.generators.incontext.context import Bools, Context, Ints, Point
 from harness.generators.incontext.frame import LINE_KINDS, OPENERS
@@ -149,6 +150,16 @@ def _following(c: Context, p: Point) -> Cases:
     return (_NEXT[c.next_kind] * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
 
 
+def _novel(c: Context, p: Point) -> Cases:  # noqa: ARG001
+    """How often the in-file text holds the candidate: a name whose import is hidden is new there."""
+    return ((c.infile_count * 4 + c.region) * 4 + _GROUP[c.kind]) * 4 + _NEXT[c.next_kind]
+
+
+def _regions(c: Context, p: Point) -> Cases:
+    after = _before(p, 0).kind
+    return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + _GROUP[c.kind]) * _KINDS + after
+
+
 GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
     (_matched, 9 * 4),
     (_loose, 6 * 3 * 4),
@@ -168,13 +179,15 @@ GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
     (_callee, 20),
     (_dot, 5),
     (_following, 16 * _KINDS),
+    (_novel, 3 * 64),
+    (_regions, 3 * 16 * _KINDS),
 )
 """The groups of copy features, each with its number of cases."""
 
 _STARTS = np.cumsum([0, *(cases for _, cases in GROUPS)])
 _GATES = int(_STARTS[-1])
 _GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
-SIZE = _GATES + 2 * sum(_GATE_CASES)
+SIZE = _GATES + 3 * sum(_GATE_CASES)
 """How many weights there are."""
 
 
@@ -186,16 +199,16 @@ def indices(c: Context, p: Point) -> Ints:
     return rows
 
 
-def gates(p: Point) -> tuple[list[int], list[int]]:
-    """Return the weight numbers of the prior and of the spelling of an unseen token."""
+def gates(p: Point) -> npt.NDArray[np.int64]:
+    """Return the weight numbers of the prior, the spelling of an unseen token, and a repetition; a row each."""
     best = int(_MATCH[p.exact.max(initial=0)])
     cases = (_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
-    prior: list[int] = []
+    prior = []
     at = _GATES
     for case, size in zip(cases, _GATE_CASES, strict=True):
         prior.append(at + case)
         at += size
-    return prior, [number + sum(_GATE_CASES) for number in prior]
+    return np.array(prior) + sum(_GATE_CASES) * np.arange(3)[:, None]
 
 
 def impossible(c: Context) -> Bools:

@@ -10,12 +10,14 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bench.types import Language
 from harness.generators.incontext import features, spacing
-from harness.generators.incontext.context import UNKNOWN, Context, Point
+from harness.generators.incontext.context import UNKNOWN, Context, Ints, Point
 from harness.generators.incontext.lexer import Token, TokenClass, lex
 from harness.generators.incontext.prior import Floats, Prior, vocabulary
 from harness.generators.incontext.source import read
@@ -29,10 +31,36 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What may come next: the chance of each known token, and that of spelling one out."""
+    """What may come next: the chance of each known token, and that of any other."""
 
     known: Floats
     unseen: float
+
+
+PRIOR, SPELL, REPEAT = range(3)
+
+
+class Shares(NamedTuple):
+    """The shares of all candidates, which sum to 1."""
+
+    rows: Ints
+    """Weight numbers: groups by source positions."""
+    gates: npt.NDArray[np.int64]
+    """Weight numbers of the three other candidates."""
+    copied: Floats
+    """Share of each source position."""
+    gated: Floats
+    """Shares of the prior, of spelling a token out and of repeating one written before."""
+
+
+def _repeats(point: Point) -> dict[str, float]:
+    """Return the chance of each token written since the cursor to be repeated: half for the newest."""
+    found: dict[str, float] = {}
+    for entry in point.written:
+        found[entry] = found.get(entry, 0.0) + 0.5 / len(point.written)
+    if point.written:
+        found[point.written[-1]] += 0.5
+    return found
 
 
 class Reading:
@@ -64,19 +92,45 @@ class Model:
         """Read a prompt into arrays."""
         return Reading(prompt, self.language, self.prior)
 
-    def next(self, context: Context, point: Point) -> Next:
-        """Return the distribution of the next token; known and unseen sum to 1."""
-        scores = self.weights[features.indices(context, point)].sum(axis=0)
+    def weigh(self, context: Context, point: Point) -> Shares:
+        """Return the candidates' shares at a point."""
+        rows = features.indices(context, point)
+        scores = self.weights[rows].sum(axis=0)
         scores[features.impossible(context)] = -np.inf
-        prior, unseen = (float(self.weights[numbers].sum()) for numbers in features.gates(point))
-        top = max(float(scores.max()), prior, unseen)
-        copied = np.exp(scores - top)
-        known: Floats = np.bincount(context.id, weights=copied, minlength=context.size).astype(np.float64)
-        before, opener = point.recent, point.frame.opener
-        known[: self.prior.size] += math.exp(prior - top) * self.prior.distribution(before, opener)
-        rest = math.exp(unseen - top)
-        total = known.sum() + rest
-        return Next(known / total, float(rest / total))
+        gates = features.gates(point)
+        gate = self.weights[gates].sum(axis=1)
+        if not point.written:
+            gate[REPEAT] = -np.inf
+        top = max(float(scores.max()), float(gate.max()))
+        copied, gated = np.exp(scores - top), np.exp(gate - top)
+        total = copied.sum() + gated.sum()
+        return Shares(rows, gates, copied / total, gated / total)
+
+    def chances(self, reading: Reading, point: Point, token: Token) -> Floats:
+        """Return the chance that prior, spelling and repetition each give a token."""
+        number = self.prior.static.get(token.entry, 0)
+        known = self.prior.distribution(point.recent, point.frame.opener)[number] if number else 0.0
+        before = point.recent[-1].kind if point.recent else TokenClass.EDGE
+        # A token may be too long for its chance to be a float: it still costs no more than its floor.
+        spelled = 2.0 ** -min(self.prior.spelling(token, before, reading.words), 1000.0)
+        return np.array([known, spelled, _repeats(point).get(token.entry, 0.0)])
+
+    def next(self, context: Context, point: Point) -> Next:
+        """Return the distribution of the next token; known and unseen sum to 1.
+
+        The point must be one that was reached by known tokens only, as in generation.
+        """
+        shares = self.weigh(context, point)
+        known: Floats = np.bincount(context.id, weights=shares.copied, minlength=context.size).astype(np.float64)
+        known[: self.prior.size] += shares.gated[PRIOR] * self.prior.distribution(point.recent, point.frame.opener)
+        lost = 0.0
+        for entry, chance in _repeats(point).items():
+            number = context.ids.get(entry, UNKNOWN)
+            if number == UNKNOWN:
+                lost += chance
+            else:
+                known[number] += shares.gated[REPEAT] * chance
+        return Next(known, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
 
     def bits(self, prompt: Prompt, text: str) -> float:
         """Return minus log2 of the probability of `text` and the end of its last line."""
@@ -95,14 +149,15 @@ class Model:
         return round(bits, DECIMALS)
 
     def token_bits(self, reading: Reading, point: Point, token: Token) -> float:
-        """Return minus log2 of the chance of one token, copied, from the prior or spelled out."""
-        after = self.next(reading.context, point)
-        before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        spelled = self.prior.spelling(token, before, reading.words)
+        """Return minus log2 of the chance of one token, however it comes."""
+        shares = self.weigh(reading.context, point)
         number = reading.context.ids.get(token.entry, UNKNOWN)
-        chance = float(after.known[number]) if number != UNKNOWN else 0.0
-        chance += after.unseen * 2.0**-spelled if spelled < 1000 else 0.0
-        return -math.log2(chance) if chance > 0 else spelled - math.log2(max(after.unseen, 1e-300))
+        chance = float(shares.copied[reading.context.id == number].sum())
+        chance += float(shares.gated @ self.chances(reading, point, token))
+        if chance > 1e-290:
+            return -math.log2(chance)
+        before = point.recent[-1].kind if point.recent else TokenClass.EDGE
+        return self.prior.spelling(token, before, reading.words) - math.log2(max(float(shares.gated[SPELL]), 1e-300))
 
     def space(self, point: Point, text: str, kind: TokenClass) -> str:
         """Return the whitespace to expect before a token."""

@@ -72,6 +72,9 @@ class Prior:
         self._class_bits = -np.log2(classes / classes.sum(axis=1, keepdims=True))
         spell = np.exp2(-arrays["spell"].astype(np.float64) / STEPS)
         self._spell_bits = -np.log2(spell / spell.sum(axis=1, keepdims=True))
+        common = bytes(arrays["words"].astype(np.uint8)).decode("utf-8").split("\0")
+        shares = np.exp2(arrays["word_counts"].astype(np.float64) / STEPS)
+        self._words = dict(zip(common, (shares / shares.sum()).tolist(), strict=True))
         self._uniform = np.full(self.size, 1.0 / max(1, self.size - 1))
         self._uniform[0] = 0.0
 
@@ -96,13 +99,15 @@ class Prior:
             known: how often each word stands in the prompt.
         """
         bits = float(self._class_bits[before, token.kind])
-        total = sum(known.values())
+        total = known[""]
         for word in words(token.text):
-            spelled = 2.0 ** -min(self._word(word), 1000.0)
-            if total:
-                spelled = 0.5 * spelled + 0.5 * known[word] / total
+            letters = self._word(word)
+            common = self._words.get(word, 0.0)
+            cached = (0.3 * known[word] + 0.1 * known[_fold(word)]) / total if total else 0.0
+            # A folded word stands for three: lower, upper and title case; so the parts sum to 1.
+            chance = 0.2 * 2.0 ** -min(letters, 1000.0) + 0.2 * common + cached
             # A word may be too long for its chance to be a float; its bits never are.
-            bits += -math.log2(spelled) if spelled > 1e-280 else self._word(word) + bool(total)
+            bits += -math.log2(chance) if chance > 1e-280 else letters - math.log2(0.2)
             bits += _MORE
         return bits + _LAST
 
@@ -122,6 +127,16 @@ _LAST = -math.log2(0.4)
 
 
 def vocabulary(tokens: Iterable[Token]) -> Counter[str]:
-    """Count the words of the prompt, each distinct token once."""
+    """Count the words of the prompt, each distinct token once; folded words by `_fold`, their sum at the empty word."""
     texts = dict.fromkeys(token.text for token in tokens if token.kind not in (TokenClass.INDENT, TokenClass.NEWLINE))
-    return Counter(word for text in texts for word in words(text))
+    exact = Counter(word for text in texts for word in words(text))
+    total = sum(exact.values())
+    for word, times in list(exact.items()):
+        exact[_fold(word)] += times
+    exact[""] = total
+    return exact
+
+
+def _fold(word: str) -> str:
+    """Return the key of a word in any case, which no word can equal."""
+    return "\n" + word.lower()
