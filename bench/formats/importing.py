@@ -48,6 +48,9 @@ def import_projbench(
     kept: list[Task] = []
     repositories: dict[str, dict[str, Any]] = {}
     for key in sorted({(task.sample.repo, task.sample.language) for task in tasks}):
+        if key[0] in repositories:
+            what = f"the repository {key[0]!r} has tasks in several languages"
+            raise InputFault(what, where=str(paths[0]), cure="import each language's file under a name of its own")
         mine = [task for task in tasks if (task.sample.repo, task.sample.language) == key]
         usable, repositories[key[0]] = _with_repository(mine, key[0], key[1], home, repos)
         kept += usable

@@ -40,7 +40,11 @@ def list_sets(home: Home) -> None:
     if not found:
         _say("no sample sets yet; build one with `ctxbench samples build NAME --repo R`")
     for name in found:
-        made = sets.load(home, name)
+        try:
+            made = sets.load(home, name)
+        except InputFault as fault:
+            click.echo(f"{name}  cannot be read: {fault}")
+            continue
         repositories = ", ".join(made.manifest["repositories"])
         click.echo(f"{name}  {len(made.samples)} samples  {made.digest[:12]}  {repositories}")
 

@@ -160,6 +160,9 @@ def test_import_faults(home: Home, tmp_path: Path) -> None:
         import_projbench([task_file(tmp_path, record(), record())], home, "theirs")
     with pytest.raises(InputFault, match="no folder 'demo-main'.*put the repository at"):
         import_projbench([task_file(tmp_path, record())], home, "theirs", repos=tmp_path)
+    with pytest.raises(InputFault, match="several languages.*name of its own"):
+        java = record(task_id="demo-main/1", fpath_tuple=["demo-main", "Pay.java"])
+        import_projbench([task_file(tmp_path, record(), java)], home, "theirs")
     with pytest.raises(InputFault, match="no task in the files"):
         import_projbench([task_file(tmp_path)], home, "theirs")
     with pytest.raises(InputFault, match="no task matches"):

@@ -103,6 +103,18 @@ def test_a_tampered_set_is_refused(built: str, tmp_path: Path) -> None:
     path = tmp_path / "home" / "samples" / built / "references.jsonl"
     path.write_text(path.read_text().replace("total", "sum", 1))
     assert_fault(run_cli("samples", "show", built), "references.jsonl", "sha256", "--force")
+    listed = run_cli("samples", "list")
+    assert listed.code == 0 and "tiny  cannot be read" in listed.out
+
+
+@pytest.mark.network
+def test_a_shipped_repository_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+    digests = set()
+    for name, workers in (("one", "1"), ("two", "2")):
+        result = run_cli("samples", "build", name, "--repo", "fasta2a", "--per-repo", "100", "--workers", workers)
+        assert f"{name}: 100 samples" in result.out, result.err
+        digests.add(result.out.split()[-1])
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize("command", ["build", "show", "list", "export", "import"])
