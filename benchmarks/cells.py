@@ -1,0 +1,57 @@
+"""What running a strategy in a cell costs beside calling it here: time and processor time a sample."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from bench.types import Kind
+from harness.cells import Cells, InlineCells, open_cells
+from strategies.api import Prompt
+from strategies.tiny import query_for, view_for
+
+SAMPLES = 100
+SPEC = "lc.repocoder"
+
+
+def main() -> None:
+    inline = _measure(InlineCells())
+    print(f"{SPEC}, {SAMPLES} samples, called in this process: {inline * 1e3:.2f} ms a sample")
+    with tempfile.TemporaryDirectory() as hidden:
+        before = _children()
+        began = time.perf_counter()
+        with open_cells([Path(hidden)], 2) as cells:
+            cells.card("lc.infile")
+            ready = time.perf_counter() - began
+            here = time.process_time()
+            each = _measure(cells)
+            here = time.process_time() - here
+            how = ", ".join(f"{key} {value}" for key, value in cells.describe().items())
+        spent = (_children() - before + here) / SAMPLES
+    print(f"in cells ({how}): {each * 1e3:.2f} ms a sample, at most {spent * 1e3:.2f} ms of processor time")
+    print(f"the fork server was ready after {ready * 1e3:.0f} ms")
+
+
+def _measure(cells: Cells) -> float:
+    query = query_for(Kind.LINE)
+    view = view_for(query)
+    cells.run(SPEC, query, view, _draft)
+    began = time.perf_counter()
+    for _ in range(SAMPLES):
+        cells.run(SPEC, query, view, _draft)
+    return (time.perf_counter() - began) / SAMPLES
+
+
+def _draft(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:  # noqa: ARG001
+    return "apply_tax(cart.total, rate)"
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli import assert_fault, run_cli
+
+GOOD = '''\
+from strategies import Context, Query, Repository, Snippet, strategy
+
+
+@strategy("first-files")
+def first_files(query: Query, repo: Repository, *, limit: int = 2) -> Context:
+    """Show the first files.
+
+    Whatever they hold.
+    """
+    paths = [path for path in repo.files() if path != query.path][:limit]
+    return Context(tuple(Snippet(path=path, text=repo.read(path)) for path in paths))
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(GOOD)
+    return path
+
+
+def test_list_names_kinds_summary_and_parameters() -> None:
+    result = run_cli("strategy", "list")
+    assert result.code == 0 and result.err == ""
+    assert "lc.infile        line           Show the target file up to the cursor and nothing else." in result.out
+    assert "lc.infile(limit=4096)" in result.out
+    assert "lc.repocoder(iterations=2, window=20, stride=10, budget=2000, blocks=10, infile=2048," in result.out
+
+
+def test_list_leaves_out_a_plugin_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    from strategies.registry import _REGISTRY
+
+    points = {**_REGISTRY._points(), "zq.gone": EntryPoint("zq.gone", "no_such_module_zq", "ctxbench.strategies")}
+    monkeypatch.setattr(_REGISTRY, "_points", lambda: points)
+    result = run_cli("strategy", "list")
+    assert result.code == 0 and "lc.infile" in result.out and "zq.gone" not in result.out
+    assert "left out" in result.err and "mend or uninstall" in result.err
+    assert_fault(run_cli("strategy", "show", "zq.gone"), "no_such_module_zq", "mend or uninstall")
+
+
+def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
+    result = run_cli("strategy", "show", f"{file}@first-files(limit=7)")
+    assert result.code == 0
+    for line in (
+        f"{file}@first-files(limit=7)",
+        "kinds: line",
+        "asks the model on the way: no",
+        "  limit = 7  (a whole number)",
+        "Whatever they hold.",
+    ):
+        assert line in result.out.splitlines(), result.out
+    assert str(file) in result.out and "version " in result.out
+    builtin = run_cli("strategy", "show", "lc.repocoder").out
+    assert "  empty_header = false  (true or false)" in builtin and "asks the model on the way: yes" in builtin
+
+
+def test_check_prints_a_line_a_check(file: Path) -> None:
+    result = run_cli("strategy", "check", f"{file}@first-files")
+    lines = result.out.splitlines()
+    assert result.code == 0 and result.err == "" and lines[-1] == "9 of 9 checks passed"
+    assert all(line.startswith("pass  line: ") for line in lines[:-1])
+
+
+def test_check_fails_with_exit_code_1(file: Path) -> None:
+    file.write_text("import itertools\nN = itertools.count()\n" + GOOD.replace("repo.read(path)", "str(next(N))"))
+    result = run_cli("strategy", "check", f"{file}@first-files")
+    assert result.code == 1 and "FAIL  line: is deterministic" in result.out
+    assert result.out.splitlines()[-1] == "8 of 9 checks passed"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("lc.repocodr", ["did you mean lc.repocoder", "ctxbench strategy list"]),
+        ("zzz", ["known:", "lc.infile"]),
+        ("lc.infile(limit=ten)", ["limit='ten'", "whole number"]),
+        ("lc.infile(limits=10)", ["has no parameter 'limits'", "limit"]),
+        ("lc.infile(limit=10", ["key=value"]),
+        ("lc.infile limit=10", ["key=value"]),
+        ("nowhere.py@first-files", ["no such file", "check the path"]),
+        ("{folder}@first-files", ["folder", "give the path of a file"]),
+        ("{file}@first-file", ["did you mean first-files"]),
+        ("{broken}@first-files", ["SyntaxError", "mend the file"]),
+        ("{text}@first-files", ["not a Python file", ".py"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_bad_input_is_one_line_with_its_cure(
+    file: Path, tmp_path: Path, command: str, spec: str, words: list[str]
+) -> None:
+    (tmp_path / "broken.py").write_text("def (:\n")
+    (tmp_path / "text.txt").write_text(GOOD)
+    places = {"file": file, "folder": tmp_path, "broken": tmp_path / "broken.py", "text": tmp_path / "text.txt"}
+    assert_fault(run_cli("strategy", command, spec.format(**places)), *words)
+
+
+def test_usage_errors_are_exit_2() -> None:
+    assert run_cli("strategy", "show").code == 2
+    assert run_cli("strategy", "nonsense").code == 2
+
+
+@pytest.mark.parametrize("command", [[], ["list"], ["show"], ["check"]])
+def test_every_command_has_help(command: list[str]) -> None:
+    result = run_cli("strategy", *command, "--help")
+    assert result.code == 0 and len(result.out.splitlines()) > 4
