@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -88,4 +87,4 @@ def check(spec: str) -> None:
     failed = sum(not finding.passed for finding in findings)
     click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
     if failed:
-        sys.exit(1)
+        click.get_current_context().exit(1)
