@@ -56,6 +56,7 @@ class Web:
         proxies = urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else None)
         self._opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
         self._seconds = seconds
+        self._tokens: dict[str, str] = {}
 
     def read(self, url: str, *, accept: str = "*/*") -> Page:
         """Return a page.
@@ -95,7 +96,7 @@ class Web:
         self._try(url, "*/*", stream)
 
     def _try(self, url: str, accept: str, use: Callable[[Any], T]) -> T:
-        request = _request(url, accept)
+        request = self._request(url, accept)
         reason = ""
         for pause in (*PAUSES, None):
             try:
@@ -115,22 +116,23 @@ class Web:
             time.sleep(pause)
         raise Unreachable(reason, where=shown(url))
 
+    def _request(self, url: str, accept: str) -> urllib.request.Request:
+        parts = urllib.parse.urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        request = urllib.request.Request(shown(url), headers={"Accept": accept, "User-Agent": "ctxbench"})  # noqa: S310
+        if parts.username:
+            user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
+            self._tokens[host] = base64.b64encode(f"{user}:{password}".encode()).decode()
+        if host in self._tokens:
+            # Unredirected: a password goes to its own host, the index's files included, and to no other.
+            request.add_unredirected_header("Authorization", f"Basic {self._tokens[host]}")
+        return request
+
 
 def shown(url: str) -> str:
     """Return the URL without user name and password."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _request(url: str, accept: str) -> urllib.request.Request:
-    parts = urllib.parse.urlsplit(url)
-    request = urllib.request.Request(shown(url), headers={"Accept": accept, "User-Agent": "ctxbench"})  # noqa: S310
-    if parts.username:
-        user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
-        token = base64.b64encode(f"{user}:{password}".encode()).decode()
-        # Unredirected: the password must not follow a redirect to another host.
-        request.add_unredirected_header("Authorization", f"Basic {token}")
-    return request
 
 
 def _check_length(answer: Any, length: int) -> None:

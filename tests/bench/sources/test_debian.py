@@ -1,0 +1,126 @@
+"""The debian source: stand-in apt programs for the logic, the real ones in a `network` test."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from bench import checkout, manifest
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+
+HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'
+APT_GET = """#!/bin/sh
+echo "get $*" >> "$STANDIN/log"
+cp "$APT_CONFIG" "$STANDIN/conf"
+case "$*" in
+  *update*) test -e "$STANDIN/offline" && { echo "E: Could not resolve host" >&2; exit 100; }
+            cp "$STANDIN/served" "$STANDIN/lists" ;;
+  *source*) test -e "$STANDIN/gone" && { echo "E: Failed to fetch 404" >&2; exit 100; }
+            cp "$STANDIN/tarball" ./libdemo_1.15.orig.tar.gz ;;
+esac
+"""
+APT_CACHE = '#!/bin/sh\necho "cache $*" >> "$STANDIN/log"\ncat "$STANDIN/lists"\n'
+APT_CONFIG = """#!/bin/sh
+echo 'Acquire::http::Proxy "http://proxy.example.org";'
+"""
+
+
+class Standin:
+    """A folder with apt programs that log and answer from files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name, text in {"apt-get": APT_GET, "apt-cache": APT_CACHE, "apt-config": APT_CONFIG}.items():
+            (root / name).write_text(text)
+            (root / name).chmod(0o755)
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+            info = tarfile.TarInfo("demo-1.15-src/src/A.java")
+            info.size = 10
+            tar.addfile(info, io.BytesIO(b"class A {}"))
+        (root / "tarball").write_bytes(buffer.getvalue())
+        self.sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
+        self.serve("1.15-2", "1.15")
+
+    def serve(self, version: str, upstream: str) -> None:
+        (self.root / "served").write_text(
+            f"Package: libdemo\nVersion: {version}\nChecksums-Sha256:\n {'f' * 64} 99 libdemo_{version}.dsc\n"
+            f" {self.sha256} 99 libdemo_{upstream}.orig.tar.gz\n {'e' * 64} 9 libdemo_{version}.debian.tar.xz\n\n"
+        )
+
+    def log(self, word: str) -> int:
+        return (self.root / "log").read_text().count(word)
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standin:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("STANDIN", str(folder))
+    return Standin(folder)
+
+
+def fetch(folder: Path, sha256: str, name: str = "demo") -> Path:
+    path = folder / f"{name}.toml"
+    source = f'[[source]]\nkind = "debian"\npackage = "libdemo"\nsha256 = "{sha256}"\n'
+    path.write_text(HEAD.replace("demo", name) + source)
+    return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
+
+
+def test_the_upstream_tarball_only(tmp_path: Path, apt: Standin) -> None:
+    root = fetch(tmp_path, apt.sha256)
+    assert [p.relative_to(root).as_posix() for p in root.rglob("*.java")] == ["src/A.java"]
+    assert apt.log("--tar-only libdemo=1.15-2") == 1
+    conf = (apt.root / "conf").read_text()
+    assert "http://proxy.example.org" in conf and 'Dir::Etc::parts "/dev/null"' in conf
+    assert str(tmp_path / "home" / "cache" / "apt" / "lists") in conf
+
+
+def test_a_second_package_costs_no_second_update(tmp_path: Path, apt: Standin) -> None:
+    fetch(tmp_path, apt.sha256)
+    fetch(tmp_path, apt.sha256, "other")
+    assert apt.log("update") == 1 and apt.log("--tar-only") == 2
+
+
+def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
+    apt.serve("1.14-1", "1.14")
+    with pytest.raises(MachineFault, match=r"other versions now \(1.14-1\)"):
+        fetch(tmp_path, apt.sha256)
+    apt.serve("1.15-2", "1.15")
+    assert fetch(tmp_path, apt.sha256).is_dir()
+    assert apt.log("update") == 2
+
+
+def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: Standin) -> None:
+    with pytest.raises(InputFault) as caught:
+        fetch(tmp_path, "0" * 64)
+    assert apt.sha256 in str(caught.value) and "0" * 64 in str(caught.value)
+    assert [p.name for p in (tmp_path / "home" / "repos" / "demo").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(("state", "words"), [("offline", "Could not resolve host"), ("gone", "404")])
+def test_unreachable(tmp_path: Path, apt: Standin, state: str, words: str) -> None:
+    (apt.root / state).touch()
+    with pytest.raises(MachineFault, match=words):
+        fetch(tmp_path, apt.sha256)
+
+
+def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineFault, match="apt-config is not installed"):
+        fetch(tmp_path, "0" * 64)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt on this machine")
+def test_a_shipped_java_project(tmp_path: Path) -> None:
+    found = checkout.fetch(manifest.load("commons-codec"), Home(tmp_path), report=lambda _: None)
+    assert len(list(found.root.rglob("*.java"))) == 143

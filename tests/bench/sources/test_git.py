@@ -1,0 +1,99 @@
+"""The git source against real repositories on this machine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench import checkout, manifest
+from bench.errors import MachineFault
+from bench.home import Home
+
+HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *who, "-c", "init.defaultBranch=main", *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    folder = tmp_path / "origin"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "a.py").write_bytes(b"# $Format:%H$ $Id$\r\nx = 1\n")
+    (folder / "tests" / "test_a.py").write_text("y = 1\n")
+    (folder / "link.py").symlink_to("/etc/passwd")
+    # All of these would change or leave out files if the tree's attributes had a say.
+    (folder / ".gitattributes").write_text("tests export-ignore\n*.py export-subst ident text eol=lf filter=evil\n")
+    git(folder, "init", "-q")
+    git(folder, "-c", "core.autocrlf=false", "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def load(folder: Path, url: str, commit: str) -> manifest.RepoManifest:
+    path = folder / "demo.toml"
+    path.write_text(HEAD + f'[[source]]\nkind = "git"\nurl = "{url}"\ncommit = "{commit}"\n')
+    return manifest.load(str(path))
+
+
+def fetch(folder: Path, url: str, commit: str) -> Path:
+    return checkout.fetch(load(folder, url, commit), Home(folder / "home"), report=lambda _: None).root
+
+
+def test_the_files_of_the_commit_exactly(tmp_path: Path, origin: Path) -> None:
+    commit = git(origin, "rev-parse", "HEAD")
+    stored = subprocess.run(["git", "show", "HEAD:a.py"], cwd=origin, check=True, capture_output=True).stdout
+    root = fetch(tmp_path, origin.as_uri(), commit)
+    assert (root / "a.py").read_bytes() == stored
+    assert sorted(p.name for p in root.iterdir()) == [".gitattributes", "a.py", "tests"]
+    assert (root / "tests" / "test_a.py").is_file()
+    assert root.name == f"1.0-{commit[:10]}"
+
+
+def test_an_older_commit_and_no_build_leftovers(tmp_path: Path, origin: Path) -> None:
+    commit = git(origin, "rev-parse", "HEAD")
+    (origin / "a.py").write_text("x = 2\n")
+    git(origin, "add", ".")
+    git(origin, "commit", "-qm", "two")
+    (origin / "leftover.py").write_text("z = 3\n")
+    root = fetch(tmp_path, origin.as_uri(), commit)
+    assert b"x = 1" in (root / "a.py").read_bytes() and not (root / "leftover.py").exists()
+
+
+def test_the_users_configuration_has_no_say(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = tmp_path / "ran"
+    own = tmp_path / "user"
+    own.mkdir()
+    (own / ".gitconfig").write_text(
+        f'[filter "evil"]\n\tsmudge = touch {ran}\n[core]\n\tautocrlf = true\n'
+        '[url "file:///nowhere/"]\n\tinsteadOf = file:///\n'
+    )
+    commit = git(origin, "rev-parse", "HEAD")
+    monkeypatch.setenv("HOME", str(own))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own / ".gitconfig"))
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    assert (fetch(tmp_path, origin.as_uri(), commit) / "a.py").is_file()
+    assert not ran.exists()
+
+
+def test_a_commit_that_the_server_lacks(tmp_path: Path, origin: Path) -> None:
+    with pytest.raises(MachineFault) as caught:
+        fetch(tmp_path, origin.as_uri(), "1" * 40)
+    assert "not our ref" in str(caught.value) and 'kind = "local"' in str(caught.value)
+    assert not [p for p in (tmp_path / "home" / "repos" / "demo").iterdir() if p.name != ".lock"]
+
+
+def test_no_such_repository(tmp_path: Path) -> None:
+    with pytest.raises(MachineFault, match="none of its sources can be reached"):
+        fetch(tmp_path, (tmp_path / "none").as_uri(), "1" * 40)
+
+
+def test_without_git(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineFault, match="git is not installed"):
+        fetch(tmp_path, origin.as_uri(), "1" * 40)

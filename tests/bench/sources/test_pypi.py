@@ -1,0 +1,255 @@
+"""The pypi source against a real HTTP server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import checkout, manifest
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.sources import index, web
+from bench.sources.index import Configuration
+
+Answer = tuple[int, str, bytes, int | None]
+"""Status, type, body, announced length (None: the true one)."""
+
+
+def sdist(text: str = "x = 1\n") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        info = tarfile.TarInfo("Demo_Pkg-1.0/demo/__init__.py")
+        info.size = len(text)
+        tar.addfile(info, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+class Server:
+    """Answers by path; a list of answers is given one after the other, the last one for good."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Answer]] = {}
+        self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append(self.path)
+                outer.headers.append(dict(self.headers))
+                queue = outer.answers.get(self.path, [(404, "text/plain", b"", None)])
+                status, kind, body, length = queue.pop(0) if len(queue) > 1 else queue[0]
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body) if length is None else length))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that sets the configured places."""
+    monkeypatch.setattr(web, "PAUSES", (0.0, 0.0))
+
+    def use(*indices: str, links: tuple[str, ...] = ()) -> None:
+        configuration = Configuration(indices=indices, links=links, seconds=5)
+        monkeypatch.setattr(index, "configured", lambda: configuration)
+
+    return use
+
+
+def fetch(folder: Path, raw: bytes | str) -> Path:
+    digest = raw if isinstance(raw, str) else hashlib.sha256(raw).hexdigest()
+    path = folder / "demo-pkg.toml"
+    path.write_text(
+        'name = "demo-pkg"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
+        f'[[source]]\nkind = "pypi"\nname = "demo.pkg"\nsha256 = "{digest}"\n'
+    )
+    return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
+
+
+def as_json(raw: bytes, *, digest: bool = True, url: str = "../../files/demo_pkg-1.0.tar.gz") -> Answer:
+    hashes = {"sha256": hashlib.sha256(raw).hexdigest()} if digest else {}
+    files = [
+        {"filename": "demo_pkg-1.0-py3-none-any.whl", "url": "/files/wheel", "hashes": {}},
+        {"filename": "demo_pkg-0.9.tar.gz", "url": "/files/old", "hashes": {}},
+        {"filename": "demo_pkg-1.0.tar.gz", "url": url, "hashes": hashes},
+    ]
+    return 200, "application/vnd.pypi.simple.v1+json", json.dumps({"files": files}).encode(), None
+
+
+def blob(raw: bytes, length: int | None = None) -> Answer:
+    return 200, "application/octet-stream", raw, length
+
+
+PAGE, FILE = "/simple/demo-pkg/", "/files/demo_pkg-1.0.tar.gz"
+
+
+def kept(folder: Path) -> list[str]:
+    place = folder / "home" / "repos" / "demo-pkg"
+    return sorted(p.name for p in place.iterdir() if p.name != ".lock") if place.exists() else []
+
+
+def test_json(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
+    raw = sdist()
+    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
+    use(server.url + "/simple")
+    assert (fetch(tmp_path, raw) / "demo" / "__init__.py").read_text() == "x = 1\n"
+    assert server.asked == [PAGE, FILE]
+    fetch(tmp_path, raw)
+    assert server.asked == [PAGE, FILE], "what is there is not fetched again"
+
+
+@pytest.mark.parametrize("base", ["", '<base href="/files/">'])
+def test_html(tmp_path: Path, server: Server, use: Callable[..., None], base: str) -> None:
+    raw = sdist()
+    href = "demo_pkg-1.0.tar.gz" if base else FILE
+    page = f"<html>{base}<a href='{href}#sha256={hashlib.sha256(raw).hexdigest()}'>any text</a><a>no link</a></html>"
+    server.answers = {PAGE: [(200, "text/html", page.encode(), None)], FILE: [blob(raw)]}
+    use(server.url + "/simple/")
+    assert (fetch(tmp_path, raw) / "demo").is_dir()
+
+
+def test_a_wrong_hash_on_the_index_is_told_without_a_download(
+    tmp_path: Path, server: Server, use: Callable[..., None]
+) -> None:
+    raw = sdist()
+    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
+    use(server.url + "/simple")
+    with pytest.raises(InputFault) as caught:
+        fetch(tmp_path, "0" * 64)
+    assert "0" * 64 in str(caught.value) and hashlib.sha256(raw).hexdigest() in str(caught.value)
+    assert server.asked == [PAGE] and kept(tmp_path) == []
+
+
+@pytest.mark.parametrize("digest", [True, False], ids=["index-lies", "index-says-nothing"])
+def test_a_wrong_hash_of_the_file(tmp_path: Path, server: Server, use: Callable[..., None], digest: bool) -> None:
+    wanted, served = sdist(), sdist("import evil\n")
+    server.answers = {PAGE: [as_json(wanted, digest=digest)], FILE: [blob(served)]}
+    use(server.url + "/simple")
+    with pytest.raises(InputFault, match=hashlib.sha256(served).hexdigest()):
+        fetch(tmp_path, wanted)
+    assert kept(tmp_path) == []
+
+
+def test_server_errors_and_cut_bodies_are_tried_again(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
+    raw = sdist()
+    error = (503, "text/plain", b"", None)
+    server.answers = {PAGE: [error, as_json(raw)], FILE: [blob(raw[:50], len(raw)), error, blob(raw)]}
+    use(server.url + "/simple")
+    assert (fetch(tmp_path, raw) / "demo").is_dir()
+    assert server.asked == [PAGE] * 2 + [FILE] * 3
+
+
+def test_a_body_that_stays_cut_is_unreachable(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
+    raw = sdist()
+    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw[:50], len(raw))]}
+    use(server.url + "/simple")
+    with pytest.raises(MachineFault, match="cut off"):
+        fetch(tmp_path, raw)
+    assert server.asked.count(FILE) == 3 and kept(tmp_path) == []
+
+
+def test_missing_is_not_tried_again_but_the_next_index_is(
+    tmp_path: Path, server: Server, use: Callable[..., None]
+) -> None:
+    raw = sdist()
+    server.answers = {"/extra/demo-pkg/": [as_json(raw)], FILE: [blob(raw)]}
+    use(server.url + "/simple", server.url + "/extra")
+    assert (fetch(tmp_path, raw) / "demo").is_dir()
+    assert server.asked == [PAGE, "/extra/demo-pkg/", FILE]
+
+
+def test_nothing_reachable_names_the_reasons_and_the_cure(
+    tmp_path: Path, server: Server, use: Callable[..., None]
+) -> None:
+    server.answers = {"/other/demo-pkg/": [(200, "application/json", b"{", None)]}
+    use(server.url.replace("http://", "http://me:secret@") + "/simple", server.url + "/other")
+    with pytest.raises(MachineFault) as caught:
+        fetch(tmp_path, "0" * 64)
+    message = str(caught.value)
+    assert "HTTP 404" in message and "PEP 691" in message and 'kind = "local"' in message
+    assert "secret" not in message and "\n" not in message
+
+
+@pytest.mark.parametrize("same_host", [True, False])
+def test_a_password_goes_to_its_own_host_only(
+    tmp_path: Path, server: Server, use: Callable[..., None], same_host: bool
+) -> None:
+    raw = sdist()
+    host = server.url if same_host else server.url.replace("127.0.0.1", "localhost")
+    server.answers = {PAGE: [as_json(raw, url=host + FILE)], FILE: [blob(raw)]}
+    use(server.url.replace("http://", "http://me:se%40cret@") + "/simple")
+    fetch(tmp_path, raw)
+    assert server.headers[0]["Authorization"] == "Basic bWU6c2VAY3JldA=="
+    assert ("Authorization" in server.headers[1]) is same_host
+
+
+@pytest.mark.parametrize("listing", [False, True])
+def test_a_folder_of_archives(tmp_path: Path, use: Callable[..., None], listing: bool) -> None:
+    raw = sdist()
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "demo_pkg-1.0.tar.gz").write_bytes(raw)
+    if listing:
+        (wheels / "index.html").write_text('<a href="demo_pkg-1.0.tar.gz">demo</a>')
+    use(links=(str(wheels),))
+    assert (fetch(tmp_path, raw) / "demo").is_dir()
+
+
+def test_a_folder_as_index(tmp_path: Path, use: Callable[..., None]) -> None:
+    raw = sdist()
+    place = tmp_path / "simple" / "demo-pkg"
+    place.mkdir(parents=True)
+    (place / "demo_pkg-1.0.tar.gz").write_bytes(raw)
+    use((tmp_path / "simple").as_uri())
+    assert (fetch(tmp_path, raw) / "demo").is_dir()
+
+
+def test_the_configuration_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.invalid/simple")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///extra")
+    monkeypatch.setenv("PIP_FIND_LINKS", "/links")
+    monkeypatch.setenv("PIP_CERT", "/certificates.pem")
+    index.configured.cache_clear()
+    try:
+        found = index.configured()
+    finally:
+        index.configured.cache_clear()
+    assert found.indices == ("https://packages.invalid/simple", "file:///extra")
+    assert found.links == ("/links",) and found.certificates == "/certificates.pem"
+
+
+@pytest.mark.network
+def test_a_shipped_repository_from_the_real_index(tmp_path: Path) -> None:
+    index.configured.cache_clear()
+    found = checkout.fetch(manifest.load("fasta2a"), Home(tmp_path), report=lambda _: None)
+    assert (found.root / "fasta2a" / "__init__.py").is_file() and found.source == "pypi:fasta2a==2.1.1"

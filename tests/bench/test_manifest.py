@@ -1,0 +1,159 @@
+"""Manifests: what a right one says, and that every fault of a wrong one is told at once."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import manifest
+from bench.errors import InputFault, UnknownName
+from bench.manifest import ManifestFault
+from bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource
+from bench.types import Language
+
+SHA = "ab" * 32
+HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
+PYPI = f'[[source]]\nkind = "pypi"\nname = "demo"\nsha256 = "{SHA}"\n'
+
+
+def write(folder: Path, text: str, name: str = "demo.toml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def faults(folder: Path, text: str) -> list[str]:
+    with pytest.raises(ManifestFault) as caught:
+        manifest.load(write(folder, text))
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + 'source_dir = "src"\nexclude = ["docs/*", "**/_vendor/*"]\nsets = ["mine"]\n'
+        + PYPI
+        + f'[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "{"c" * 40}"\n'
+        + f'[[source]]\nkind = "debian"\npackage = "libdemo"\nsha256 = "{SHA}"\n'
+        + '[[source]]\nkind = "local"\npath = "../copy"\n'
+        + '[tests]\nrequirements = ["attrs<25"]\npythonpath = "src"\npaths = ["tests"]\n'
+        + 'arguments = ["-o", "addopts="]\ndeselect = ["tests/a.py::b"]\nnotes = "slow"\n'
+    )
+    found = manifest.load(write(tmp_path, text))
+    assert (found.name, found.language, found.license, found.version) == ("demo", Language.PYTHON, "MIT", "1.0")
+    assert (found.source_dir, found.sets) == ("src", ("mine",))
+    assert found.sources == (
+        PypiSource(name="demo", version="1.0", sha256=SHA),
+        GitSource(url="https://example.org/x", commit="c" * 40),
+        DebianSource(package="libdemo", version="1.0", sha256=SHA),
+        LocalSource(path=tmp_path.parent / "copy"),
+    )
+    assert found.tests is not None and found.tests.requirements == ("attrs<25",)
+    assert found.tests.arguments == ("-o", "addopts=") and found.tests.deselect == ("tests/a.py::b",)
+    excluded = [p for p in ("docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py", "src/x.py") if found.excludes(p)]
+    assert excluded == ["docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py"]
+
+
+WRONG = [
+    (HEAD.replace("demo", "other") + PYPI, "name", "make the two equal"),
+    (HEAD.replace("demo", "De/mo") + PYPI, "name", "file's name"),
+    (HEAD.replace("python", "rust") + PYPI, "language", '"python" or "java"'),
+    (HEAD.replace("MIT", "see LICENSE") + PYPI, "license", "SPDX"),
+    (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "every source holds"),
+    (HEAD.replace("1.0", "../1.0") + PYPI, "version", "every source holds"),
+    (HEAD.replace('license = "MIT"\n', "") + PYPI, "license: is missing", "SPDX"),
+    (HEAD.replace("license", "licence") + PYPI, "licence: is no key", "did you mean 'license'"),
+    (HEAD, "source: is missing", "[[source]]"),
+    (HEAD + "source = []\n", "source", "at least one [[source]]"),
+    (HEAD + 'source = "git"\n', "source", "[[source]]"),
+    (HEAD + 'source_dir = "/src"\n' + PYPI, "source_dir", "inside the repository"),
+    (HEAD + 'source_dir = "a/../../b"\n' + PYPI, "source_dir", "inside the repository"),
+    (HEAD + 'exclude = "docs/*"\n' + PYPI, "exclude", "list of globs"),
+    (HEAD + 'exclude = ["../x"]\n' + PYPI, "exclude[1]", "list of globs"),
+    (HEAD + 'sets = ["Quick start"]\n' + PYPI, "sets[1]", "list of names"),
+    (HEAD + PYPI + "\n[tests]\nrequirement = []\n", "tests.requirement", "did you mean 'requirements'"),
+    (HEAD + PYPI + '\n[tests]\npaths = ["../x"]\n', "tests.paths[1]", "list of folders"),
+    (HEAD + PYPI.replace('kind = "pypi"', 'kind = "svn"'), "source[1].kind: 'svn'", "git, pypi, debian, local"),
+    (HEAD + PYPI.replace('kind = "pypi"\n', ""), "source[1].kind: is missing", "git, pypi, debian, local"),
+    (HEAD + PYPI.replace(SHA, SHA[:-1]), "source[1].sha256", "sha256sum"),
+    (HEAD + PYPI.replace(SHA, SHA.upper()), "source[1].sha256", "sha256sum"),
+    (HEAD + PYPI.replace("sha256", "sha"), "source[1].sha256: is missing", "sha256sum"),
+    (HEAD + PYPI.replace("sha256", "sha25"), "source[1].sha25: is no key", "did you mean 'sha256'"),
+    (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "one version"),
+    (HEAD + PYPI.replace('"demo"', '"--index-url"'), "source[1].name", "package index"),
+    (
+        HEAD + '[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "v1.0"\n',
+        "source[1].commit: 'v1.0' is not a full commit",
+        "git ls-remote URL REF",
+    ),
+    (HEAD + f'[[source]]\nkind = "git"\nurl = "ext::sh -c x"\ncommit = "{"c" * 40}"\n', "source[1].url", "https"),
+    (HEAD + f'[[source]]\nkind = "git"\nurl = "--upload-pack=x"\ncommit = "{"c" * 40}"\n', "source[1].url", "https"),
+    (
+        HEAD + f'[[source]]\nkind = "git"\nurl = "https://me:secret@example.org/x"\ncommit = "{"c" * 40}"\n',
+        "source[1].url",
+        "passwords belong in no manifest",
+    ),
+    (HEAD + f'[[source]]\nkind = "debian"\npackage = "-x"\nsha256 = "{SHA}"\n', "source[1].package", "showsrc"),
+    (HEAD + '[[source]]\nkind = "local"\n', "source[1].path: is missing", "relative to the manifest"),
+    ("name = \n", "is not TOML", "repo sample"),
+]
+
+
+@pytest.mark.parametrize(("text", "what", "cure"), WRONG, ids=[str(case[1]) for case in WRONG])
+def test_a_fault_names_file_key_and_cure(tmp_path: Path, text: str, what: str, cure: str) -> None:
+    found = faults(tmp_path, text)
+    assert [line for line in found if what in line and cure in line and "demo.toml: " in line], found
+
+
+def test_all_faults_come_at_once_and_on_one_line_each(tmp_path: Path) -> None:
+    text = (
+        'nam = "demo"\nlanguage = "c"\nversion = "1"\n[[source]]\nkind = "git"\nurl = "x"\ncommit = "main"\n'
+        '[[source]]\nkind = "hg"\n[[source]]\nkind = "local"\n'
+    )
+    found = faults(tmp_path, text)
+    keys = [re.sub(r"^.*demo\.toml: ([\w\[\].]+):.*$", r"\1", line) for line in found]
+    assert sorted(keys) == sorted(
+        ["name", "nam", "language", "license", "source[1].url", "source[1].commit", "source[2].kind", "source[3].path"]
+    )
+    with pytest.raises(ManifestFault) as caught:
+        manifest.load(str(tmp_path / "demo.toml"))
+    assert str(caught.value).count(" | ") == len(found) - 1 and "\n" not in str(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.faults == caught.value.faults and str(again) == str(caught.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="no such file"):
+        manifest.load(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(InputFault, match="not UTF-8"):
+        manifest.load(str(tmp_path / "latin.toml"))
+
+
+@pytest.mark.parametrize("name", manifest.builtin_names())
+def test_the_shipped_manifests_are_right(name: str) -> None:
+    found = manifest.load(name)
+    assert found.name == name and found.sets and found.sources
+
+
+def test_the_shipped_sets() -> None:
+    quickstart = manifest.in_set("quickstart")
+    # A sign-flip test over repositories can only be significant with six or more of them.
+    assert sum(each.language is Language.PYTHON for each in quickstart) >= 7
+    assert sum(each.language is Language.JAVA for each in quickstart) >= 1
+    assert [each.name for each in manifest.in_set("java")] == ["commons-codec", "commons-lang3"]
+    execution = manifest.in_set("execution")
+    assert len(execution) == 12 and all(each.tests for each in execution)
+
+
+@pytest.mark.parametrize(
+    ("ask", "name", "near"), [(manifest.load, "fasta2", "fasta2a"), (manifest.in_set, "quickstrat", "quickstart")]
+)
+def test_unknown_names_suggest_the_nearest(ask: Callable[[str], object], name: str, near: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        ask(name)
+    assert f"did you mean {near}" in str(caught.value) and "ctxbench repo list" in str(caught.value)

@@ -1,0 +1,118 @@
+"""`ctxbench repo`: what it prints, and that every wrong input is one line with its cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import manifest
+from harness.cli.repo import SAMPLE
+from tests.helpers.cli import assert_fault, run_cli
+
+HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
+GIT = '[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "main"\n'
+LOCAL = '[[source]]\nkind = "local"\npath = "copy"\n'
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> str:
+    """A manifest whose source is a folder beside it."""
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "a.py").write_text("x = 1\n")
+    (tmp_path / "demo.toml").write_text(HEAD + LOCAL)
+    return str(tmp_path / "demo.toml")
+
+
+def test_the_sample_passes_the_check_also_with_every_comment_taken_off(tmp_path: Path) -> None:
+    printed = run_cli("repo", "sample")
+    assert (printed.code, printed.out) == (0, SAMPLE)
+    path = tmp_path / "example.toml"
+    path.write_text(SAMPLE)
+    assert run_cli("repo", "check", str(path)).code == 0
+    lines = SAMPLE.splitlines()
+    bare = [line[2:] if line.startswith("# ") and ("=" in line or "[" in line) else line for line in lines]
+    keys = [line for line in bare if not line.startswith(("A ", "Optional", "Where"))]
+    # TOML wants plain keys before the first table; the sample shows them where they belong.
+    path.write_text("\n".join(keys))
+    result = run_cli("repo", "check", str(path))
+    assert result.code == 0, result.err
+    assert len(manifest.load(str(path)).sources) == 4
+
+
+def test_list_says_what_is_fetched(demo: str) -> None:
+    result = run_cli("repo", "list")
+    rows = result.out.splitlines()
+    assert result.code == 0 and rows[0].split() == ["NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS"]
+    assert [row.split()[0] for row in rows[1:]] == list(manifest.builtin_names())
+    assert all(row.split()[4] == "no" for row in rows[1:])
+
+
+def test_list_of_a_set() -> None:
+    rows = run_cli("repo", "list", "--set", "java").out.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["commons-codec", "commons-lang3"]
+
+
+def test_fetch_prints_name_and_folder_and_nothing_else_on_stdout(demo: str, tmp_path: Path) -> None:
+    result = run_cli("repo", "fetch", demo)
+    name, folder = result.out.rstrip("\n").split("\t")
+    assert (result.code, name) == (0, "demo") and (Path(folder) / "a.py").is_file()
+    assert "fetching local:" in result.err
+    again = run_cli("repo", "fetch", demo)
+    assert (again.code, again.out, again.err) == (0, result.out, "")
+
+
+def test_one_failure_does_not_keep_the_others_away(demo: str, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.toml").write_text(HEAD.replace("demo", name) + LOCAL.replace("copy", "none"))
+    result = run_cli("repo", "fetch", str(tmp_path / "first.toml"), str(tmp_path / "second.toml"), demo)
+    assert_fault(result, "2 of 3 repositories", "run the same command again")
+    assert result.out.startswith("demo\t") and "first: none of its sources" in result.err
+
+
+def test_check_tells_every_fault_and_the_sum(demo: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text('language = "c"\nlicence = "MIT"\n' + LOCAL)
+    result = run_cli("repo", "check", str(bad), demo, "glom")
+    assert_fault(result, "5 faults in 1 manifest", "repo sample")
+    assert result.out == f"{demo}: ok\nglom: ok\n"
+    told = [line for line in result.err.splitlines() if line.startswith(str(bad))]
+    assert len(told) == 5 and any("did you mean 'license'" in line for line in told)
+
+
+def broken(folder: Path, text: str) -> str:
+    (folder / "demo.toml").write_text(text)
+    return str(folder / "demo.toml")
+
+
+BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
+    ("missing-file", lambda f: ["fetch", str(f / "none.toml")], ["none.toml", "no such file", "check the path"]),
+    ("folder", lambda f: ["fetch", f"{f}/"], ["is a folder", "give the path of a file"]),
+    ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not TOML", "repo sample"]),
+    ("no-text", lambda f: ["fetch", broken(f, "")], ["name: is missing", "source: is missing"]),
+    ("branch", lambda f: ["fetch", broken(f, HEAD + GIT)], ["source[1].commit", "git ls-remote URL REF"]),
+    ("wrong-hash", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml") + f'sha256 = "{"0" * 64}"')],
+     ["0" * 64, "mend its sha256"]),
+    ("unreachable", lambda f: ["fetch", broken(f, HEAD + LOCAL)], ["none of its sources", 'kind = "local"']),
+    ("no-archive", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml"))], ["not a whole archive"]),
+    ("unknown-name", lambda f: ["fetch", "fasta2"], ["'fasta2'", "did you mean fasta2a", "ctxbench repo list"]),
+    ("unknown-set", lambda f: ["fetch", "--set", "quickstrat"], ["did you mean quickstart"]),
+    ("unknown-set-list", lambda f: ["list", "--set", "x"], ["no repository set", "known: "]),
+    ("check-unknown", lambda f: ["check", "nope"], ["1 fault in 1 manifest"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_bad_input(tmp_path: Path, arguments: Callable[[Path], list[str]], words: list[str]) -> None:
+    assert_fault(run_cli("repo", *arguments(tmp_path)), *words)
+
+
+def test_a_home_that_is_a_file(demo: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_fault(run_cli("repo", "fetch", demo, "--home", str(tmp_path / "file")), "file")
+
+
+def test_fetch_of_nothing_is_a_usage_error() -> None:
+    result = run_cli("repo", "fetch")
+    assert result.code == 2 and "--set" in result.err
