@@ -15,6 +15,10 @@ import difflib
 from collections.abc import Iterable
 
 
+_SHOWN = 20
+"""How many known names a message lists at most."""
+
+
 class CtxbenchError(Exception):
     """An expected fault: what is wrong, where, and what cures it."""
 
@@ -53,6 +57,7 @@ class UnknownName(InputFault):
     def __init__(self, kind: str, name: str, known: Iterable[str], *, command: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        shown = [*names[:_SHOWN], f"… {len(names) - _SHOWN} more"] if len(names) > _SHOWN else names
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(shown) or 'none'}"
         cure = f"{hint} (see `{command}`)" if command else hint
         super().__init__(f"no {kind} is called {name!r}", cure=cure)

@@ -81,3 +81,8 @@ def test_faults_survive_pickling() -> None:
 
 def test_sha256_of_lone_surrogates() -> None:
     assert len(sha256("\ud800")) == 64
+
+
+def test_unknown_name_lists_no_more_than_fits() -> None:
+    text = str(UnknownName("sample", "zzz", [f"a{number:03}" for number in range(800)]))
+    assert "a019" in text and "a020" not in text and "780 more" in text
