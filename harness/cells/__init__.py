@@ -10,6 +10,7 @@ Not covered: a strategy that already carries the answers in its own file.
 """
 
 from harness.cells.base import Card, Cells, InlineCells, StrategyFault
+from harness.cells.copies import copies
 from harness.cells.pool import open_cells
 
-__all__ = ["Card", "Cells", "InlineCells", "StrategyFault", "open_cells"]
+__all__ = ["Card", "Cells", "InlineCells", "StrategyFault", "copies", "open_cells"]

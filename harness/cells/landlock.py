@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import stat
 import struct
@@ -102,6 +103,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(handle)
 
 
+@functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 

@@ -1,23 +1,25 @@
-"""A control: RepoCoder's layout filled with windows drawn by chance. Context that does not help must not seem to."""
+"""A control: windows drawn by lot, in RepoCoder's layout. Retrieval that is not better than this is worth nothing.
+
+Use it as ``tests/helpers/random_windows.py@control.random``.
+"""
 
 from __future__ import annotations
 
-from random import Random
+import random
 
+from bench.windows import spans, split_lines
 from strategies import Context, Query, Repository, Snippet, strategy
 
 
-@strategy("random-windows")
-def random_windows(query: Query, repo: Repository, *, size: int = 20, count: int = 20) -> Context:
-    """Show windows of other files, drawn by chance."""
-    draw = Random(f"{query.id}/{query.seed}")
-    others = [path for path in repo.files() if path != query.path and repo.read(path).strip()]
-    snippets = []
-    for rank in range(count if others else 0):
-        path = draw.choice(others)
-        lines = repo.read(path).rstrip("\n").split("\n")
-        start = draw.randrange(max(1, len(lines) - size // 2))
-        end = min(len(lines), start + size)
-        text = "\n".join(lines[start:end])
-        snippets.append(Snippet(path=path, text=text, start=start, end=end, score=1 - rank / count))
-    return Context.ranked(snippets)
+@strategy("control.random")
+def random_windows(query: Query, repo: Repository, *, blocks: int = 10, size: int = 20) -> Context:
+    """Show windows of other files, drawn by lot."""
+    lot = random.Random(f"{query.seed} {query.id}")  # noqa: S311
+    others = [path for path in repo.files() if path != query.path]
+    windows = [
+        Snippet(path=path, text="\n".join(lines[start:end]), start=start, end=end)
+        for path in lot.sample(others, min(len(others), 5 * blocks))
+        for lines in [split_lines(repo.read(path))]
+        for start, end in spans(len(lines), size, size // 2)
+    ]
+    return Context(tuple(lot.sample(windows, min(len(windows), blocks))))

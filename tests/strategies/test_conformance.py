@@ -117,3 +117,8 @@ def test_the_tiny_repository_hides_the_planted_answer(kind: Kind) -> None:
         assert PLANTED not in query.prefix
         assert all(PLANTED not in repo.read(path) for path in repo.files())
         assert repo.read(query.path) == query.prefix  # the stored prefix is the file's, mask included
+
+
+def test_the_random_control_conforms() -> None:
+    path = Path(__file__).parents[1] / "helpers" / "random_windows.py"
+    assert [f for f in check(resolve(f"{path}@control.random")) if not f.passed] == []

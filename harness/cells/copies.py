@@ -1,0 +1,40 @@
+"""Where else on this machine the benchmark's code may lie: installed packages and the installers' caches.
+
+A repository that is also installed here holds every answer about itself. What this finds is handed
+to `open_cells` as hidden; a strategy that imports such a package then fails, and says so.
+"""
+
+from __future__ import annotations
+
+import glob
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_SITES = ("site-packages", "dist-packages")
+_SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
+_CACHES = ("~/.cache/pip", "~/.cache/uv")
+
+
+def copies(files: Iterable[str]) -> list[Path]:
+    """Return installed packages that hold one of the files, and the caches of pip and uv.
+
+    Args:
+        files: paths inside the benchmark's repositories; ``src/rich/text.py`` is looked for as
+            ``src/rich/text.py``, ``rich/text.py`` and ``text.py`` in every folder of packages.
+    """
+    sites = [(site, {entry.name for entry in site.iterdir()}) for site in _sites()]
+    found = {Path(cache).expanduser() for cache in _CACHES if Path(cache).expanduser().is_dir()}
+    for file in set(files):
+        parts = Path(file).parts
+        for start, first in enumerate(parts):
+            found |= {
+                site / first for site, names in sites if first in names and site.joinpath(*parts[start:]).is_file()
+            }
+    return sorted(found)
+
+
+def _sites() -> list[Path]:
+    known = {Path(entry) for entry in sys.path if Path(entry).name in _SITES}
+    known |= {Path(match) for pattern in _SYSTEM for match in glob.glob(pattern)}  # noqa: PTH207 - absolute patterns
+    return sorted(site for site in known if site.is_dir())
