@@ -1,1 +1,6 @@
+"""Rank stored runs honestly: intervals, paired tests over repositories, tiers. Pure; reads no store, prints nothing."""
 
+from harness.leaderboard.rows import Board, Group, Row
+from harness.leaderboard.table import board
+
+__all__ = ["Board", "Group", "Row", "board"]

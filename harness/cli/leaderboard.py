@@ -1,0 +1,101 @@
+"""`ctxbench leaderboard`: rank the stored runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.home import Home
+from harness.cli.options import db_option, home_option
+
+if TYPE_CHECKING:
+    from harness.leaderboard.rows import Board
+    from harness.results import RunTable
+
+_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+_WIDEST = 120
+
+
+@click.command()
+@click.option("--samples", metavar="NAME", help="Only runs over this sample set (NAME[:N] too, limited runs of it).")
+@click.option("--metric", metavar="METRIC", help="What ranks; default: context_gain for incontext, es for others.")
+@click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
+@click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
+@click.option("--by-level", is_flag=True, help="Add a table for each level (single-line, next-line, …).")
+@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "markdown"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@home_option
+@db_option
+def leaderboard(
+    *,
+    samples: str | None,
+    metric: str | None,
+    baseline: str | None,
+    profile: str,
+    by_level: bool,
+    seed: int,
+    form: str,
+    home: Home,
+    db: str | None,
+) -> None:
+    """Rank the stored runs by sample set, language and generator: means, 95% intervals, paired tests, tiers.
+
+    Rows that share a tier are not told apart. What each number means is in docs/statistics.md.
+    """
+    from harness.leaderboard import board
+
+    tables = read_tables(home, db, samples=samples, profile=profile)
+    click.echo(_printed(board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed), form), nl=False)
+
+
+def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str) -> list[RunTable]:
+    """Return the stored runs, oldest first.
+
+    Raises:
+        UnknownName: if no run has that sample set, or there is no such profile.
+        InputFault: if nothing is stored.
+    """
+    from bench.errors import InputFault, UnknownName
+    from harness.metrics import PROFILES
+    from harness.store import open_store, queries
+
+    if profile not in PROFILES:
+        raise UnknownName("metric profile", profile, PROFILES)
+    url = db or home.database
+    # Looking must not leave an empty database behind.
+    if db is None and not Path(url.removeprefix("sqlite:///")).exists():
+        raise InputFault("no runs are stored here", where=str(home.root), cure=_CURE)
+    store = open_store(url)
+    tables = queries.run_tables(store, samples=samples, profile=profile)
+    if not tables and samples is not None:
+        known = {table.run.samples for table in queries.run_tables(store, samples=None, profile=profile)}
+        if known:
+            raise UnknownName("sample set of the stored runs", samples, known)
+    if not tables:
+        raise InputFault(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
+    return list(tables)
+
+
+def _printed(made: Board, form: str) -> str:
+    from harness.leaderboard import records, render
+
+    if form == "json":
+        return records.to_json(made)
+    if form == "csv":
+        return records.to_csv(made)
+    if form == "markdown":
+        return render.markdown(made)
+    terminal = sys.stdout.isatty()
+    width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
+    return render.table(made, width=width, terminal=terminal)

@@ -1,0 +1,78 @@
+"""What is shown and compared when the caller leaves it open, and faults for names that no run has. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.errors import InputFault, UnknownName
+from bench.spec import parse
+from harness.results import RunTable, Status
+
+BASELINE = "lc.infile"
+CONTEXT_MODEL = "incontext"
+_RANKING = ("es", "pass@1", "em", "context_gain")
+
+
+def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
+    """Raise `UnknownName` if no run has the metric or the strategy that was asked for."""
+    metrics = {name for table in tables for name in table.metrics}
+    if metric is not None and metric not in metrics:
+        raise UnknownName("metric of these runs", metric, metrics)
+    strategies = {table.run.strategy for table in tables}
+    if baseline is not None and not any(_named(baseline, one) for one in strategies):
+        raise UnknownName("strategy of these runs", baseline, strategies)
+
+
+def newest(tables: Sequence[RunTable]) -> list[RunTable]:
+    """Return one table a strategy and origin, in the order of first appearance.
+
+    Of several, the last one that is complete, else the last one.
+    """
+    chosen: dict[tuple[str, str], RunTable] = {}
+    for table in tables:
+        key = (table.run.strategy, table.run.origin)
+        if key not in chosen or complete(table) or not complete(chosen[key]):
+            chosen[key] = table
+    return list(chosen.values())
+
+
+def complete(table: RunTable) -> bool:
+    """Return whether nothing of the run is unscored."""
+    return Status.INFRA_FAILED not in table.status
+
+
+def default_metric(metrics: Sequence[str], generator: str) -> str:
+    """Return what ranks: ``context_gain`` for the generator that measures contexts, else ``es``, else what there is."""
+    wanted = ("context_gain", *_RANKING) if measures_context(generator) else _RANKING
+    return next((one for one in (*wanted, *metrics) if one in metrics), wanted[0])
+
+
+def measures_context(generator: str) -> bool:
+    """Return whether rows of this generator measure the context and not a model's skill."""
+    return generator.partition("(")[0] == CONTEXT_MODEL
+
+
+def baseline(tables: Sequence[RunTable], ranked: Sequence[int], wanted: str | None) -> int | None:
+    """Return the position of the baseline: what was asked for if it is there, else ``lc.infile``, else the first.
+
+    Only ranked rows are taken unasked.
+    """
+    for name, among in ((wanted, range(len(tables))), (BASELINE, ranked)):
+        if name is not None:
+            found = [index for index in among if _named(name, tables[index].run.strategy)]
+            exact = [index for index in found if tables[index].run.strategy == _canonical(name)]
+            if exact or found:
+                return (exact or found)[0]
+    return ranked[0] if ranked else None
+
+
+def _named(wanted: str, strategy: str) -> bool:
+    """Return whether a canonical spec is the one asked for: the same, or of that bare name."""
+    return _canonical(wanted) == strategy or wanted.strip() == strategy.partition("(")[0]
+
+
+def _canonical(text: str) -> str:
+    try:
+        return str(parse(text))
+    except InputFault:
+        return text

@@ -1,0 +1,185 @@
+"""One group of comparable runs: pairs, tiers, rows. Pure.
+
+Pairs are compared only on the samples that both completed. Significance of the ranking metric is corrected over all
+pairs of ranked rows (the family that also decides tiers and ranks), of any other metric over its pairs with the
+baseline.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from harness.leaderboard import choices, pairs, signflip, stats, tiers
+from harness.leaderboard.columns import ScaleOf, completed, repositories, values
+from harness.leaderboard.pairs import Difference
+from harness.leaderboard.rows import Group, Row, Sensitivity
+from harness.results import RunTable, Status
+
+Values = Mapping[str, Mapping[str, float]]
+"""Metric -> sample -> value in the unit shown."""
+
+
+class GroupMaker:
+    """Makes one group; holds what its steps share."""
+
+    def __init__(
+        self,
+        tables: Sequence[RunTable],
+        level: str,
+        *,
+        metric: str | None,
+        baseline: str | None,
+        seed: int,
+        scale: ScaleOf,
+    ) -> None:
+        self.tables = choices.newest(tables)
+        self.superseded = len(tables) - len(self.tables)
+        self.first = first = tables[0].run
+        self.level = level
+        names = sorted(
+            {
+                name
+                for table in self.tables
+                for name, column in table.metrics.items()
+                if any(value is not None for value in column)
+            }
+        )
+        self.scales = {name: scale(first.profile, name) for name in names}
+        self.metric = metric or choices.default_metric(names, first.generator)
+        # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
+        self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
+        self.values: list[Values] = [
+            {name: values(table, name, one) for name, one in self.scales.items()} for table in self.tables
+        ]
+        repos: dict[str, str] = {}
+        for table in self.tables:
+            repos.update(repositories(table))
+        self.repos = repos
+        self.ranked = [
+            index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
+        ]
+        self.base = choices.baseline(self.tables, self.ranked, baseline)
+
+    def group(self) -> Group:
+        """Compare, rank and describe."""
+        means = {i: statistics.fmean(self.values[i][self.metric].values()) for i in self.ranked}
+        lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
+        order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
+        family = self._family(order)
+        apart = [pair for pair, one in family.items() if one.p_holm is not None and one.p_holm <= signflip.ALPHA]
+        beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
+        place = {row: position for position, row in enumerate(order)}
+        told = [(place[a], place[b]) for a, b in apart]
+        marks = tiers.letters(len(order), told)
+        ranges = tiers.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
+        differences = self._differences(family)
+        rows = [self._row(i, differences.get(i, {})) for i in order]
+        rows = [
+            replace(row, tier=mark, rank_low=low, rank_high=high)
+            for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
+        ]
+        rows += [self._row(i, differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
+        counted = [one.repositories for one in family.values() if one.n_common]
+        counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
+        fewest = min(counted, default=0)
+        seen = [one.visible for one in family.values() if one.visible is not None]
+        return Group(
+            samples=self.first.samples,
+            samples_digest=self.first.samples_digest,
+            language=self.first.language,
+            level=self.level,
+            generator=self.first.generator,
+            profile=self.first.profile,
+            metric=self.metric,
+            scales=self.scales,
+            baseline=None if self.base is None else self.tables[self.base].run.strategy,
+            rows=tuple(rows),
+            pairs=len(family),
+            repositories=fewest,
+            smallest_p=signflip.smallest_p(fewest),
+            decidable=any(pairs.can_be_told_apart(one.repositories, len(family)) for one in family.values()),
+            visible=statistics.median(seen) if seen else None,
+            superseded=self.superseded,
+        )
+
+    def _compare(self, this: int, other: int, metric: str) -> Difference:
+        pair = pairs.paired(self.values[this].get(metric, {}), self.values[other].get(metric, {}), self.repos)
+        return pairs.difference(pair, self.scales[metric], seed=f"{self.seed}/{metric}")
+
+    def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
+        """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
+        keys = list(itertools.combinations(order, 2))
+        found = pairs.corrected([self._compare(a, b, self.metric) for a, b in keys])
+        return dict(zip(keys, found, strict=True))
+
+    def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
+        """Return row -> metric -> difference to the baseline."""
+        base = self.base
+        if base is None:
+            return {}
+        others = [i for i in range(len(self.tables)) if i != base]
+        result: dict[int, dict[str, Difference]] = {i: {} for i in others}
+        for metric in self.scales:
+            shown = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
+            found = {i: self._compare(i, base, metric) for i in shown}
+            if metric == self.metric:
+                for i in shown:
+                    member = family.get((i, base)) or family.get((base, i))
+                    if member:
+                        found[i] = replace(found[i], p_holm=member.p_holm, pairs=member.pairs)
+            elif base in self.ranked:
+                members = [i for i in shown if i in self.ranked]
+                found.update(zip(members, pairs.corrected([found[i] for i in members]), strict=True))
+            for i in shown:
+                result[i][metric] = found[i]
+        return result
+
+    def _row(self, index: int, difference: Mapping[str, Difference]) -> Row:
+        table, mine = self.tables[index], self.values[index]
+        unscored = table.status.count(Status.INFRA_FAILED)
+        keep = completed(table)
+        return Row(
+            run=table.run,
+            level=self.level,
+            n=len(keep),
+            model_failed=table.status.count(Status.MODEL_FAILED),
+            unscored=unscored,
+            excluded=table.status.count(Status.EXCLUDED),
+            metrics={
+                name: stats.estimate(
+                    list(found.values()),
+                    [self.repos[sample] for sample in found],
+                    seed=f"{self.seed}/{name}",
+                    bounds=self.scales[name].bounds,
+                )
+                for name, found in mine.items()
+                if found
+            },
+            sensitivity=self._sensitivity(mine, unscored),
+            context_tokens=_mean(table.context_tokens[i] for i in keep),
+            calls=_mean(table.calls[i] for i in keep),
+            seconds=_mean(table.seconds[i] for i in keep),
+            baseline=None if self.base in (None, index) else self.tables[self.base or 0].run.strategy,
+            difference=difference,
+            rank_low=None,
+            rank_high=None,
+            tier="",
+        )
+
+    def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
+        result: dict[str, Sensitivity] = {}
+        for name, found in mine.items():
+            bounds = self.scales[name].bounds
+            if unscored and bounds and found:
+                total, count = sum(found.values()), len(found) + unscored
+                worst, best = ((total + unscored * bound) / count for bound in bounds)
+                result[name] = Sensitivity(worst=worst, best=best)
+        return result
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    known = [one for one in numbers if one is not None]
+    return statistics.fmean(known) if known else None

@@ -1,0 +1,121 @@
+"""Paired differences of two runs on the samples that both completed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from harness.leaderboard import signflip, stats
+from harness.leaderboard.columns import Scale
+from harness.leaderboard.stats import Array, Over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How often both, one or none of the two was right, for metrics that are right or wrong. Description, no test."""
+
+    both: int
+    only_this: int
+    only_other: int
+    neither: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """This run minus the other, in the unit shown; None where it cannot be given."""
+
+    n_common: int
+    repositories: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    over: Over
+    p: float | None
+    """Two-sided, repository-level sign-flip test."""
+    p_holm: float | None
+    """Corrected for `pairs` comparisons; None outside the family (rows that are not ranked)."""
+    pairs: int
+    visible: float | None
+    """The smallest difference that this pair's data could show (80% power at 5%); None if none could."""
+    wins: int
+    """Samples at which this run is better."""
+    ties: int
+    losses: int
+    counts: Counts | None
+    """Only for metrics whose values are all on one of two bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """The samples that both runs completed, aligned and sorted by sample."""
+
+    this: Array
+    other: Array
+    repos: tuple[str, ...]
+
+
+def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping[str, str]) -> Paired:
+    """Align two runs' values (sample -> value) on the samples that both have."""
+    common = sorted(this.keys() & other.keys())
+    return Paired(
+        this=np.array([this[one] for one in common], dtype=np.float64),
+        other=np.array([other[one] for one in common], dtype=np.float64),
+        repos=tuple(repos[one] for one in common),
+    )
+
+
+def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
+    """Compare one pair; `p_holm` is left open, because only the caller knows which pairs are shown together."""
+    gap = pair.this - pair.other
+    found = stats.estimate(gap.tolist(), pair.repos, seed=seed)
+    better = -gap if scale.lower_is_better else gap
+    p = visible = None
+    if len(gap):
+        sums, sizes = stats.clusters(gap, pair.repos)
+        p = signflip.p_value(sums, seed=seed)
+        if can_be_told_apart(len(sums), 1):
+            visible = stats.smallest_visible(stats.cluster_error(sums, sizes), len(sums))
+    return Difference(
+        n_common=len(gap),
+        repositories=found.repositories,
+        mean=found.mean,
+        low=found.low,
+        high=found.high,
+        over=found.over,
+        p=p,
+        p_holm=None,
+        pairs=1,
+        visible=visible,
+        wins=int((better > 0).sum()),
+        ties=int((better == 0).sum()),
+        losses=int((better < 0).sum()),
+        counts=_counts(pair, scale),
+    )
+
+
+def corrected(family: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Fill in Holm's correction over a family of comparisons that are shown together."""
+    tested = [one.p for one in family if one.p is not None]
+    adjusted = iter(signflip.holm(tested))
+    return tuple(replace(one, p_holm=None if one.p is None else next(adjusted), pairs=len(tested)) for one in family)
+
+
+def can_be_told_apart(repositories: int, pairs: int) -> bool:
+    """Return whether any p-value could stay at or below 5% after Holm's correction."""
+    return signflip.smallest_p(repositories) * max(1, pairs) <= signflip.ALPHA
+
+
+def _counts(pair: Paired, scale: Scale) -> Counts | None:
+    if scale.bounds is None or not len(pair.this):
+        return None
+    if not np.isin(np.concatenate((pair.this, pair.other)), scale.bounds).all():
+        return None
+    this, other = pair.this == scale.bounds[1], pair.other == scale.bounds[1]
+    return Counts(
+        both=int((this & other).sum()),
+        only_this=int((this & ~other).sum()),
+        only_other=int((~this & other).sum()),
+        neither=int((~this & ~other).sum()),
+    )

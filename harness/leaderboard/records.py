@@ -1,0 +1,120 @@
+"""A board as JSON and CSV: one record a row, full precision, missing numbers as null or an empty field. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from typing import Any
+
+from harness.leaderboard.pairs import Difference
+from harness.leaderboard.rows import Board, Group, Row
+from harness.leaderboard.stats import Estimate
+
+_DECIMALS = 6
+
+
+def to_json(board: Board) -> str:
+    """Return a JSON list of rows."""
+    return json.dumps(records(board), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_csv(board: Board) -> str:
+    """Return one line a row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
+    flat = [_flat(record) for record in records(board)]
+    columns = list(dict.fromkeys(name for record in flat for name in record))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def records(board: Board) -> list[dict[str, Any]]:
+    """Return one record a row: what it is, its counts, its metrics by name, its costs, its rank, then the rest."""
+    return [_record(group, row) for group in board.groups for row in group.rows]
+
+
+def _record(group: Group, row: Row) -> dict[str, Any]:
+    run = row.run
+    return {
+        "samples": run.samples,
+        "language": run.language,
+        "level": row.level,
+        "strategy": run.strategy,
+        "generator": run.generator,
+        "origin": str(run.origin),
+        "n": row.n,
+        "unscored": row.unscored,
+        **{name: _estimate(found) for name, found in row.metrics.items()},
+        "context_tokens": _number(row.context_tokens),
+        "calls": _number(row.calls),
+        "seconds": _number(row.seconds),
+        "rank_low": row.rank_low,
+        "rank_high": row.rank_high,
+        "tier": row.tier,
+        "ranked_by": group.metric,
+        "run": run.id,
+        "profile": run.profile,
+        "samples_digest": run.samples_digest,
+        "model_failed": row.model_failed,
+        "excluded": row.excluded,
+        "sensitivity": {
+            name: {"worst": _number(one.worst), "best": _number(one.best)} for name, one in row.sensitivity.items()
+        },
+        "baseline": row.baseline,
+        "difference": {name: _difference(one) for name, one in row.difference.items()},
+        "smallest_visible_difference": _number(group.visible),
+        "smallest_p": _number(group.smallest_p),
+    }
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    return {
+        "mean": _number(found.mean),
+        "low": _number(found.low),
+        "high": _number(found.high),
+        "interval": str(found.over),
+        "n": found.n,
+        "repositories": found.repositories,
+        "mean_of_repositories": _number(found.mean_of_repositories),
+        "bootstrap_low": _number(found.bootstrap_low),
+        "bootstrap_high": _number(found.bootstrap_high),
+    }
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    return {
+        "mean": _number(found.mean),
+        "low": _number(found.low),
+        "high": _number(found.high),
+        "interval": str(found.over),
+        "p": _number(found.p),
+        "p_holm": _number(found.p_holm),
+        "pairs": found.pairs,
+        "n_common": found.n_common,
+        "repositories": found.repositories,
+        "smallest_visible": _number(found.visible),
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "counts": asdict(found.counts) if found.counts else None,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    # Beyond six decimals digits are noise, and may differ between machines.
+    return None if value is None else round(value, _DECIMALS) + 0.0
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            inner = _flat(value, f"{prefix}{key}_")
+            # A metric's column is its mean: es, es_low, es_high.
+            flat.update({name.removesuffix("_mean"): one for name, one in inner.items()})
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,151 @@
+"""A board as a table for terminals and as markdown. Pure: returns text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.leaderboard import numbers
+from harness.leaderboard.notes import notes
+from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
+from harness.leaderboard.signflip import ALPHA
+from harness.results import Origin
+
+WIDTH = 120
+_BESIDE = ("em", "es", "id_f1", "pass@1", "context_gain")
+_MOST_BESIDE = 3
+_BLANK = "    \n"
+_RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
+
+Column = tuple[str, Callable[[Row], str]]
+
+
+def table(board: Board, *, width: int = WIDTH, terminal: bool = False) -> str:
+    """Return the board for a person: two tables a group (the ranking; other metrics and costs) and its notes.
+
+    Args:
+        board: what to show.
+        width: columns of the screen; long names are folded, nothing is cut off.
+        terminal: mark headings with bold; False gives plain text.
+    """
+    screen = io.StringIO()
+    console = Console(
+        file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
+    )
+    for index, group in enumerate(board.groups):
+        if index:
+            console.print()
+        console.print(Text(title(group), style="bold"))
+        for columns in (_ranking(group), _beside(group)):
+            console.print(_rich(columns, group.rows))
+            console.print()
+        for line in notes(group):
+            console.print(Text(f"- {line}"))
+    return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
+
+
+def markdown(board: Board) -> str:
+    """Return the board as markdown: a heading, two tables and the notes of each group."""
+    parts = []
+    for group in board.groups:
+        tables = [_markdown(columns, group.rows) for columns in (_ranking(group), _beside(group))]
+        remarks = "\n".join(f"- {_escaped(line)}" for line in notes(group))
+        parts.append(f"## {_escaped(title(group))}\n\n" + "\n".join(tables) + f"\n{remarks}\n")
+    return "\n".join(parts)
+
+
+def title(group: Group) -> str:
+    """Return what the rows of a group have in common."""
+    level = "" if group.level == ALL_LEVELS else f", {group.level}"
+    return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
+
+
+def _ranking(group: Group) -> list[Column]:
+    name = group.metric
+    unit = f" {group.scales[name].unit}" if name in group.scales else ""
+    columns: list[Column] = [
+        ("rank", _rank),
+        ("tier", lambda row: row.tier),
+        ("strategy", _strategy),
+        ("n", lambda row: str(row.n)),
+        ("unscored", lambda row: str(row.unscored)),
+        (f"{name}{unit} [95%]", partial(_estimate, name=name)),
+        ("by repo", partial(_mean_of_repositories, name=name)),
+    ]
+    if group.baseline is not None and any(row.difference for row in group.rows):
+        columns += [(f"to {group.baseline}", lambda row: _difference(row, name)), ("p", lambda row: _p(row, name))]
+    return columns
+
+
+def _beside(group: Group) -> list[Column]:
+    names = [name for name in _BESIDE if name in group.scales and name != group.metric][:_MOST_BESIDE]
+    columns: list[Column] = [("strategy", _strategy)]
+    columns += [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
+    return [
+        *columns,
+        ("tokens", lambda row: numbers.amount(row.context_tokens)),
+        ("calls", lambda row: numbers.amount(row.calls)),
+        ("seconds", lambda row: numbers.amount(row.seconds)),
+    ]
+
+
+def _rank(row: Row) -> str:
+    if row.rank_low is None:
+        return numbers.UNKNOWN
+    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+
+
+def _strategy(row: Row) -> str:
+    return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
+
+
+def _estimate(row: Row, name: str) -> str:
+    found = row.metrics.get(name)
+    return numbers.interval(found.mean, found.low, found.high) if found else numbers.UNKNOWN
+
+
+def _mean_of_repositories(row: Row, name: str) -> str:
+    found = row.metrics.get(name)
+    return numbers.value(found.mean_of_repositories, numbers.half_width(found.low, found.high)) if found else ""
+
+
+def _difference(row: Row, name: str) -> str:
+    found = row.difference.get(name)
+    return numbers.interval(found.mean, found.low, found.high, sign=True) if found else ""
+
+
+def _p(row: Row, name: str) -> str:
+    """Write the corrected p-value (the plain one for rows outside the family), a star where it is significant."""
+    found = row.difference.get(name)
+    if not found:
+        return ""
+    if found.p_holm is None:
+        return numbers.p_value(found.p)
+    return numbers.p_value(found.p_holm) + ("*" if found.p_holm <= ALPHA else "")
+
+
+def _rich(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+    made = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading, _ in columns:
+        left = heading in ("strategy", "tier")
+        made.add_column(Text(heading), justify="left" if left else "right", overflow="fold", no_wrap=not left)
+    for row in rows:
+        made.add_row(*(Text(cell(row)) for _, cell in columns))
+    return made
+
+
+def _markdown(columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    head = [_escaped(heading) for heading, _ in columns]
+    rule = ["---" if heading in ("strategy", "tier") else "---:" for heading, _ in columns]
+    lines = [head, rule, *([_escaped(cell(row)) for _, cell in columns] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")

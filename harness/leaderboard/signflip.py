@@ -1,0 +1,72 @@
+"""Are two strategies told apart? The repository-level sign-flip permutation test, and Holm's correction. Pure.
+
+Under the null hypothesis a repository favours either strategy alike, so the sign of its summed difference is a coin.
+All samples of a repository flip together: tests over samples (McNemar, paired t) find differences that are not there
+when the advantage varies from repository to repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.leaderboard.stats import Array, generator
+
+ALPHA = 0.05
+EXACT_UP_TO = 16
+"""Repositories up to which every flip is enumerated; above, flips are drawn."""
+DRAWS = 20_000
+_TOLERANCE = 1e-9
+_CHUNK = 2_000
+
+
+def p_values(sums: Array, *, seed: str) -> Array:
+    """Return the two-sided p-value of each row of repository sums of paired differences.
+
+    The statistic is the absolute mean difference over samples; as the number of samples is fixed, the sum does.
+
+    Args:
+        sums: shape (tests, repositories).
+        seed: decides the drawn flips; unused where the test is exact.
+    """
+    tests, repositories = sums.shape
+    if not tests or not repositories:
+        return np.ones(tests)
+    # Ties count as hits: sums of the same numbers in another order differ in the last bits.
+    bar = np.abs(sums.sum(axis=1)) - _TOLERANCE * np.abs(sums).sum(axis=1)
+    if repositories <= EXACT_UP_TO:
+        return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
+    random = generator(f"signflip/{seed}")
+    hits = np.zeros(tests, dtype=np.int64)
+    for _ in range(DRAWS // _CHUNK):
+        flips = random.integers(0, 2, size=(_CHUNK, repositories)).astype(np.float64) * 2 - 1
+        hits += (np.abs(flips @ sums.T) >= bar).sum(axis=0)
+    return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
+
+
+def p_value(sums: Array, *, seed: str) -> float:
+    """Return the p-value of one pair from its repository sums, shape (repositories,)."""
+    return float(p_values(sums[np.newaxis, :], seed=seed)[0])
+
+
+def smallest_p(repositories: int) -> float:
+    """Return the smallest p-value that the test can reach with that many repositories."""
+    return min(1.0, 2 / 2**repositories) if repositories <= EXACT_UP_TO else 1 / (DRAWS + 1)
+
+
+def holm(p: Sequence[float]) -> tuple[float, ...]:
+    """Return Holm's adjusted p-values, in the order given."""
+    adjusted, running = [0.0] * len(p), 0.0
+    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        running = max(running, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = running
+    return tuple(adjusted)
+
+
+def _exact(sums: Array, bar: float) -> float:
+    # A flip and its mirror image have the same absolute sum: the first repository need not flip.
+    totals = sums[:1]
+    for one in sums[1:]:
+        totals = np.concatenate((totals + one, totals - one))
+    return float((np.abs(totals) >= bar).mean())

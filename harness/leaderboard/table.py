@@ -1,0 +1,56 @@
+"""Stored runs -> leaderboard. Pure; what the numbers mean is in docs/statistics.md.
+
+Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.leaderboard import choices
+from harness.leaderboard.columns import ScaleOf, at_level, scale_of
+from harness.leaderboard.group import GroupMaker
+from harness.leaderboard.rows import ALL_LEVELS, Board
+from harness.results import RunTable
+
+
+def board(
+    tables: Sequence[RunTable],
+    *,
+    metric: str | None = None,
+    baseline: str | None = None,
+    by_level: bool = False,
+    seed: int = 0,
+    scale: ScaleOf = scale_of,
+) -> Board:
+    """Rank runs.
+
+    Args:
+        tables: one table a run and language, oldest run first: of several runs of one strategy in a group, the newest
+            complete one is shown, or the newest if none is complete.
+        metric: what ranks; None takes ``context_gain`` for the generator that measures contexts, else ``es``,
+            else what there is.
+        baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
+        by_level: add a group for each level.
+        seed: decides drawn flips and bootstrap samples.
+        scale: how a metric of a profile is shown.
+
+    Raises:
+        UnknownName: if no run has that metric or strategy.
+    """
+    choices.check(tables, metric, baseline)
+    parts = [(ALL_LEVELS, table) for table in tables]
+    if by_level:
+        parts += [(level, at_level(table, level)) for table in tables for level in sorted(set(table.level))]
+    found: dict[tuple[str, ...], list[RunTable]] = {}
+    for level, table in parts:
+        run = table.run
+        key = (run.samples, run.language, run.profile, run.generator, run.samples_digest, level)
+        found.setdefault(key, []).append(table)
+    ordered = sorted(found.items(), key=lambda item: (*item[0][:-1], item[0][-1] != ALL_LEVELS, item[0][-1]))
+    return Board(
+        groups=tuple(
+            GroupMaker(members, key[-1], metric=metric, baseline=baseline, seed=seed, scale=scale).group()
+            for key, members in ordered
+        )
+    )

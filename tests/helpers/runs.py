@@ -1,0 +1,45 @@
+"""Small stored runs for tests of the leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.results import RunInfo, RunTable, Status
+
+
+def make_run(**changes: Any) -> RunInfo:
+    """Return a run of lc.infile by a scripted generator with some fields changed."""
+    fields: dict[str, Any] = {
+        "id": "r1",
+        "samples": "demo",
+        "samples_digest": "d" * 64,
+        "language": "python",
+        "strategy": "lc.infile",
+        "generator": "scripted",
+    }
+    return RunInfo(**{**fields, **changes})
+
+
+def make_table(
+    metrics: Mapping[str, Sequence[float | None]],
+    repos: Sequence[str],
+    *,
+    status: Sequence[Status] = (),
+    level: Sequence[str] = (),
+    first: int = 0,
+    **run: Any,
+) -> RunTable:
+    """Return a run whose samples are called s0, s1, … (from `first` on); values in the profile's own scale."""
+    count = len(repos)
+    return RunTable(
+        run=make_run(**run),
+        sample=tuple(f"s{first + index:05}" for index in range(count)),
+        repo=tuple(repos),
+        level=tuple(level) or ("single-line",) * count,
+        status=tuple(status) or (Status.SCORED,) * count,
+        metrics={name: tuple(column) for name, column in metrics.items()},
+        context_tokens=(100.0,) * count,
+        calls=(1.0,) * count,
+        seconds=(0.5,) * count,
+    )
