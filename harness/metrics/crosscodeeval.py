@@ -14,6 +14,7 @@ from rapidfuzz.distance import Indel
 
 from harness.metrics import identifiers
 from harness.metrics.profile import Profile, Values, points, share
+from harness.metrics.profiles import profile
 from harness.metrics.statement import cut
 
 _HASH = re.compile(r"#[^\n]*")
@@ -69,17 +70,21 @@ def _difflib_ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-PROFILE = Profile(
-    name="crosscodeeval",
-    summary="CrossCodeEval's scorer: first statement, comments removed by pattern",
-    metrics={
-        "em": share("1 if the first statement of the prediction has the target's lines, comments removed"),
-        "es": points("indel similarity of the first statement and the target, rounded (python-Levenshtein present)"),
-        "es_difflib": points("the same with difflib, which the official code uses without python-Levenshtein"),
-        "id_em": share("1 if the identifiers are equal in order"),
-        "id_precision": share("share of the predicted identifiers that the target has, as sets"),
-        "id_recall": share("share of the target's identifiers that were predicted, as sets"),
-        "id_f1": share("harmonic mean of identifier precision and recall; 0 if neither text has any"),
-    },
-    score=score,
+profile(
+    Profile(
+        name="crosscodeeval",
+        summary="CrossCodeEval's scorer: first statement, comments removed by pattern",
+        metrics={
+            "em": share("1 if the first statement of the prediction has the target's lines, comments removed"),
+            "es": points(
+                "indel similarity of the first statement and the target, rounded (python-Levenshtein present)"
+            ),
+            "es_difflib": points("the same with difflib, which the official code uses without python-Levenshtein"),
+            "id_em": share("1 if the identifiers are equal in order"),
+            "id_precision": share("share of the predicted identifiers that the target has, as sets"),
+            "id_recall": share("share of the target's identifiers that were predicted, as sets"),
+            "id_f1": share("harmonic mean of identifier precision and recall; 0 if neither text has any"),
+        },
+        score=score,
+    )
 )

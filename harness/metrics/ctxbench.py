@@ -17,6 +17,7 @@ from rapidfuzz.distance import Indel
 
 from harness.metrics import identifiers, lexing
 from harness.metrics.profile import Profile, Values, share
+from harness.metrics.profiles import profile
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -61,16 +62,18 @@ def _names(predicted: lexing.Reading, target: lexing.Reading) -> Values:
     return {"id_em": names.em, "id_precision": names.precision, "id_recall": names.recall, "id_f1": names.f1}
 
 
-PROFILE = Profile(
-    name="ctxbench",
-    summary="first line, comments and identifiers by syntax, indel similarity; the default",
-    metrics={
-        "em": share("1 if the first line of the prediction equals the target, both without comments"),
-        "es": share("indel similarity of that line and the target: 1 - (insertions + deletions) / sum of lengths"),
-        "id_em": share("1 if the identifiers are equal in order"),
-        "id_precision": share("share of the predicted identifiers that the target has, as sets"),
-        "id_recall": share("share of the target's identifiers that were predicted, as sets"),
-        "id_f1": share("harmonic mean of identifier precision and recall; 1 if neither text has any"),
-    },
-    score=score,
+profile(
+    Profile(
+        name="ctxbench",
+        summary="first line, comments and identifiers by syntax, indel similarity; the default",
+        metrics={
+            "em": share("1 if the first line of the prediction equals the target, both without comments"),
+            "es": share("indel similarity of that line and the target: 1 - (insertions + deletions) / sum of lengths"),
+            "id_em": share("1 if the identifiers are equal in order"),
+            "id_precision": share("share of the predicted identifiers that the target has, as sets"),
+            "id_recall": share("share of the target's identifiers that were predicted, as sets"),
+            "id_f1": share("harmonic mean of identifier precision and recall; 1 if neither text has any"),
+        },
+        score=score,
+    )
 )

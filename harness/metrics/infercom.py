@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness.metrics import identifiers, repocoder
 from harness.metrics.profile import Profile, Values, share
+from harness.metrics.profiles import profile
 
 _COMMENT_SIGN = {"python": "#", "java": "//"}
 
@@ -28,13 +29,15 @@ def _code_lines(language: str, text: str) -> list[str]:
     return [line for line in repocoder.lines(text) if not line.startswith(sign)]
 
 
-PROFILE = Profile(
-    name="infercom",
-    summary="InferCom's scorer: RepoCoder's lines, identifiers without comment lines",
-    metrics={
-        **repocoder.METRICS,
-        "id_em": share("1 if the identifiers are equal in order"),
-        "id_f1": share("F1 of the identifier sets; 0 if neither text has any"),
-    },
-    score=score,
+profile(
+    Profile(
+        name="infercom",
+        summary="InferCom's scorer: RepoCoder's lines, identifiers without comment lines",
+        metrics={
+            **repocoder.METRICS,
+            "id_em": share("1 if the identifiers are equal in order"),
+            "id_f1": share("F1 of the identifier sets; 0 if neither text has any"),
+        },
+        score=score,
+    )
 )

@@ -1,33 +1,35 @@
-"""The metric profiles by name; each is imported when it is first asked for."""
+"""The metric profiles by name; they come in by the entry-point group ``ctxbench.metrics``, ours too.
+
+A plugin's module calls `profile` when it is imported; it is imported when its name is first asked for.
+"""
 
 from __future__ import annotations
 
-import functools
-import importlib
-
-from bench.errors import UnknownName
+from bench.registry import Registry
 from harness.metrics.profile import Profile
 
-_MODULES = {
-    "ctxbench": "harness.metrics.ctxbench",
-    "crosscodeeval": "harness.metrics.crosscodeeval",
-    "repocoder": "harness.metrics.repocoder",
-    "infercom": "harness.metrics.infercom",
-    "rlcoder_repoeval": "harness.metrics.rlcoder",
-}
-
-PROFILES: tuple[str, ...] = tuple(_MODULES)
-"""The default first; the others are exact to the official code of published work, its bugs included."""
+_REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metrics", command="ctxbench score --help")
+DEFAULT = "ctxbench"
 
 
-@functools.cache
+def profile(made: Profile) -> Profile:
+    """Register a profile under its own name.
+
+    Raises:
+        InputFault: if another profile has the name.
+    """
+    return _REGISTRY.add(made.name, made, origin=f"{made.score.__module__}")
+
+
 def load(name: str) -> Profile:
     """Return the profile called `name`.
 
     Raises:
         UnknownName: if there is none; the message names the nearest.
+        InputFault: if its plugin cannot be imported.
     """
-    if name not in _MODULES:
-        raise UnknownName("metric profile", name, PROFILES, command="ctxbench score --help")
-    profile: Profile = importlib.import_module(_MODULES[name]).PROFILE
-    return profile
+    return _REGISTRY.get(name)
+
+
+PROFILES: tuple[str, ...] = (DEFAULT, *(name for name in _REGISTRY.names() if name != DEFAULT))
+"""The default first; the published ones are exact to the official code, its bugs included."""

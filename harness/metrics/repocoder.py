@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from rapidfuzz.distance import Levenshtein
 
 from harness.metrics.profile import Profile, Values, share
+from harness.metrics.profiles import profile
 
 
 def score(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:
@@ -60,6 +61,8 @@ METRICS = {
     "es": share("1 - Levenshtein distance / greater length of those lines; undefined for a blank target"),
 }
 
-PROFILE = Profile(
-    name="repocoder", summary="RepoCoder's scorer: as many lines as the target has", metrics=METRICS, score=score
+profile(
+    Profile(
+        name="repocoder", summary="RepoCoder's scorer: as many lines as the target has", metrics=METRICS, score=score
+    )
 )

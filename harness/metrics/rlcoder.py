@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.metrics import repocoder
 from harness.metrics.crosscodeeval import cleaned
 from harness.metrics.profile import Profile, Values
+from harness.metrics.profiles import profile
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
@@ -13,9 +14,11 @@ def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Val
     return repocoder.score(language, prompt, predicted, target)
 
 
-PROFILE = Profile(
-    name="rlcoder_repoeval",
-    summary="RLCoder's RepoEval scorer: CrossCodeEval's clean statement under RepoCoder's formulas",
-    metrics=repocoder.METRICS,
-    score=score,
+profile(
+    Profile(
+        name="rlcoder_repoeval",
+        summary="RLCoder's RepoEval scorer: CrossCodeEval's clean statement under RepoCoder's formulas",
+        metrics=repocoder.METRICS,
+        score=score,
+    )
 )
