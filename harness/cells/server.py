@@ -27,6 +27,14 @@ from harness.cells import landlock, seccomp, wire
 from harness.cells.cell import work
 from harness.cells.wire import ORDER, START
 
+_SYSTEM = ("/dev", "/proc", "/sys")
+"""Closed to cells but for what follows: a disk's device or the kernel's memory holds every answer, for root."""
+_SYSTEM_SHOWN = (
+    *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
+    *(f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "version", "filesystems", "sys")),
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -38,14 +46,14 @@ class Server:
         self._control, self._scratch = control, scratch
         self._cells: dict[int, int] = {}
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        # Worked out once: a cell sees the same, without the temporary folders of the others.
-        self._readable = landlock.visible([*hidden, scratch])
+        # Worked out once: a cell sees less than this process, and no temporary folder of another cell.
+        self._readable = [*landlock.visible([*hidden, scratch, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
         self.report = self._confine()
 
     def _confine(self) -> dict[str, str]:
         report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
         with contextlib.suppress(OSError):
-            landlock.restrict([*self._readable, str(self._scratch)], ["/dev/null", str(self._scratch)])
+            landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])
             report |= {"isolation": "process+landlock", "landlock": str(landlock.abi())}
         with contextlib.suppress(OSError):
             seccomp.restrict()
@@ -88,7 +96,7 @@ class Server:
             self._control.close()
             tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
             if self.report["isolation"] == "process+landlock":
-                landlock.restrict([*self._readable, str(folder)], ["/dev/null", str(folder)])
+                landlock.restrict([*self._readable, f"/proc/{os.getpid()}"], ["/dev/null", str(folder)])
             work(socket.socket(fileno=channel))
         finally:
             os._exit(0)

@@ -229,6 +229,14 @@ def network(query, repo, generate, home):
         yield peer.recv(10_000).decode()
 
 
+def devices(query, repo, generate, home):
+    disks = [path for path in glob.glob("/dev/*") if Path(path).is_block_device()]
+    for path in [*disks, "/proc/kcore", "/dev/mem", "/dev/kmsg", "/proc/1/environ", f"/proc/{os.getppid()}/cmdline"]:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_RDONLY))
+            yield "_".join(["zqx", "opened", path.replace("/", "_")])
+
+
 PROBES = (
     own_memory,  # before the others leave what they read in it
     attributes,
@@ -246,7 +254,10 @@ PROBES = (
     left_by_others,
     network,
     memory_of_others,
+    devices,
 )
+ONLY_IN_A_CELL = (memory_of_others, devices)
+"""Not for a process that could do harm with them."""
 
 
 def _leave(note):
@@ -277,7 +288,9 @@ def planted(
         _leave(repo.read(query.path))
         return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="left"),))
     found = []
-    for probe in PROBES if cell else PROBES[:-1]:
+    for probe in PROBES:
+        if not cell and probe in ONLY_IN_A_CELL:
+            continue
         words = set()
         try:
             for text in probe(query, repo, generate, home):

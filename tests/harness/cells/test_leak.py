@@ -121,7 +121,7 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
     assert text.endswith(world.query.prefix)
     assert ANSWER not in text, text
     assert TOOL not in text, text
-    assert "zqx_attached" not in text, text
+    assert "zqx_attached" not in text and "zqx_opened" not in text, text
 
 
 def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
