@@ -112,8 +112,8 @@ class ForkedCells:
             raise fault_of(spec, query.id, f"sent what is no prompt ({error})") from None
 
     def _answer(self, message: dict[str, Any], talk: Talk, repo: Repository, generate: Generate) -> dict[str, Any]:
-        call = message.pop("call")
         try:
+            call = wire.checked(message.pop("call"), str)
             if call == "generate":
                 prompt = wire.load_prompt(message.get("prompt"))
                 role, tokens = wire.checked(message.get("role"), str), wire.checked(message.get("max_tokens"), int)
@@ -152,7 +152,7 @@ class ForkedCells:
         except Gone:
             # A cell that ends because its server did is no fault of the strategy.
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._server.wait(0.2)
+                self._server.wait(0.3)
                 raise MachineFault(
                     "the process that runs strategies has ended", where=sample, cure="run the same command again"
                 ) from None

@@ -81,9 +81,9 @@ class Server:
         try:
             folder.mkdir(mode=0o700)
             pid = os.fork()
-        except OSError:
-            os.close(channel)  # the trusted side sees a cell that ended at once
-            return
+        except OSError as error:
+            # No strategy's fault: with the server gone, the trusted side reports the machine.
+            sys.exit(f"no process for a strategy can be made ({error.strerror}); free memory, processes or disk space")
         if pid == 0:
             self._become_cell(channel, folder)
         os.close(channel)

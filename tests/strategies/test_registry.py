@@ -159,13 +159,12 @@ def test_a_faulty_file_says_its_cure(tmp_path: Path, content: str, name: str, wo
 
 
 def test_a_name_is_taken_once() -> None:
+    resolve("lc.infile")
     with pytest.raises(InputFault, match="rename one of them"):
 
         @strategy("lc.infile")
         def mine(query: Query, repo: Repository) -> Context:
             raise NotImplementedError
-
-        resolve("lc.infile")
 
 
 def test_the_signature_says_the_parameters() -> None:

@@ -154,6 +154,7 @@ def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
         ("garbage(raw='000000025b5d')", "garbage"),
         ("garbage(raw='000000027b7d')", "no prompt"),
         ("garbage(raw='0000000c7b2263616c6c223a2278227d')", "garbage"),
+        ("garbage(raw='0000000b7b2263616c6c223a5b5d7d')", "garbage"),
     ],
 )
 def test_what_a_strategy_does_wrong_is_one_line(cells: ForkedCells, file: Path, name: str, words: str) -> None:
@@ -298,6 +299,15 @@ def test_a_lost_server_is_a_machine_fault() -> None:
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
+
+
+def test_a_cell_that_cannot_be_made_is_a_machine_fault(capfd: pytest.CaptureFixture[str]) -> None:
+    cells = ForkedCells([], 1, 5)
+    Path(cells._scratch).rmdir()  # as if no folder could be made: a full disk
+    with pytest.raises(MachineFault, match="run the same command again"):
+        _run(cells, "lc.infile")
+    cells.close()
+    assert "free memory, processes or disk space" in capfd.readouterr().err
 
 
 def test_inline_cells_say_that_they_isolate_nothing() -> None:
