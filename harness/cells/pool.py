@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import InputFault, MachineFault
-from bench.files import explained
 from bench.repository import Repository
 from bench.types import Kind, Query
 from harness.cells import wire
 from harness.cells.base import Card, Cells
+from harness.cells.scratch import Scratch
 from harness.cells.talk import Gone, Talk, fault_of, or_gone
 from harness.cells.wire import END, ORDER, START
 from strategies.api import Generate, Prompt
@@ -49,8 +47,7 @@ class ForkedCells:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(max(1, workers))
-        with explained(tempfile.gettempdir()):
-            self._scratch = tempfile.mkdtemp(prefix="ctxbench-cells-")
+        self._scratch = Scratch()
         self._control, theirs = socket.socketpair()
         self._server = subprocess.Popen(
             [sys.executable, "-P", "-m", "harness.cells.server", str(theirs.fileno())],
@@ -67,7 +64,8 @@ class ForkedCells:
         try:
             self._control.settimeout(_START_TIMEOUT)
             wire.send(
-                self._control, {"scratch": self._scratch, "hidden": [str(Path(path).absolute()) for path in hidden]}
+                self._control,
+                {"scratch": str(self._scratch.path), "hidden": [str(Path(path).absolute()) for path in hidden]},
             )
             report: dict[str, str] = wire.receive(self._control)
             self._control.settimeout(None)
@@ -180,7 +178,7 @@ class ForkedCells:
         except subprocess.TimeoutExpired:
             self._server.kill()
             self._server.wait()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.remove()
 
 
 def _environment() -> dict[str, str]:

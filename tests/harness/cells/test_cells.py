@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from bench.errors import InputFault, MachineFault
 from bench.types import Kind
 from harness.cells import InlineCells, StrategyFault, landlock, open_cells, seccomp
 from harness.cells.pool import ForkedCells
+from harness.cells.scratch import Scratch
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
 
@@ -265,7 +267,7 @@ def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -
     _run(cells, "lc.infile")
     assert len(os.listdir(f"/proc/{server}/fd")) <= 4
     _until_empty(lambda: Path(f"/proc/{server}/task/{server}/children").read_text())
-    _until_empty(lambda: os.listdir(cells._scratch))
+    _until_empty(lambda: os.listdir(cells._scratch.path))
 
 
 def _until_empty(look: object) -> None:
@@ -303,11 +305,28 @@ def test_a_lost_server_is_a_machine_fault() -> None:
 
 def test_a_cell_that_cannot_be_made_is_a_machine_fault(capfd: pytest.CaptureFixture[str]) -> None:
     cells = ForkedCells([], 1, 5)
-    Path(cells._scratch).rmdir()  # as if no folder could be made: a full disk
+    cells._scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
     assert "free memory, processes or disk space" in capfd.readouterr().err
+
+
+def test_a_folder_that_a_killed_run_left_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, fresh = tmp_path / "ctxbench-cells-left", tmp_path / "ctxbench-cells-fresh"
+    (left / "7").mkdir(parents=True)
+    fresh.mkdir()
+    os.utime(left, (0, 0))
+    mine = Scratch()
+    os.utime(mine.path, (0, 0))
+    other = Scratch()
+    assert sorted(tmp_path.iterdir()) == sorted([fresh, mine.path, other.path])
+    mine.remove()
+    other.remove()
+    assert list(tmp_path.iterdir()) == [fresh]
 
 
 def test_inline_cells_say_that_they_isolate_nothing() -> None:
