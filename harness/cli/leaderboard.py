@@ -68,7 +68,6 @@ def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str
     """
     from bench.errors import InputFault, UnknownName
     from harness.metrics import PROFILES
-    from harness.store import open_store, queries
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -76,6 +75,8 @@ def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str
     # Looking must not leave an empty database behind.
     if db is None and not Path(url.removeprefix("sqlite:///")).exists():
         raise InputFault("no runs are stored here", where=str(home.root), cure=_CURE)
+    from harness.store import open_store, queries
+
     store = open_store(url)
     tables = queries.run_tables(store, samples=samples, profile=profile)
     if not tables and samples is not None:

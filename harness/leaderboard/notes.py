@@ -32,7 +32,10 @@ def _ranking(group: Group) -> list[str]:
     if scale is None:
         return [f"No run here has {group.metric}: not ranked."]
     better = ", lower is better" if scale.lower_is_better else ""
-    lines = [f"Ranked by {group.metric} ({scale.unit}{better}; mean over samples), metric profile {group.profile}."]
+    lines = [
+        f"Ranked by {group.metric} ({scale.unit}{better}; mean over samples; by repo: mean of repository means), "
+        f"profile {group.profile}."
+    ]
     if not group.pairs:
         return lines
     how = "exact" if group.repositories <= EXACT_UP_TO else f"{DRAWS} draws"

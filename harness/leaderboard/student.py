@@ -12,7 +12,7 @@ _TERMS = 100_000
 
 def cdf(t: float, df: float) -> float:
     """Return P(T <= t) for Student's t with `df` > 0 degrees of freedom."""
-    tail = 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+    tail = 0.5 * _incomplete_beta(df / 2, df / (df + t * t))
     return 1 - tail if t > 0 else tail
 
 
@@ -41,17 +41,25 @@ def quantile(p: float, df: float) -> float:
     return middle if p < 0.5 else -middle
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
+def _incomplete_beta(a: float, x: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, 1/2), by its continued fraction."""
+    b = 0.5
     if x <= 0:
         return 0.0
     if x >= 1:
         return 1.0
-    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    log_front = _log_gamma_step(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     # The fraction converges fast only on this side of the mean; the other side follows by symmetry.
     if x < (a + 1) / (a + b + 2):
         return math.exp(log_front) * _fraction(a, b, x) / a
     return 1 - math.exp(log_front) * _fraction(b, a, 1 - x) / b
+
+
+def _log_gamma_step(a: float) -> float:
+    """Return log(gamma(a + 1/2) / gamma(a)); for large a by its series, where the difference loses digits."""
+    if a < 1000:
+        return math.lgamma(a + 0.5) - math.lgamma(a)
+    return 0.5 * math.log(a) - 1 / (8 * a) + 1 / (192 * a**3)
 
 
 def _fraction(a: float, b: float, x: float) -> float:

@@ -1,0 +1,91 @@
+"""`ctxbench leaderboard` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import store
+from harness.results import RunTable
+from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.cli import assert_fault, run_cli
+
+DB = "--db=sqlite:///anything.db"
+Fill = Callable[..., None]
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
+    """Return a function that puts runs into a store that exists only in memory."""
+
+    def fill(*tables: RunTable) -> None:
+        def run_tables(_: object, *, samples: str | None, profile: str) -> list[RunTable]:
+            return [t for t in tables if samples in (None, t.run.samples) and t.run.profile == profile]
+
+        monkeypatch.setattr(store, "open_store", lambda url: url, raising=False)
+        monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+
+    return fill
+
+
+def test_formats(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3), noisy("lc.repocoder", 0.6))
+    assert "Ranked by es" in run_cli("leaderboard", DB).out
+    assert run_cli("leaderboard", DB, "--format", "markdown").out.startswith("## demo")
+    assert run_cli("leaderboard", DB, "--format", "csv").out.startswith("samples,language,level,strategy")
+    rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
+    assert [(row["strategy"], row["tier"]) for row in rows] == [("lc.repocoder", "a"), ("lc.infile", "b")]
+
+
+def test_options_reach_the_board(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3), noisy("b", 0.6), noisy("b", 0.6, samples="other"))
+    result = run_cli(
+        "leaderboard", DB, "--samples", "demo", "--metric", "em", "--baseline", "b", "--by-level", "--format", "json"
+    )
+    rows = json.loads(result.out)
+    assert {row["samples"] for row in rows} == {"demo"} and {row["ranked_by"] for row in rows} == {"em"}
+    assert {row["level"] for row in rows} == {"all", "single-line"}
+    assert {row["baseline"] for row in rows} == {None, "b"}
+
+
+def test_the_same_command_prints_the_same(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3), noisy("b", 0.6))
+    assert run_cli("leaderboard", DB).out == run_cli("leaderboard", DB).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--samples", "dmo"], ["dmo", "did you mean demo"]),
+        (["--samples", "zzz"], ["zzz", "known: demo"]),
+        (["--metric", "esx"], ["esx", "did you mean es"]),
+        (["--metric", "zzz"], ["known: em, es"]),
+        (["--baseline", "lc.infle"], ["lc.infle", "did you mean lc.infile"]),
+        (["--baseline", "lc.infile("], ["did you mean lc.infile"]),
+        (["--profile", "ctxbnch"], ["metric profile", "did you mean ctxbench"]),
+        (["--profile", "infercom"], ["no runs with scores of profile infercom", "ctxbench run"]),
+    ],
+)
+def test_names_that_are_not_there(stored: Fill, arguments: list[str], words: list[str]) -> None:
+    stored(noisy("lc.infile", 0.3))
+    assert_fault(run_cli("leaderboard", DB, *arguments), *words)
+
+
+def test_an_empty_store(stored: Fill) -> None:
+    stored()
+    assert_fault(run_cli("leaderboard", DB), "no runs", "ctxbench quickstart")
+    assert_fault(run_cli("leaderboard", DB, "--samples", "demo"), "no runs", "ctxbench run")
+
+
+def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored here", "ctxbench quickstart")
+    assert not home.exists()
+
+
+def test_unknown_format_is_a_usage_error() -> None:
+    assert run_cli("leaderboard", "--format", "xml").code == 2

@@ -1,0 +1,220 @@
+"""From stored runs to rows: what counts, what is compared, what is ranked."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bench.errors import UnknownName
+from harness.leaderboard import board
+from harness.leaderboard.columns import scale_of
+from harness.leaderboard.stats import Over
+from harness.results import Origin, RunTable, Status
+from tests.helpers.runs import make_table
+
+REPOS = tuple(f"r{index % 8}" for index in range(80))
+
+
+def noisy(strategy: str, mean: float, *, seed: str = "", **run: object) -> RunTable:
+    """Return a run whose ``es`` lies around `mean` in 0..1, 80 samples in 8 repositories."""
+    draw = random.Random(f"{strategy}{seed}")
+    es = [min(1.0, max(0.0, draw.gauss(mean, 0.1))) for _ in REPOS]
+    return make_table({"es": es, "em": [float(one > 0.6) for one in es]}, REPOS, strategy=strategy, **run)
+
+
+def test_every_status_has_its_place() -> None:
+    status = [Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED, Status.SCORED]
+    made = make_table({"es": [0.8, None, None, None, 0.4]}, ["a", "a", "b", "b", "c"], status=status)
+    (row,) = board([made]).rows
+    assert (row.n, row.model_failed, row.unscored, row.excluded) == (3, 1, 1, 1)
+    assert row.metrics["es"].mean == pytest.approx((80 + 0 + 40) / 3)
+    assert row.sensitivity["es"].worst == pytest.approx(120 / 4)
+    assert row.sensitivity["es"].best == pytest.approx(220 / 4)
+
+
+def test_nothing_unscored_means_no_sensitivity() -> None:
+    assert board([noisy("lc.infile", 0.4)]).rows[0].sensitivity == {}
+
+
+def test_a_run_without_any_score_is_shown_and_not_ranked() -> None:
+    failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3, strategy="x")
+    rows = board([noisy("lc.infile", 0.4), failed]).rows
+    assert [row.run.strategy for row in rows] == ["lc.infile", "x"]
+    assert (rows[1].n, rows[1].unscored, rows[1].rank_low, rows[1].metrics) == (0, 3, None, {})
+
+
+def test_scales_come_from_the_profile() -> None:
+    assert scale_of("ctxbench", "es").factor == 100
+    assert scale_of("crosscodeeval", "es").factor == 1
+    assert scale_of("ctxbench", "context_gain").unit == "bits"
+    assert scale_of("ctxbench", "bits").lower_is_better
+    assert scale_of("ctxbench", "pass@1").factor == 100
+    with pytest.raises(UnknownName):
+        scale_of("ctxbench", "esprit")
+
+
+def test_bits_are_not_percent_and_keep_a_failed_samples_own_value() -> None:
+    made = make_table({"context_gain": [4.0, 8.0]}, "ab", status=[Status.SCORED, Status.MODEL_FAILED])
+    assert board([made]).rows[0].metrics["context_gain"].mean == 6.0
+
+
+def test_better_strategies_are_told_apart() -> None:
+    group = board([noisy("lc.infile", 0.3), noisy("mid", 0.31), noisy("top", 0.6)]).groups[0]
+    assert group.rows[0].run.strategy == "top"
+    assert [(row.tier, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
+    difference = group.rows[0].difference["es"]
+    assert difference.p == pytest.approx(2 / 2**8) and difference.p_holm == pytest.approx(3 * 2 / 2**8)
+    assert difference.wins > 70 and difference.wins + difference.ties + difference.losses == difference.n_common == 80
+    assert (group.pairs, group.repositories, group.decidable, group.baseline) == (3, 8, True, "lc.infile")
+    assert group.visible is not None and 0 < group.visible < 15
+
+
+def test_fewer_bits_win() -> None:
+    few, many = ({"bits": [base + index % 3 for index in range(80)]} for base in (20.0, 60.0))
+    runs = [make_table(many, REPOS, strategy="many"), make_table(few, REPOS, strategy="few")]
+    rows = board(runs, metric="bits", baseline="many").rows
+    assert [(row.run.strategy, row.tier, row.rank_low) for row in rows] == [("few", "a", 1), ("many", "b", 2)]
+    assert (rows[0].difference["bits"].wins, rows[0].difference["bits"].losses) == (80, 0)
+
+
+def test_few_repositories_cannot_tell_apart() -> None:
+    repos = [f"r{index % 5}" for index in range(50)]
+    runs = [make_table({"es": [value] * 50}, repos, strategy=name) for name, value in (("lc.infile", 0.1), ("b", 0.9))]
+    group = board(runs).groups[0]
+    assert not group.decidable and group.visible is None and group.smallest_p == 2 / 2**5
+    assert {(row.rank_low, row.rank_high, row.tier) for row in group.rows} == {(1, 2, "a")}
+
+
+def test_many_pairs_can_make_it_undecidable() -> None:
+    repos = [f"r{index % 6}" for index in range(60)]
+    runs = [make_table({"es": [0.1 * k] * 60}, repos, strategy=f"s{k}") for k in range(1, 4)]
+    # 2 / 2^6 = 0.03 would do for one pair, not for three.
+    assert board(runs[:2]).groups[0].decidable and not board(runs).groups[0].decidable
+
+
+def test_only_samples_that_both_completed_are_compared() -> None:
+    this = make_table(
+        {"es": [0.5] * 6}, "abcdef", strategy="lc.infile", status=[Status.INFRA_FAILED] + [Status.SCORED] * 5
+    )
+    other = make_table({"es": [0.7] * 6}, "defghi", strategy="b", first=3)
+    difference = next(row for row in board([this, other]).rows if row.run.strategy == "b").difference["es"]
+    assert (difference.n_common, difference.repositories, difference.over) == (3, 3, Over.SAMPLES)
+    assert difference.mean == pytest.approx(20)
+
+
+def test_runs_without_a_common_sample_are_not_compared() -> None:
+    this = make_table({"es": [0.5] * 6}, "abcdef", strategy="lc.infile")
+    other = make_table({"es": [0.7] * 6}, "abcdef", strategy="b", first=100)
+    group = board([this, other]).groups[0]
+    found = next(row for row in group.rows if row.run.strategy == "b").difference["es"]
+    assert (found.n_common, found.p, found.p_holm, found.mean) == (0, None, None, None)
+    assert all(row.tier == "a" for row in group.rows) and not group.decidable
+
+
+def test_mcnemar_counts_are_described_for_right_or_wrong_metrics() -> None:
+    this = make_table({"em": [1, 1, 0, 0], "es": [0.5, 1, 0, 0.1]}, "abcd", strategy="b")
+    other = make_table({"em": [1, 0, 1, 0], "es": [0.5, 1, 0, 0.1]}, "abcd", strategy="lc.infile")
+    row = next(row for row in board([other, this]).rows if row.run.strategy == "b")
+    counts = row.difference["em"].counts
+    assert counts and (counts.both, counts.only_this, counts.only_other, counts.neither) == (1, 1, 1, 1)
+    assert row.difference["es"].counts is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"samples": "other"},
+        {"samples_digest": "e" * 64},
+        {"language": "java"},
+        {"generator": "incontext"},
+        {"profile": "infercom"},
+    ],
+)
+def test_what_differs_is_never_ranked_together(change: dict[str, str]) -> None:
+    made = board([noisy("lc.infile", 0.3), noisy("b", 0.6, **change)])
+    assert [len(group.rows) for group in made.groups] == [1, 1]
+
+
+def test_unranked_rows_are_shown_last_outside_the_family() -> None:
+    group = board([noisy("lc.infile", 0.3), noisy("b", 0.5), noisy("oracle", 0.9, ranked=False)]).groups[0]
+    last = group.rows[-1]
+    assert (last.run.strategy, last.rank_low, last.tier) == ("oracle", None, "")
+    assert last.difference["es"].p is not None and last.difference["es"].p_holm is None
+    assert group.pairs == 1
+
+
+def test_of_several_runs_the_newest_complete_one_is_shown() -> None:
+    partial = make_table({"es": [0.9, None]}, "ab", status=[Status.SCORED, Status.INFRA_FAILED], id="partial")
+    old, new = (make_table({"es": [value] * 2}, "ab", id=name) for name, value in (("old", 0.1), ("new", 0.2)))
+    for runs, shown in (([old, new, partial], "new"), ([old, partial], "old"), ([partial], "partial")):
+        group = board(runs).groups[0]
+        assert ([row.run.id for row in group.rows], group.superseded) == ([shown], len(runs) - 1)
+
+
+def test_imported_rows_stand_beside_runs_of_the_same_strategy() -> None:
+    made = board([noisy("lc.infile", 0.3), noisy("lc.infile", 0.4, origin=Origin.IMPORTED)])
+    assert len(made.rows) == 2
+
+
+def test_levels_get_their_own_groups() -> None:
+    made = make_table({"es": [0.2, 0.4, 0.9]}, "abc", level=["next-line", "single-line", "next-line"])
+    groups = board([made], by_level=True).groups
+    assert [(group.level, group.rows[0].n) for group in groups] == [("all", 3), ("next-line", 2), ("single-line", 1)]
+    assert [group.level for group in board([made]).groups] == ["all"]
+
+
+def test_what_ranks_by_default() -> None:
+    columns = {"es": [0.5], "em": [1.0], "context_gain": [3.0]}
+    assert board([make_table(columns, "a", generator="incontext(beam=4)")]).groups[0].metric == "context_gain"
+    assert board([make_table(columns, "a", generator="hf(model=x)")]).groups[0].metric == "es"
+    assert board([make_table({"em": [1.0]}, "a")]).groups[0].metric == "em"
+    assert board([make_table({"em": [1.0], "es": [0.1]}, "a")], metric="em").groups[0].metric == "em"
+
+
+@pytest.mark.parametrize(
+    ("strategies", "asked", "expected"),
+    [
+        (["z", "lc.infile", "a"], None, "lc.infile"),
+        (["z", "lc.infile(limit=5)", "a"], None, "lc.infile(limit=5)"),
+        (["z", "a"], None, "z"),
+        (["z", "a"], "a", "a"),
+        (["z", "s(b=2, a=1)", "s"], "s(a=1, b=2)", "s(a=1, b=2)"),
+        (["z", "s(a=1)", "s"], "s", "s"),
+        (["z", "s(a=1)"], "s", "s(a=1)"),
+    ],
+)
+def test_baseline(strategies: list[str], asked: str | None, expected: str) -> None:
+    runs = [noisy("s(a=1, b=2)" if one == "s(b=2, a=1)" else one, 0.4) for one in strategies]
+    made = board(runs, baseline=asked)
+    assert made.groups[0].baseline == expected
+    assert {row.baseline for row in made.rows if row.run.strategy != expected} == {expected}
+
+
+def test_names_that_no_run_has() -> None:
+    with pytest.raises(UnknownName, match="did you mean es"):
+        board([noisy("lc.infile", 0.4)], metric="ess")
+    with pytest.raises(UnknownName, match="did you mean lc.infile"):
+        board([noisy("lc.infile", 0.4)], baseline="lc.infiel")
+
+
+def test_a_group_without_the_metric_is_not_ranked() -> None:
+    made = board([make_table({"em": [1.0]}, "a"), noisy("b", 0.4, language="java")], metric="es")
+    assert [group.rows[0].rank_low for group in made.groups] == [1, None]
+
+
+def test_the_same_runs_give_the_same_board() -> None:
+    repos = [f"r{index % 20}" for index in range(80)]
+    draw = random.Random("same")
+    runs = [
+        make_table({"es": [draw.random() for _ in repos]}, repos, strategy=name) for name in ("lc.infile", "b", "c")
+    ]
+    assert board(runs) == board(runs)
+    renamed = [make_table(run.metrics, repos, strategy=run.run.strategy, id="another") for run in runs]
+    numbers = [[(row.metrics, row.difference) for row in board(some).rows] for some in (runs, renamed)]
+    assert numbers[0] == numbers[1]
+    assert board(runs, seed=1) != board(runs)
+
+
+def test_no_runs_no_groups() -> None:
+    assert board([]).groups == ()

@@ -1,0 +1,173 @@
+"""What a person, a spreadsheet and a program get to see."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from harness.leaderboard import board, numbers, records, render
+from harness.leaderboard.notes import notes
+from harness.leaderboard.rows import Board
+from harness.results import RunTable, Status
+from tests.harness.leaderboard.test_board import REPOS, noisy
+from tests.helpers.runs import make_table
+
+
+def _many() -> list[RunTable]:
+    status = [Status.SCORED] * 77 + [Status.INFRA_FAILED] * 2 + [Status.MODEL_FAILED]
+    return [
+        noisy("lc.infile", 0.3, generator="incontext"),
+        noisy("lc.repocoder(iterations=2, window=20)", 0.45, generator="incontext", status=status),
+        noisy("random|windows", 0.25, generator="incontext"),
+        noisy("oracle", 0.9, generator="incontext", ranked=False),
+    ]
+
+
+def _notes(made: Board) -> str:
+    return "\n".join(notes(made.groups[0]))
+
+
+def test_table_says_all_that_is_needed_in_120_columns() -> None:
+    text = render.table(board(_many()))
+    assert max(map(len, text.splitlines())) <= 120 and text.isascii() and "\x1b" not in text
+    for words in ("rank", "tier", "unscored", "es % [95%]", "by repo", "to lc.infile", "tokens", "calls", "seconds"):
+        assert words in text
+    for strategy in ("lc.repocoder(iterations=2, window=20)", "random|windows", "oracle"):
+        assert strategy in text
+
+
+def test_table_is_bold_only_on_a_terminal_and_folds_on_a_narrow_one() -> None:
+    assert "\x1b[1m" in render.table(board(_many()), terminal=True)
+    narrow = render.table(board(_many()), width=100)
+    assert max(map(len, narrow.splitlines())) <= 100
+
+
+def test_notes_of_a_full_board() -> None:
+    text = _notes(board(_many()))
+    for words in (
+        "Ranked by es (%; mean over samples",
+        "sign flips of whole repositories (8 repositories, exact), p corrected by Holm over 3 pairs",
+        "The smallest difference this board can see:",
+        "95%, over repositories",
+        "lc.repocoder(iterations=2, window=20) 2. Cure: run the same command again.",
+        "if all were right",
+        "counted as the worst value: lc.repocoder(iterations=2, window=20) 1",
+        "measure the context, not a model's skill",
+        "shown, never ranked",
+    ):
+        assert words in text, words
+
+
+def test_notes_of_few_repositories() -> None:
+    repos = [f"r{index % 3}" for index in range(30)]
+    runs = [make_table({"es": [0.1 * (i % 4) for i in range(30)]}, repos, strategy=name) for name in ("lc.infile", "b")]
+    text = _notes(board(runs))
+    assert "No difference can be significant here: with 3 repositories the smallest possible p is 0.250" in text
+    assert "over samples of these 3 repositories only" in text
+    assert "smallest difference" not in text
+
+
+def test_notes_of_one_run_claim_no_test() -> None:
+    text = _notes(board([noisy("lc.infile", 0.4)]))
+    assert "Test:" not in text and "significant" not in text and "Unscored" not in text and "skill" not in text
+
+
+def test_notes_of_a_single_sample_and_of_none() -> None:
+    assert "none can be given for a single sample" in _notes(board([make_table({"es": [0.4]}, "a")]))
+    empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
+    assert "not ranked" in _notes(board([empty]))
+    assert render.table(board([empty])) and render.markdown(board([empty])) and records.to_csv(board([empty]))
+
+
+def test_nothing_is_nothing() -> None:
+    made = board([])
+    assert render.table(made) == render.markdown(made) == ""
+    assert json.loads(records.to_json(made)) == []
+
+
+def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
+    rows = json.loads(records.to_json(board(_many())))
+    expected = [
+        "samples", "language", "level", "strategy", "generator", "origin", "n", "unscored",
+        "em", "es", "context_tokens", "calls", "seconds", "rank_low", "rank_high",
+    ]  # fmt: skip
+    assert len(rows) == 4
+    for row in rows:
+        assert list(row)[: len(expected)] == expected
+        assert {"run", "profile", "tier", "model_failed", "excluded", "sensitivity", "difference"} <= set(row)
+        for metric in ("em", "es"):
+            assert list(row[metric])[:3] == ["mean", "low", "high"]
+            assert row[metric]["low"] <= row[metric]["mean"] <= row[metric]["high"]
+    best = rows[0]
+    assert (best["strategy"], best["origin"], best["level"], best["unscored"]) == (
+        "lc.repocoder(iterations=2, window=20)", "run", "all", 2,
+    )  # fmt: skip
+    assert {"mean", "low", "high", "p", "p_holm", "n_common", "wins", "ties", "losses"} <= set(best["difference"]["es"])
+    assert best["es"]["interval"] == "repositories" and "mean_of_repositories" in best["es"]
+    assert set(best["sensitivity"]["es"]) == {"worst", "best"}
+    assert rows[1]["baseline"] is None and rows[1]["difference"] == {}
+
+
+def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
+    rows = list(csv.DictReader(io.StringIO(records.to_csv(board(_many())))))
+    assert len(rows) == 4
+    assert float(rows[0]["es_low"]) < float(rows[0]["es"]) < float(rows[0]["es_high"])
+    assert float(rows[0]["difference_es_p_holm"]) < 0.05 and rows[1]["difference_es_p_holm"] == ""
+    assert rows[0]["es_mean_of_repositories"] and rows[3]["rank_low"] == ""
+
+
+def test_markdown_is_a_table_even_with_bars_in_names() -> None:
+    text = render.markdown(board(_many()))
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 * (4 + 2)
+    assert len({line.replace("\\|", "").count("|") for line in lines[:6]}) == 1
+
+
+def test_unscored_is_never_hidden() -> None:
+    failed = make_table({"es": [None] * 80}, REPOS, status=[Status.INFRA_FAILED] * 80, strategy="broken")
+    made = board([noisy("lc.infile", 0.4), failed])
+    assert "broken 80. Cure" in _notes(made) and "broken" in render.table(made)
+    assert json.loads(records.to_json(made))[1]["unscored"] == 80
+
+
+@pytest.mark.parametrize(
+    ("number", "low", "high", "text"),
+    [
+        (34.6789, 31.234, 38.123, "34.7 [31.2, 38.1]"),
+        (34.6789, 12.0, 57.3, "35 [12, 57]"),
+        (34.6789, 34.5, 34.9, "34.68 [34.50, 34.90]"),
+        (34.6789, None, None, "34.7"),
+        (None, None, None, "-"),
+        (0.0, 0.0, 0.0, "0.0 [0.0, 0.0]"),
+        (-0.01, -3.0, 3.0, "0.0 [-3.0, 3.0]"),
+    ],
+)
+def test_digits_follow_the_interval(number: float | None, low: float | None, high: float | None, text: str) -> None:
+    assert numbers.interval(number, low, high) == text
+
+
+def test_signs_of_differences() -> None:
+    assert numbers.interval(2.5, -1.0, 6.0, sign=True) == "+2.5 [-1.0, +6.0]"
+    assert numbers.value(-0.01, 3.0, sign=True) == "+0.0"
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.00001, "<0.001"), (0.0123, "0.012"), (0.05, "0.050"), (0.0501, "0.0501"), (1.0, "1.000"), (None, "-")],
+)
+def test_p_values_are_not_rounded_into_significance(p: float | None, text: str) -> None:
+    assert numbers.p_value(p) == text
+
+
+def test_amounts() -> None:
+    assert [numbers.amount(one) for one in (None, 0.0, 1.0, 0.05123, 12.345, 1234.5)] == [
+        "-",
+        "0",
+        "1",
+        "0.0512",
+        "12.3",
+        "1234",
+    ]

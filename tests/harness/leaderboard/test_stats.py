@@ -1,0 +1,113 @@
+"""Quantiles, intervals and their coverage, against scipy and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+
+from harness.leaderboard import stats, student
+from harness.leaderboard.stats import Over
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])
+@pytest.mark.parametrize("p", [1e-6, 0.025, 0.2, 0.5, 0.8, 0.95, 0.975, 0.9995])
+def test_quantile_is_scipys(p: float, df: float) -> None:
+    assert student.quantile(p, df) == pytest.approx(reference.t.ppf(p, df), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("df", [1, 3, 22, 400])
+@pytest.mark.parametrize("t", [-30.0, -2.0, -0.1, 0.0, 0.3, 1.7, 12.0])
+def test_distribution_is_scipys(t: float, df: float) -> None:
+    assert student.cdf(t, df) == pytest.approx(reference.t.cdf(t, df), rel=1e-9)
+
+
+@pytest.mark.parametrize(("p", "df"), [(0.0, 3), (1.0, 3), (0.5, 0), (-1, 2)])
+def test_no_quantile_outside_the_open_interval(p: float, df: float) -> None:
+    with pytest.raises(ValueError, match="no t quantile"):
+        student.quantile(p, df)
+
+
+def test_cluster_interval_by_hand() -> None:
+    # Two samples a repository with means 1, 2, 3, 4, 5: residual sums -4, -2, 0, 2, 4; 5/4 * 40 / 10^2 = 0.5.
+    values = [0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 3.0, 5.0, 4.0, 6.0]
+    found = stats.estimate(values, [name for name in "abcde" for _ in "12"], seed="s")
+    half = reference.t.ppf(0.975, 4) * math.sqrt(0.5)
+    assert (found.n, found.repositories, found.over) == (10, 5, Over.REPOSITORIES)
+    assert (found.mean, found.mean_of_repositories) == (3.0, 3.0)
+    assert found.low == pytest.approx(3 - half) and found.high == pytest.approx(3 + half)
+    assert found.bootstrap_low is not None and found.bootstrap_high is not None
+    assert 1 <= found.bootstrap_low < 3 < found.bootstrap_high <= 5
+
+
+def test_single_sample_repositories_give_the_ordinary_interval() -> None:
+    values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
+    found = stats.estimate(values, list("abcdef"), seed="s")
+    low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_the_two_means_differ_when_sizes_do() -> None:
+    found = stats.estimate([0.0, 0.0, 0.0, 1.0], ["big", "big", "big", "small"], seed="s")
+    assert (found.mean, found.mean_of_repositories) == (0.25, 0.5)
+
+
+def test_few_repositories_get_an_interval_over_samples_named_so() -> None:
+    values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
+    found = stats.estimate(values, list("aabbcd"), seed="s")
+    low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
+    assert found.over is Over.SAMPLES and found.bootstrap_low is None
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_nothing_and_one() -> None:
+    nothing, one = stats.estimate([], [], seed="s"), stats.estimate([0.3], ["a"], seed="s")
+    assert (nothing.n, nothing.mean, nothing.low, nothing.over) == (0, None, None, Over.NONE)
+    assert (one.n, one.mean, one.low, one.high, one.over) == (1, 0.3, None, None, Over.NONE)
+
+
+def test_all_on_one_bound_does_not_claim_certainty() -> None:
+    bottom = stats.estimate([0.0] * 50, [f"r{i % 10}" for i in range(50)], seed="s", bounds=(0.0, 100.0))
+    top = stats.estimate([100.0] * 50, ["a"] * 50, seed="s", bounds=(0.0, 100.0))
+    wilson = reference.binomtest(0, 50).proportion_ci(method="wilson").high * 100
+    assert (bottom.low, bottom.high, bottom.over) == (0.0, pytest.approx(wilson), Over.SAMPLES)
+    assert (top.low, top.high) == (pytest.approx(100 - wilson), 100.0)
+
+
+def test_constant_without_bounds_has_no_spread() -> None:
+    found = stats.estimate([0.0] * 12, list("abcdefabcdef"), seed="s")
+    assert (found.low, found.mean, found.high) == (0.0, 0.0, 0.0)
+
+
+def test_interval_stays_within_the_bounds() -> None:
+    found = stats.estimate([0.0] * 9 + [100.0], list("abcdeabcde"), seed="s", bounds=(0.0, 100.0))
+    assert found.low == 0.0 and found.high is not None and found.high > found.mean  # type: ignore[operator]
+
+
+def test_bootstrap_depends_on_its_seed_only() -> None:
+    values, repos = [float(i % 7) for i in range(60)], [f"r{i % 6}" for i in range(60)]
+    assert stats.estimate(values, repos, seed="a") == stats.estimate(values, repos, seed="a")
+    assert stats.estimate(values, repos, seed="a") != stats.estimate(values, repos, seed="b")
+
+
+@pytest.mark.parametrize("sizes", [[20] * 8, [30] * 23, [10, 20, 30, 30, 30, 30, 25, 30, 28, 30]])
+def test_coverage_with_the_even_sizes_that_sets_are_built_with(sizes: list[int]) -> None:
+    assert 0.93 <= _coverage(np.array(sizes, dtype=np.float64)) <= 0.97
+
+
+def _coverage(sizes: np.ndarray, runs: int = 2000) -> float:  # type: ignore[type-arg]
+    random = np.random.default_rng(7)
+    half = student.quantile(0.975, len(sizes) - 1)
+    hits = 0
+    for _ in range(runs):
+        # Repositories differ by 0.6, samples within them by 1: the sum of a repository's values.
+        sums = sizes * random.normal(0, 0.6, len(sizes)) + np.sqrt(sizes) * random.normal(0, 1, len(sizes))
+        hits += abs(sums.sum() / sizes.sum()) <= half * stats.cluster_error(sums, sizes)
+    return hits / runs
+
+
+def test_smallest_visible_difference() -> None:
+    # t(0.975, 10) + t(0.8, 10) = 2.2281 + 0.8791.
+    assert stats.smallest_visible(2.0, 11) == pytest.approx(2 * (2.228139 + 0.879058), abs=1e-5)
