@@ -14,6 +14,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ STATIC = 500
 """Tokens listed."""
 MOST = {1: 4, 2: 2600, 3: 6500}
 """N-grams kept, by order."""
-WORDS = 900
+WORDS = 1600
 """Parts of names listed."""
 LEAST_FILES = 12
 
@@ -80,7 +81,7 @@ def count(streams: list[list[Token]]) -> dict[str, npt.NDArray[np.generic]]:
             frame = advance(frame, token)
         seen.update({t.text for t in tokens if t.kind in IDENTIFIERS or t.kind is TokenClass.STRING})
     # Sorted: the order of a set is another in every process, and would decide ties.
-    common = Counter(word for text in sorted(seen) for word in words(text[:60])).most_common(WORDS)
+    common = Counter(word.lower() for text in sorted(seen) for word in words(text[:60])).most_common(WORDS)
     spell = np.full((ALPHABET, ALPHABET), 0.02)
     for text in seen:
         for word in words(text[:60]):
@@ -135,7 +136,8 @@ def main() -> None:
         clean(path.read_text("utf-8", "replace"), options.language, whole=True)
         for path in files(options.language, options.folder)
     ]
-    np.savez_compressed(options.out, **count(streams))
+    arrays: dict[str, Any] = dict(count(streams))
+    np.savez_compressed(options.out, **arrays)
     print(f"{len(streams)} files, {sum(map(len, streams))} tokens, {options.out.stat().st_size} bytes")
 
 

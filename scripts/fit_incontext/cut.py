@@ -21,15 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
+from scripts.fit_incontext.windows import WORD, Windows
 
 WHOLE, HALF = 12000, 6500
 """Characters of in-file text: about 4096 and 2048 tokens."""
-SIMILAR = 6500
-RULE = "# " + "-" * 50
 KINDS = ("infile", "random", "similar", "similar+api", "reference", "reference+api")
 CHANCES = (0.2, 0.12, 0.28, 0.2, 0.08, 0.12)
-_WORD = re.compile(r"[A-Za-z]+|\d+|[^\w\s]")
 _JAVA_METHOD = re.compile(
     r"^[ \t]+(?:public|protected|private|static)[\w<>\[\], .?]*?[ \t](\w+)\(([^)]*)\)[^;{]*\{", re.MULTILINE
 )
@@ -43,56 +40,6 @@ class Target(NamedTuple):
     column: int
     names: frozenset[str]
     masked: tuple[tuple[int, int], ...]
-
-
-class Windows:
-    """All 20-line windows of a package, found by the Jaccard similarity of their words."""
-
-    def __init__(self, files: dict[str, list[str]]) -> None:
-        """Cut the windows."""
-        self.places: list[tuple[str, int, int]] = []
-        rows: dict[str, list[int]] = {}
-        sizes: list[int] = []
-        for path, lines in files.items():
-            for middle in range(0, len(lines), 10):
-                start, end = max(0, middle - 10), min(len(lines), middle + 10)
-                words = set(_WORD.findall("\n".join(lines[start:end])))
-                for word in words:
-                    rows.setdefault(word, []).append(len(self.places))
-                self.places.append((path, start, end))
-                sizes.append(len(words))
-        self.files = files
-        self.rows = {word: np.array(row) for word, row in rows.items()}
-        self.sizes = np.array(sizes)
-
-    def like(self, text: str, path: str, *, forward: bool) -> list[tuple[str, int, int]]:
-        """Return the places most like `text` in other files, best first."""
-        words = set(_WORD.findall(text))
-        common = np.zeros(len(self.places))
-        for word in words:
-            if word in self.rows:
-                common[self.rows[word]] += 1
-        score = common / (self.sizes + len(words) - common)
-        found = []
-        for at in np.argsort(-score, kind="stable")[:40]:
-            name, start, end = self.places[at]
-            if name != path:
-                if forward:
-                    end = min(end + 10, len(self.files[name]))
-                    start = max(0, end - 20)
-                found.append((name, start, end))
-        return list(dict.fromkeys(found))
-
-    def block(self, places: list[tuple[str, int, int]]) -> str:
-        """Render places as the similar-code block, the best last."""
-        parts: list[str] = []
-        size = 0
-        for path, start, end in places:
-            code = "".join(f"# {line}\n" for line in self.files[path][start:end])
-            if len(parts) < 10 and size + len(code) < SIMILAR:
-                size += len(code)
-                parts.insert(0, f"# the below code fragment can be found in:\n# {path}\n{RULE}\n{code}{RULE}\n")
-        return f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n{''.join(parts)}\n"
 
 
 def python_targets(files: dict[str, list[str]]) -> Iterator[Target]:
@@ -119,7 +66,7 @@ def python_targets(files: dict[str, list[str]]) -> Iterator[Target]:
                 uses.setdefault(node.lineno, []).append(node)
         for number, nodes in uses.items():
             first = min(nodes, key=lambda node: node.col_offset)
-            if len(_WORD.findall(lines[number - 1])) >= 4 and lines[number - 1].isascii():
+            if len(WORD.findall(lines[number - 1])) >= 4 and lines[number - 1].isascii():
                 names = frozenset(node.id for node in nodes)
                 masked = tuple(sorted({bound[name] for name in names}))
                 yield Target(path, number - 1, first.col_offset, names, masked)
@@ -135,7 +82,7 @@ def java_targets(files: dict[str, list[str]]) -> Iterator[Target]:
             if not line.startswith("        ") or line.strip()[:1] in ("*", "/", "@"):
                 continue
             found = [m for m in re.finditer(r"[A-Z]\w+", line) if m.group() in classes and m.group() != own]
-            if found and len(_WORD.findall(line)) >= 4 and line.isascii():
+            if found and len(WORD.findall(line)) >= 4 and line.isascii():
                 names = frozenset(match.group() for match in found)
                 masked = tuple((imports[name], imports[name] + 1) for name in sorted(names) if name in imports)
                 yield Target(path, number, found[0].start(), names, masked)

@@ -78,10 +78,13 @@ def _share(job: tuple[Floats, list[dict[str, Any]]]) -> list[tuple[Floats, float
     return [gradient(job[0], record) for record in job[1]]
 
 
-def fit(records: list[dict[str, Any]], pool: ProcessPoolExecutor, epochs: int, rate: float, weights: Floats) -> Floats:
-    """Run Adam over the records."""
+def fit(
+    records: list[dict[str, Any]], pool: ProcessPoolExecutor, epochs: int, rate: float, weights: Floats
+) -> tuple[Floats, float]:
+    """Run Adam over the records; return the weights and the bits a sample of the last epoch."""
     mean, square, step = np.zeros_like(weights), np.zeros_like(weights), 0
     total = epochs * math.ceil(len(records) / BATCH)
+    spent = seen = 0.0
     for epoch in range(epochs):
         random.Random(f"epoch {epoch}").shuffle(records)  # noqa: S311
         spent, seen = 0.0, 0
@@ -98,7 +101,7 @@ def fit(records: list[dict[str, Any]], pool: ProcessPoolExecutor, epochs: int, r
             spent += sum(r[1] for r in results)
             seen += len(batch)
         print(f"epoch {epoch}: {spent / seen:.2f} bits a sample", flush=True)
-    return weights
+    return weights, spent / max(1.0, seen)
 
 
 def main() -> None:
@@ -120,10 +123,16 @@ def main() -> None:
     random.Random("records").shuffle(records)  # noqa: S311
     load(options.prior, options.language)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=(options.prior, options.language)) as pool:
-        weights = fit(records[: options.limit], pool, options.epochs, options.rate, start_weights())
+        records = records[: options.limit]
+        weights, bits = fit(records, pool, options.epochs, options.rate, start_weights())
     with np.load(options.prior) as arrays:
-        # The low bits of a weight say nothing; cleared, they compress away.
-        np.savez_compressed(options.out, **dict(arrays), weights=np.round(weights * QUANTUM).astype(np.int16))
+        stored = {
+            **dict(arrays),
+            "weights": np.clip(np.round(weights * QUANTUM), -32000, 32000).astype(np.int16),
+            # For the record only: samples, bits a sample in the last epoch.
+            "fitted": np.array([len(records), round(bits, 2)]),
+        }
+    np.savez_compressed(options.out, **stored)
     print(f"{options.out.stat().st_size} bytes")
 
 

@@ -1,12 +1,15 @@
 """Judge weights on packages that were held out: bits, exact match, edit similarity, identifier F1.
 
-python -m scripts.fit_incontext.judge LANGUAGE WEIGHTS.npz SAMPLES.jsonl [--limit N] [--bits-only]
+python -m scripts.fit_incontext.judge LANGUAGE WEIGHTS.npz SAMPLES.jsonl [--limit N] [--bits-only] [--show]
+
+With ``--record OUT.json`` the sources, their licences, the fit and the table are written down.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -16,9 +19,11 @@ from typing import Any
 import numpy as np
 from rapidfuzz import fuzz
 
+from bench.files import sha256_file, write_atomic
 from bench.types import Language
 from harness.generators.incontext.decode import complete
 from harness.generators.incontext.model import Model
+from scripts.fit_incontext.fetch import SOURCES
 from scripts.fit_incontext.fit import prompt_of
 
 _LOADED: dict[str, Any] = {}
@@ -51,6 +56,28 @@ def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:
     return record["kind"], [bits, middle - start, 100 * same, similar, 100 * f1, spent], text
 
 
+def write_record(out: Path, weights: Path, language: str, rows: dict[str, list[list[float]]]) -> None:
+    """Write what the weights are made of and how they did on held-out packages."""
+    with np.load(weights) as arrays:
+        samples, bits = arrays["fitted"].tolist()
+    names = ("bits", "em", "es", "identifier_f1")
+    table = {}
+    for kind, group in rows.items():
+        mean = np.mean(group, axis=0)
+        picked = dict(zip(names, (mean[0], *mean[2:5]), strict=False))
+        table[kind] = {"n": len(group), **{name: round(float(value), 1) for name, value in picked.items()}}
+    library = {"name": "Python standard library", "version": platform.python_version(), "licence": "PSF-2.0"}
+    record = {
+        "weights_sha256": sha256_file(weights),
+        "prior": library if language == "python" else "the sources below with the role fit",
+        "sources": json.loads(SOURCES.read_text("utf-8"))[language],
+        "samples": int(samples),
+        "bits_a_sample_in_the_last_epoch": bits,
+        "held_out": table,
+    }
+    write_atomic(out, json.dumps(record, indent=1) + "\n")
+
+
 def main() -> None:
     """Print a table, one row a kind of prompt."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -60,11 +87,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=10**9)
     parser.add_argument("--bits-only", action="store_true")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
-    step = max(1, len(records) // options.limit)
-    records = [record for at, record in enumerate(records) if at % step == 0]
+    # The samples of one target follow each other, one a kind of prompt; all or none of them are taken.
+    targets = list(dict.fromkeys((r["path"], r["target"]) for r in records))
+    kept = set(targets[:: max(1, len(records) // options.limit)])
+    records = [record for record in records if (record["path"], record["target"]) in kept]
     rows: dict[str, list[list[float]]] = {}
     arguments = (options.weights, options.language, options.bits_only)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:
@@ -73,12 +103,14 @@ def main() -> None:
             if options.show:
                 print(f"{kind:14} {numbers[0]:6.1f} | {record['target'].strip()}  =>  {text.strip()}")
     print(f"{'prompt':15}    n   bits  s/bits     EM     ES     F1  s/gen")
-    for kind, numbers in rows.items():
-        mean = np.mean(numbers, axis=0)
+    for kind, group in rows.items():
+        mean = np.mean(group, axis=0)
         print(
-            f"{kind:15} {len(numbers):4} "
-            + " ".join(f"{value:6.3f}" if value < 1 else f"{value:6.1f}" for value in mean)
+            f"{kind:15} {len(group):4} " + " ".join(f"{value:6.3f}" if value < 1 else f"{value:6.1f}" for value in mean)
         )
+
+    if options.record:
+        write_record(options.record, options.weights, options.language, rows)
 
 
 if __name__ == "__main__":

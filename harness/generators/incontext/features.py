@@ -160,6 +160,11 @@ def _regions(c: Context, p: Point) -> Cases:
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + _GROUP[c.kind]) * _KINDS + after
 
 
+def _contexts(c: Context, p: Point) -> Cases:
+    """What kind of token stood before the candidate, and what kind stands here."""
+    return (c.kind_before * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
+
+
 GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
     (_matched, 9 * 4),
     (_loose, 6 * 3 * 4),
@@ -181,6 +186,7 @@ GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
     (_following, 16 * _KINDS),
     (_novel, 3 * 64),
     (_regions, 3 * 16 * _KINDS),
+    (_contexts, 4 * _KINDS * _KINDS),
 )
 """The groups of copy features, each with its number of cases."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -44,6 +45,19 @@ def version() -> str:
         with explained(path):
             digests.append(f"{path.name} {sha256(path.read_bytes())}\n")
     return f"1-{sha256(''.join(digests))[:12]}"
+
+
+def _begin() -> None:
+    """Prepare a worker: an interrupt is the parent's business, and so is its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class _Price(NamedTuple):
@@ -142,7 +156,7 @@ class InContext:
             if self._pool is None:
                 # Never a plain fork: the runner has threads, whose locks a forked child would inherit.
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
+                self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_begin)
             return self._pool
 
     def _lost(self) -> MachineFault:

@@ -9,37 +9,10 @@ token of its own, so that code cut at any place still gives tokens.
 from __future__ import annotations
 
 import re
-from enum import IntEnum
 from typing import NamedTuple
 
 from bench.types import Language
-
-
-class TokenClass(IntEnum):
-    """What a token is; the model's features and its prior count by it."""
-
-    EDGE = 0
-    """Beyond the beginning of a stretch of code."""
-    NEWLINE = 1
-    INDENT = 2
-    NAME = 3
-    """An identifier that begins in lower case."""
-    TYPE = 4
-    """An identifier that begins with a capital and has lower case: a class, as a rule."""
-    CONSTANT = 5
-    """An identifier all in capitals."""
-    KEYWORD = 6
-    NUMBER = 7
-    STRING = 8
-    OPEN = 9
-    CLOSE = 10
-    COMMA = 11
-    DOT = 12
-    ASSIGN = 13
-    OPERATOR = 14
-    COMMENT = 15
-    OTHER = 16
-    """A character that no rule of the language knows."""
+from harness.generators.incontext.grammar import GROUP_CLASS, KEYWORDS, OPERATOR_CLASS, PATTERN, TokenClass
 
 
 class Token(NamedTuple):
@@ -58,144 +31,7 @@ class Token(NamedTuple):
 INDENT_MARK = "\n."
 """No token's text but an indentation's entry can begin so."""
 IDENTIFIERS = frozenset({TokenClass.NAME, TokenClass.TYPE, TokenClass.CONSTANT})
-
-_PYTHON_KEYWORDS = frozenset(
-    [
-        "False",
-        "None",
-        "True",
-        "and",
-        "as",
-        "assert",
-        "async",
-        "await",
-        "break",
-        "class",
-        "continue",
-        "def",
-        "del",
-        "elif",
-        "else",
-        "except",
-        "finally",
-        "for",
-        "from",
-        "global",
-        "if",
-        "import",
-        "in",
-        "is",
-        "lambda",
-        "nonlocal",
-        "not",
-        "or",
-        "pass",
-        "raise",
-        "return",
-        "try",
-        "while",
-        "with",
-        "yield",
-        "match",
-        "case",
-    ]
-)
-_JAVA_KEYWORDS = frozenset(
-    [
-        "abstract",
-        "assert",
-        "boolean",
-        "break",
-        "byte",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extends",
-        "final",
-        "finally",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "implements",
-        "import",
-        "instanceof",
-        "int",
-        "interface",
-        "long",
-        "native",
-        "new",
-        "package",
-        "private",
-        "protected",
-        "public",
-        "return",
-        "short",
-        "static",
-        "strictfp",
-        "super",
-        "switch",
-        "synchronized",
-        "this",
-        "throw",
-        "throws",
-        "transient",
-        "try",
-        "void",
-        "volatile",
-        "while",
-        "true",
-        "false",
-        "null",
-        "var",
-        "record",
-    ]
-)
-_KEYWORDS = {Language.PYTHON: _PYTHON_KEYWORDS, Language.JAVA: _JAVA_KEYWORDS}
-
-_STRING = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
-_PYTHON = re.compile(
-    r"(?P<comment>\#[^\n]*)"
-    r"|(?P<string>[rbfuRBFU]{0,2}(?:\"\"\"(?:[^\"\\\n]|\\.|\"(?!\"\"))*\"\"\"|\"\"\"|'''|" + _STRING + r"))"
-    r"|(?P<name>[^\W\d]\w*)"
-    r"|(?P<number>\.?\d(?:[eE][+-]\d|[\w.])*)"
-    r"|(?P<op>\*\*=|//=|>>=|<<=|\.\.\.|->|:=|==|!=|<=|>=|\*\*|//|<<|>>|[-+*/%@&|^]=|[-+*/%@&|^~<>=.,:;()\[\]{}])"
-    r"|(?P<other>[^ \t\f\n])"
-)
-_JAVA = re.compile(
-    r"(?P<comment>//[^\n]*|/\*(?:[^*\n]|\*(?!/))*\*/)"
-    r"|(?P<string>\"\"\"|" + _STRING + r")"
-    r"|(?P<name>[^\W\d][\w$]*|\$[\w$]*)"
-    r"|(?P<number>\.?\d(?:[eE][+-]\d|[\w.])*)"
-    r"|(?P<op>>>>=|>>=|<<=|\.\.\.|->|::|==|!=|<=|>=|&&|\|\||\+\+|--|<<|[-+*/%&|^]=|[-+*/%@&|^~!?<>=.,:;()\[\]{}])"
-    r"|(?P<other>[^ \t\f\n])"
-)
-_PATTERN = {Language.PYTHON: _PYTHON, Language.JAVA: _JAVA}
 _BLANK = re.compile(r"[ \t\f]*")
-_ASSIGN = frozenset(
-    ["=", "+=", "-=", "*=", "/=", "//=", "%=", "**=", "|=", "&=", "^=", ">>=", "<<=", ">>>=", "@=", ":="]
-)
-_OP_CLASS = {
-    **dict.fromkeys("([{", TokenClass.OPEN),
-    **dict.fromkeys(")]}", TokenClass.CLOSE),
-    ",": TokenClass.COMMA,
-    ".": TokenClass.DOT,
-    **dict.fromkeys(_ASSIGN, TokenClass.ASSIGN),
-}
-_GROUP_CLASS = {
-    "comment": TokenClass.COMMENT,
-    "string": TokenClass.STRING,
-    "number": TokenClass.NUMBER,
-    "other": TokenClass.OTHER,
-}
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
@@ -211,7 +47,7 @@ def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token]
     """
     tokens: list[Token] = []
     at, end, fresh = 0, len(text), line_start
-    pattern = _PATTERN[language]
+    pattern = PATTERN[language]
     while at < end or fresh:
         blank = _BLANK.match(text, at)
         space = blank.group() if blank else ""
@@ -245,20 +81,20 @@ def classify(text: str, language: Language) -> TokenClass:
         return TokenClass.INDENT
     if text == "\n":
         return TokenClass.NEWLINE
-    found = _PATTERN[language].fullmatch(text)
+    found = PATTERN[language].fullmatch(text)
     return _classify(text, found.lastgroup if found else "other", language)
 
 
 def _classify(text: str, group: str | None, language: Language) -> TokenClass:
     if group == "name":
-        if text in _KEYWORDS[language]:
+        if text in KEYWORDS[language]:
             return TokenClass.KEYWORD
         if text[0].isupper() or (text[0] == "_" and text.lstrip("_")[:1].isupper()):
             return TokenClass.CONSTANT if text.upper() == text and len(text) > 1 else TokenClass.TYPE
         return TokenClass.NAME
     if group == "op":
-        return _OP_CLASS.get(text, TokenClass.OPERATOR)
-    return _GROUP_CLASS.get(group or "other", TokenClass.OTHER)
+        return OPERATOR_CLASS.get(text, TokenClass.OPERATOR)
+    return GROUP_CLASS.get(group or "other", TokenClass.OTHER)
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\s\S]")
@@ -267,3 +103,6 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\s\S]")
 def words(text: str) -> list[str]:
     """Split a token into sub-words: runs of letters by case, runs of digits, single characters."""
     return _WORD.findall(text)
+
+
+__all__ = ["IDENTIFIERS", "INDENT_MARK", "Token", "TokenClass", "classify", "join", "lex", "words"]

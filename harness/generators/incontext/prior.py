@@ -102,9 +102,9 @@ class Prior:
         total = known[""]
         for word in words(token.text):
             letters = self._word(word)
-            common = self._words.get(word, 0.0)
+            common = self._words.get(word.lower(), 0.0) / 3
             cached = (0.3 * known[word] + 0.1 * known[_fold(word)]) / total if total else 0.0
-            # A folded word stands for three: lower, upper and title case; so the parts sum to 1.
+            # A folded word stands for three, in lower, upper and title case; so the parts sum to 1.
             chance = 0.2 * 2.0 ** -min(letters, 1000.0) + 0.2 * common + cached
             # A word may be too long for its chance to be a float; its bits never are.
             bits += -math.log2(chance) if chance > 1e-280 else letters - math.log2(0.2)

@@ -44,7 +44,7 @@ class Source(NamedTuple):
 
 _RULE = re.compile(r"-{10,}\s*$")
 _FOUND_IN = re.compile(r"the below code fragment can be found in:")
-_HEADER = re.compile(r"here (are|is) some |compare this snippet from |path: ", re.IGNORECASE)
+_HEADER = re.compile(r"here (are|is) some |compare this snippet from ", re.IGNORECASE)
 _PATH = re.compile(r"[\w./\- ]+\.(py|java)$")
 _MARK = re.compile(r"\s*(#|//) ?")
 _JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

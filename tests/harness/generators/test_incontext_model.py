@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,7 @@ from bench.types import Language
 from harness.generators.base import Coder, Request, Sampling
 from harness.generators.incontext.generator import InContext, model, version
 from harness.generators.incontext.lexer import lex
+from harness.generators.registry import resolve
 from strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
 
@@ -138,6 +141,20 @@ def test_the_version_names_weights_and_code() -> None:
     assert version().startswith("1-")
     assert len(version()) == 14
     assert isinstance(InContext(), Coder)
+
+
+def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
+    program = "import sys; from harness.generators.registry import card; print(card('incontext').parameters); "
+    program += "sys.exit('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "(('workers', '0'),)\n"), done.stderr
+    assert isinstance(resolve("incontext(workers=1)"), InContext)
+
+
+@pytest.mark.parametrize("spec", ["incontext(workers=-2)", "incontext(workers=many)", "incontext(temperature=1)"])
+def test_bad_parameters_are_refused(spec: str) -> None:
+    with pytest.raises(InputFault):
+        resolve(spec)
 
 
 def test_a_negative_number_of_workers_is_refused() -> None:

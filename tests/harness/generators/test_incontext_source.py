@@ -6,8 +6,10 @@ from bench.types import Language
 from harness.generators.incontext.lexer import join, lex
 from harness.generators.incontext.signatures import call_forms
 from harness.generators.incontext.source import Region, clean, read
-from strategies.api import Block, BlockKind, Prompt
+from strategies.api import Block, BlockKind, Context, Prompt, Snippet
+from strategies.similar import render
 from tests.helpers.incontext import api, prompt, similar
+from tests.helpers.samples import make_query
 
 PYTHON, JAVA = Language.PYTHON, Language.JAVA
 
@@ -21,6 +23,13 @@ def test_retrieved_windows_lose_marks_headers_rules_and_paths() -> None:
     assert texts(shown, Region.SIMILAR) == ["def f():\n    return 1\n", "y = f()\n"]
     assert texts(shown, Region.INFILE) == ["x ="]
     assert read(shown, PYTHON).space == " "
+
+
+def test_the_layout_of_the_line_strategies_is_read() -> None:
+    snippets = (Snippet(path="a/b.py", text="def f(x):\n\n    return x", score=1.0), Snippet(path="c.py", text="y = 2"))
+    shown = render(make_query(prefix="import os\n\nz = "), Context(snippets))
+    assert texts(shown, Region.SIMILAR) == ["y = 2\n", "def f(x):\n    return x\n"]
+    assert texts(shown, Region.INFILE) == ["import os\nz ="]
 
 
 def test_java_windows_are_marked_by_hashes_too() -> None:
