@@ -30,6 +30,7 @@ class Registry(Generic[T]):
         self.kind, self.group, self.command = kind, group, command
         self._items: dict[str, T] = {}
         self._modules: dict[str, str] = {}
+        self._declared: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
         """Register `item`; a second registration of a name from elsewhere is an error."""
@@ -37,6 +38,13 @@ class Registry(Generic[T]):
         if known is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
                 f"the {self.kind} {name!r} is registered twice ({self._modules[name]} and {origin})",
+                cure="rename one of them",
+            )
+        declared = self._points().get(name)
+        if declared is not None and origin.partition(":")[0] != declared.module:
+            # Otherwise whoever is imported first would stand in for a built-in of the same name.
+            raise InputFault(
+                f"the {self.kind} {name!r} is declared by {declared.value} and registered by {origin or 'something else'}",
                 cure="rename one of them",
             )
         self._items[name] = item
@@ -79,6 +87,8 @@ class Registry(Generic[T]):
             )
 
     def _points(self) -> Mapping[str, EntryPoint]:
+        if self._declared is not None:
+            return self._declared
         found: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
             clash = found.get(point.name)
@@ -88,6 +98,7 @@ class Registry(Generic[T]):
                     cure="uninstall one of them",
                 )
             found[point.name] = point
+        self._declared = found
         return found
 
 

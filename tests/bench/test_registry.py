@@ -48,3 +48,10 @@ def test_two_packages_with_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(monkeypatch, EntryPoint("a", "json", "g"), EntryPoint("a", "csv", "g"))
     with pytest.raises(InputFault, match="uninstall one"):
         table.names()
+
+
+def test_nobody_stands_in_for_a_declared_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch, EntryPoint("alpha", "package.module", "g"))
+    with pytest.raises(InputFault, match=r"declared by package.module.*rename"):
+        table.add("alpha", 1, origin="elsewhere:function")
+    assert table.add("alpha", 2, origin="package.module:function") == 2
