@@ -21,7 +21,11 @@ _WIDEST = 120
 
 
 @click.command()
-@click.option("--samples", metavar="NAME", help="Only runs over this sample set (NAME[:N] too, limited runs of it).")
+@click.option(
+    "--samples",
+    metavar="NAME",
+    help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
+)
 @click.option("--metric", metavar="METRIC", help="What ranks; default: context_gain for incontext, es for others.")
 @click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
@@ -80,9 +84,10 @@ def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str
     store = open_store(url)
     tables = queries.run_tables(store, samples=samples, profile=profile)
     if not tables and samples is not None:
-        known = {table.run.samples for table in queries.run_tables(store, samples=None, profile=profile)}
-        if known:
-            raise UnknownName("sample set of the stored runs", samples, known)
+        others = queries.run_tables(store, samples=None, profile=profile)
+        tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
+        if others and not tables:
+            raise UnknownName("sample set of the stored runs", samples, {table.run.samples for table in others})
     if not tables:
         raise InputFault(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
     return list(tables)

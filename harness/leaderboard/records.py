@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.rows import Board, Group, Row
 from harness.leaderboard.stats import Estimate
@@ -34,6 +36,27 @@ def to_csv(board: Board) -> str:
 def records(board: Board) -> list[dict[str, Any]]:
     """Return one record a row: what it is, its counts, its metrics by name, its costs, its rank, then the rest."""
     return [_record(group, row) for group in board.groups for row in group.rows]
+
+
+def comparison_json(compared: Sequence[Compared]) -> str:
+    """Return a JSON list with one record a metric and pair of runs."""
+    rows = [
+        {
+            "run": one.this.id,
+            "baseline": one.other.id,
+            "strategy": one.this.strategy,
+            "baseline_strategy": one.other.strategy,
+            "language": one.this.language,
+            "metric": one.metric,
+            "difference": _difference(one.difference),
+            "repositories": [
+                {"repo": part.repo, "n": part.n, "this": _number(part.this), "baseline": _number(part.other)}
+                for part in one.repositories
+            ],
+        }
+        for one in compared
+    ]
+    return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _record(group: Group, row: Row) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.leaderboard import numbers
+from harness.leaderboard.compare import Compared
 from harness.leaderboard.notes import notes
+from harness.leaderboard.pairs import can_be_told_apart
 from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
 from harness.leaderboard.signflip import ALPHA
 from harness.results import Origin
@@ -58,6 +60,38 @@ def markdown(board: Board) -> str:
         remarks = "\n".join(f"- {_escaped(line)}" for line in notes(group))
         parts.append(f"## {_escaped(title(group))}\n\n" + "\n".join(tables) + f"\n{remarks}\n")
     return "\n".join(parts)
+
+
+def comparison(compared: Sequence[Compared]) -> str:
+    """Return paired differences as text, the repositories of each pair's first metric below them."""
+    lines: list[str] = []
+    previous: tuple[str, str] | None = None
+    for one in sorted(compared, key=lambda one: (one.this.language, one.this.id)):
+        if (one.this.language, one.this.id) != previous:
+            previous = (one.this.language, one.this.id)
+            lines += [""] * bool(lines)
+            lines.append(f"{one.this.strategy} ({one.this.id}) minus {one.other.strategy} ({one.other.id})")
+            lines.append(f"  {one.this.samples}, {one.this.language}, generator {one.this.generator}")
+            lines += _where(one)
+        found = one.difference
+        shown = numbers.interval(found.mean, found.low, found.high, sign=True)
+        over = f"interval over {found.over}" if found.low is not None else "no interval"
+        lines.append(
+            f"  {one.metric}: {shown} {one.unit} ({over}), p {numbers.p_value(found.p_holm)} (sign flips of "
+            f"{found.repositories} repositories), better {found.wins}, equal {found.ties}, worse {found.losses} "
+            f"of {found.n_common}"
+        )
+        if found.n_common and not can_be_told_apart(found.repositories, found.pairs):
+            lines.append(f"    no difference of {found.repositories} repositories can be significant at 5%")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _where(one: Compared) -> list[str]:
+    width = max((len(part.repo) for part in one.repositories), default=0)
+    return [
+        f"  {part.repo:{width}}  n {part.n:4}  {one.metric} {part.other:.1f} -> {part.this:.1f}"
+        for part in one.repositories
+    ]
 
 
 def title(group: Group) -> str:

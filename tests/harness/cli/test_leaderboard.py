@@ -52,6 +52,12 @@ def test_options_reach_the_board(stored: Fill) -> None:
     assert {row["baseline"] for row in rows} == {None, "b"}
 
 
+def test_limited_runs_answer_for_a_set_without_full_ones(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3, samples="demo[:80]"), noisy("lc.infile", 0.3, samples="demo2"))
+    rows = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
+    assert [row["samples"] for row in rows] == ["demo[:80]"]
+
+
 def test_the_same_command_prints_the_same(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3), noisy("b", 0.6))
     assert run_cli("leaderboard", DB).out == run_cli("leaderboard", DB).out

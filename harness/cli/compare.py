@@ -1,0 +1,65 @@
+"""`ctxbench compare`: paired differences of stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.home import Home
+from harness.cli.options import db_option, home_option
+
+if TYPE_CHECKING:
+    from harness.leaderboard.compare import Compared
+    from harness.results import RunTable
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
+@click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
+@click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
+@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@home_option
+@db_option
+def compare(
+    *, runs: tuple[str, ...], metric: str | None, profile: str, seed: int, form: str, home: Home, db: str | None
+) -> None:
+    """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
+
+    RUN is the id that `ctxbench run` printed (also in `ctxbench leaderboard --format json`), or its beginning.
+    """
+    from harness.cli.leaderboard import read_tables
+    from harness.leaderboard import compare as comparing
+    from harness.leaderboard import records, render
+
+    tables = read_tables(home, db, samples=None, profile=profile)
+    chosen = [_find(tables, run) for run in runs]
+    made: list[Compared] = []
+    for language in sorted({table.run.language for found in chosen for table in found}):
+        parts = [table for found in chosen for table in found if table.run.language == language]
+        made += comparing.compare(parts, metric=metric, seed=seed)
+    click.echo(records.comparison_json(made) if form == "json" else render.comparison(made), nl=False)
+
+
+def _find(tables: Sequence[RunTable], wanted: str) -> list[RunTable]:
+    """Return the tables (one a language) of the run with that id or the only one that begins so."""
+    from bench.errors import InputFault, UnknownName
+
+    ids = sorted({table.run.id for table in tables})
+    found = [one for one in ids if one == wanted] or [one for one in ids if one.startswith(wanted)]
+    if not found:
+        raise UnknownName("stored run", wanted, ids, command="ctxbench leaderboard --format json")
+    if len(found) > 1:
+        raise InputFault(
+            f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(found)}"
+        )
+    return [table for table in tables if table.run.id == found[0]]

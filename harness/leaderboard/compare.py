@@ -1,0 +1,119 @@
+"""Two runs side by side: paired differences per metric, and where they come from, per repository. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.errors import InputFault, UnknownName
+from harness.leaderboard import pairs
+from harness.leaderboard.choices import default_metric
+from harness.leaderboard.columns import ScaleOf, repositories, scale_of, values
+from harness.leaderboard.pairs import Difference, Paired
+from harness.results import RunInfo, RunTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InRepository:
+    """The two means in one repository, over the samples that both completed, in the unit shown."""
+
+    repo: str
+    n: int
+    this: float
+    other: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One metric of one pair of runs."""
+
+    this: RunInfo
+    other: RunInfo
+    metric: str
+    unit: str
+    difference: Difference
+    repositories: tuple[InRepository, ...]
+
+
+def compare(
+    tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0, scale: ScaleOf = scale_of
+) -> tuple[Compared, ...]:
+    """Compare every run with the first one, per metric; corrected by Holm over the pairs of one metric.
+
+    Args:
+        tables: two runs or more over the same sample set, in one language and metric profile.
+        metric: only this one; None takes all that the runs share, the one that would rank first.
+        seed: decides drawn flips and bootstrap samples.
+        scale: how a metric of a profile is shown.
+
+    Raises:
+        InputFault: if there is nothing to compare, or the runs are not comparable.
+        UnknownName: if the runs do not share the metric.
+    """
+    _check(tables)
+    first, *others = tables
+    shared = sorted(set.intersection(*(set(table.metrics) for table in tables)))
+    if metric is not None and metric not in shared:
+        raise UnknownName("metric that these runs share", metric, shared)
+    ranking = default_metric(shared, first.run.generator)
+    names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
+    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
+
+
+def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int, scale: ScaleOf) -> list[Compared]:
+    one = scale(first.run.profile, metric)
+    base = values(first, metric, one)
+    text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
+    aligned = [
+        pairs.paired(values(other, metric, one), base, {**repositories(first), **repositories(other)})
+        for other in others
+    ]
+    found = pairs.corrected([pairs.difference(pair, one, seed=text) for pair in aligned])
+    return [
+        Compared(
+            this=other.run,
+            other=first.run,
+            metric=metric,
+            unit=one.unit,
+            difference=difference,
+            repositories=_by_repository(pair),
+        )
+        for other, pair, difference in zip(others, aligned, found, strict=True)
+    ]
+
+
+def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
+    repos = np.asarray(pair.repos, dtype=np.str_)
+    rows = []
+    for repo in sorted(set(pair.repos)):
+        mine = repos == repo
+        rows.append(
+            InRepository(
+                repo=repo,
+                n=int(mine.sum()),
+                this=float(pair.this[mine].mean()),
+                other=float(pair.other[mine].mean()),
+            )
+        )
+    return tuple(rows)
+
+
+def _check(tables: Sequence[RunTable]) -> None:
+    if len(tables) < 2:
+        raise InputFault("one run alone cannot be compared", cure="name two runs or more")
+    first = tables[0].run
+    for table in tables[1:]:
+        run = table.run
+        for what, mine, its in (
+            ("sample sets", first.samples_digest, run.samples_digest),
+            ("languages", first.language, run.language),
+            ("metric profiles", first.profile, run.profile),
+        ):
+            if mine != its:
+                raise InputFault(
+                    f"runs {first.id} and {run.id} are over different {what} ({mine[:12]}, {its[:12]})",
+                    cure="compare runs of one sample set, language and profile; `ctxbench leaderboard` lists them",
+                )

@@ -1,0 +1,58 @@
+"""`ctxbench compare` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import types
+
+import pytest
+
+from harness import store
+from harness.cli import main
+from harness.results import RunTable
+from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.cli import assert_fault, run_cli
+
+DB = "--db=sqlite:///anything.db"
+STORED = (
+    noisy("lc.infile", 0.3, id="aa11"),
+    noisy("lc.repocoder", 0.5, id="ab22"),
+    noisy("lc.infile", 0.3, id="cc33", samples_digest="e" * 64),
+)
+
+
+@pytest.fixture(autouse=True)
+def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_tables(_: object, *, samples: str | None, profile: str) -> list[RunTable]:
+        return [table for table in STORED if table.run.profile == profile]
+
+    monkeypatch.setattr(store, "open_store", lambda url: url, raising=False)
+    monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+    monkeypatch.setitem(main.COMMANDS, "compare", ("harness.cli.compare:compare", "Compare stored runs."))
+
+
+def test_two_runs_by_the_beginnings_of_their_ids() -> None:
+    assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "aa", "ab22").out
+    rows = json.loads(run_cli("compare", DB, "aa", "ab", "--metric", "es", "--format", "json").out)
+    assert [(row["metric"], row["baseline"]) for row in rows] == [("es", "aa11")]
+    assert rows[0]["difference"]["mean"] > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["aa11"], ["name two runs"]),
+        (["aa11", "zz"], ["stored run", "zz", "known: aa11"]),
+        (["aa11", "ab23"], ["did you mean ab22"]),
+        (["a", "cc33"], ["begins the ids of 2 runs", "aa11, ab22"]),
+        (["aa11", "cc33"], ["different sample sets"]),
+        (["aa11", "ab22", "--metric", "esx"], ["did you mean es"]),
+        (["aa11", "ab22", "--profile", "infercom"], ["no runs with scores of profile infercom"]),
+    ],
+)
+def test_faults(arguments: list[str], words: list[str]) -> None:
+    assert_fault(run_cli("compare", DB, *arguments), *words)
+
+
+def test_no_runs_named_is_a_usage_error() -> None:
+    assert run_cli("compare", DB).code == 2

@@ -1,0 +1,73 @@
+"""Paired differences of chosen runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.errors import InputFault, UnknownName
+from harness.leaderboard import board, records, render
+from harness.leaderboard.compare import compare
+from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.runs import make_table
+
+BASE = noisy("lc.infile", 0.3, id="base")
+BETTER = noisy("lc.repocoder", 0.5, id="better")
+
+
+def test_difference_is_that_of_the_leaderboard() -> None:
+    found = {one.metric: one.difference for one in compare([BASE, BETTER])}
+    assert list(found) == ["es", "em"]
+    row = board([BASE, BETTER]).rows[0]
+    assert found == dict(row.difference)
+
+
+def test_repositories_add_up_to_the_difference() -> None:
+    one = compare([BASE, BETTER], metric="es")[0]
+    assert [part.repo for part in one.repositories] == [f"r{index}" for index in range(8)]
+    total = sum(part.n * (part.this - part.other) for part in one.repositories)
+    assert total / one.difference.n_common == pytest.approx(one.difference.mean)
+
+
+def test_every_run_is_compared_with_the_first_and_corrected_together() -> None:
+    found = compare([BASE, BETTER, noisy("c", 0.3, id="c")], metric="es")
+    assert [(one.this.id, one.other.id, one.difference.pairs) for one in found] == [
+        ("better", "base", 2),
+        ("c", "base", 2),
+    ]
+    assert found[0].difference.p_holm == pytest.approx(2 * 2 / 2**8)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"samples_digest": "e" * 64}, "different sample sets"),
+        ({"language": "java"}, "different languages"),
+        ({"profile": "infercom"}, "different metric profiles"),
+    ],
+)
+def test_runs_that_cannot_be_compared(change: dict[str, str], words: str) -> None:
+    with pytest.raises(InputFault, match=words):
+        compare([BASE, noisy("b", 0.4, **change)])
+
+
+def test_one_run_and_an_unknown_metric() -> None:
+    with pytest.raises(InputFault, match="name two runs"):
+        compare([BASE])
+    with pytest.raises(UnknownName, match="did you mean es"):
+        compare([BASE, BETTER], metric="ess")
+
+
+def test_text_and_json() -> None:
+    made = compare([BASE, BETTER])
+    text = render.comparison(made)
+    assert "lc.repocoder (better) minus lc.infile (base)" in text and "sign flips of 8 repositories" in text
+    assert text.count("r3 ") == 1
+    rows = json.loads(records.comparison_json(made))
+    assert [row["metric"] for row in rows] == ["es", "em"] and len(rows[0]["repositories"]) == 8
+
+
+def test_few_repositories_are_said() -> None:
+    runs = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
+    assert "no difference of 2 repositories can be significant" in render.comparison(compare(runs))
