@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
+    "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
 }
 
 
