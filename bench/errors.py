@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-
 _SHOWN = 20
 """How many known names a message lists at most."""
 

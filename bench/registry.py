@@ -43,8 +43,9 @@ class Registry(Generic[T]):
         declared = self._points().get(name)
         if declared is not None and origin.partition(":")[0] != declared.module:
             # Otherwise whoever is imported first would stand in for a built-in of the same name.
+            elsewhere = origin or "something else"
             raise InputFault(
-                f"the {self.kind} {name!r} is declared by {declared.value} and registered by {origin or 'something else'}",
+                f"the {self.kind} {name!r} is declared by {declared.value} and registered by {elsewhere}",
                 cure="rename one of them",
             )
         self._items[name] = item
