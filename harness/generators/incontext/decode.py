@@ -69,7 +69,9 @@ def _grow(model: Model, reading: Reading, path: _Path) -> list[_Path]:
     context = reading.context
     known = model.next(context, path.point).known
     best = np.argsort(-known, kind="stable")[: WIDTH + 1]
-    return [_step(model, reading, path, int(number), float(known[number])) for number in best if known[number] > 0]
+    grown = [_step(model, reading, path, int(number), float(known[number])) for number in best if known[number] > 0]
+    # An empty line is never what is wanted at a cursor.
+    return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 
 def _step(model: Model, reading: Reading, path: _Path, number: int, chance: float) -> _Path:

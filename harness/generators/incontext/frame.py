@@ -30,7 +30,7 @@ class Bracket(NamedTuple):
     slot: int
     """Commas since it was opened."""
     given: tuple[str, ...]
-    """The tokens since it was opened, at any depth."""
+    """The tokens since it was opened that stand directly in it."""
     indent: str
     """Indentation of the line that opened it."""
 

@@ -163,4 +163,4 @@ class Model:
         """Return the whitespace to expect before a token."""
         before = point.recent[-1] if point.recent else None
         earlier = point.recent[-2] if len(point.recent) > 1 else None
-        return spacing.expected(before, earlier, text, kind, point.frame.opener, self.language)
+        return spacing.expected(before, earlier, text, kind, point.frame, self.language)

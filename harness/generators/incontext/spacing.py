@@ -7,8 +7,10 @@ same after every prompt.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from bench.types import Language
+from harness.generators.incontext.frame import Frame
 from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
 EXPECTED = 0.97
@@ -21,7 +23,7 @@ _VALUE_WORDS = frozenset(["True", "False", "None", "this", "super", "true", "fal
 
 
 def expected(
-    before: Token | None, earlier: Token | None, text: str, kind: TokenClass, opener: str, language: Language
+    before: Token | None, earlier: Token | None, text: str, kind: TokenClass, frame: Frame, language: Language
 ) -> str:
     """Return the whitespace to expect before a token.
 
@@ -30,7 +32,7 @@ def expected(
         earlier: the one before that.
         text: the token's text.
         kind: its class.
-        opener: the innermost open bracket, empty if none.
+        frame: where the token stands.
         language: whose habits to follow.
     """
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
@@ -41,7 +43,7 @@ def expected(
         return "  " if language is Language.PYTHON else " "
     if language is Language.JAVA:
         return _java(before, earlier, text, kind)
-    return _python(before, earlier, text, opener)
+    return _python(before, earlier, text, frame)
 
 
 def _is_value(token: Token | None) -> bool:
@@ -53,18 +55,26 @@ def _is_value(token: Token | None) -> bool:
     return token.kind in IDENTIFIERS or token.kind in (TokenClass.NUMBER, TokenClass.STRING, TokenClass.CLOSE)
 
 
-def _python(before: Token, earlier: Token | None, text: str, opener: str) -> str:
+def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> str:
     if text in _TIGHT_BEFORE:
         return ""
     if text in "([":
         return "" if _is_value(before) else " "
-    if opener == "(" and "=" in (text, before.text):
-        return ""
+    if frame.opener == "(" and "=" in (text, before.text):
+        return " " if _annotated(frame.stack[-1].given) else ""
     if before.text in _UNARY and not _is_value(earlier):
         return ""
-    if before.text == ":" and opener == "[":
+    if before.text == ":" and frame.opener == "[":
         return ""
     return " "
+
+
+def _annotated(given: Sequence[str]) -> bool:
+    """Whether the argument being written has an annotation, so that its default is spaced out."""
+    for text in reversed(given):
+        if text in (",", ":"):
+            return text == ":"
+    return False
 
 
 def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> str:

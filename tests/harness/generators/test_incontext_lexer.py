@@ -61,6 +61,7 @@ def test_words_split_by_case_digits_and_signs() -> None:
         (PYTHON, "total = store.load(user_id, *args, key=-1)[0][1:2] if not a == b else {'a': [1, 2]}  # why"),
         (PYTHON, "return lambda x, **kw: (yield) ** -x and self.f().g"),
         (PYTHON, "def pay(self, amount: int) -> None:"),
+        (PYTHON, "def pay(self, amount: tuple[int, ...] = (), rate=1, *, to: str = None):"),
         (PYTHON, "@cache.get(1)"),
         (PYTHON, "assert (a, b) in [c]"),
         (JAVA, "final Map<String, List<Item>> items = new HashMap<>(size + 1);"),
@@ -75,7 +76,7 @@ def test_usual_spacing_is_expected(language: Language, text: str) -> None:
     wanted = ""
     for at, token in enumerate(tokens):
         before, earlier = (tokens[at - k] if at >= k else None for k in (1, 2))
-        wanted += expected(before, earlier, token.text, token.kind, frame.opener, language) + token.text
+        wanted += expected(before, earlier, token.text, token.kind, frame, language) + token.text
         frame = advance(frame, token)
     assert wanted == text
 

@@ -1,3 +1,4 @@
+import json
 import math
 import subprocess
 import sys
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import InputFault, MachineFault
+from bench.files import sha256_file
+from bench.manifest import builtin_names
 from bench.types import Language
 from harness.generators.base import Coder, Request, Sampling
-from harness.generators.incontext.generator import InContext, model, version
+from harness.generators.incontext.generator import InContext, model, version, weights_path
 from harness.generators.incontext.lexer import lex
 from harness.generators.registry import resolve
 from strategies.api import Prompt
@@ -116,6 +119,11 @@ def test_completion_in_java(inline: InContext) -> None:
     assert answer(inline, prompt(infile, shown), JAVA) == "TaxRules.apply(cart, rate);"
 
 
+@pytest.mark.parametrize("infile", ["f(", "x = ", "    return", "class A:\n"])
+def test_an_empty_line_is_never_the_answer(inline: InContext, infile: str) -> None:
+    assert answer(inline, prompt(infile)).strip()
+
+
 @pytest.mark.parametrize("infile", ["", "f(((", ")))", "x = [1,\n", "if True:\n    ", "\x00é"])
 def test_completion_never_fails_and_ends(inline: InContext, infile: str) -> None:
     for language in Language:
@@ -141,6 +149,18 @@ def test_the_version_names_weights_and_code() -> None:
     assert version().startswith("1-")
     assert len(version()) == 14
     assert isinstance(InContext(), Coder)
+
+
+@pytest.mark.parametrize("language", list(Language))
+def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language: Language) -> None:
+    path = weights_path(language)
+    record = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert record["weights_sha256"] == sha256_file(path)
+    names = {source["name"].replace("_", "-") for source in record["sources"]}
+    assert not names & set(builtin_names())
+    assert {source["role"] for source in record["sources"]} == {"fit", "held out"}
+    bits = [record["held_out"][kind]["bits"] for kind in ("infile", "similar", "similar+api", "reference+api")]
+    assert bits == sorted(bits, reverse=True)
 
 
 def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
