@@ -1,0 +1,37 @@
+"""Which samples a run has, and which of them are still missing. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import chain, zip_longest
+
+from bench.errors import InputFault
+from bench.files import sha256
+from bench.types import Sample
+
+
+def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
+    """Return the samples of a run, in the order in which they are done.
+
+    Under a limit they are taken from the repositories in turn, within one in an order that is as good
+    as random and always the same: a smaller limit's samples are a part of a larger one's.
+
+    Raises:
+        InputFault: if the limit is less than 1.
+    """
+    if limit is None:
+        return tuple(samples)
+    if limit < 1:
+        raise InputFault(f"a limit of {limit} samples leaves none", cure="give --limit 1 or more")
+    by_repo: dict[str, list[Sample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
+        by_repo[sample.repo].append(sample)
+    turns = chain.from_iterable(zip_longest(*(by_repo[repo] for repo in sorted(by_repo))))
+    return tuple(sample for sample in turns if sample is not None)[:limit]
+
+
+def missing(planned: Sequence[Sample], finished: Collection[str]) -> tuple[Sample, ...]:
+    """Return the samples that have no result yet, in the plan's order."""
+    done = frozenset(finished)
+    return tuple(sample for sample in planned if sample.id not in done)

@@ -1,0 +1,48 @@
+"""`RunSpec`: every choice that decides a run's numbers, in one frozen record whose digest is the run's id."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from bench.files import sha256
+from harness.generators.base import Sampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """What was run. Two runs with equal specs have equal ids and are one run, continued."""
+
+    samples: str
+    """Name of the sample set."""
+    samples_digest: str
+    limit: int | None = None
+    """How many samples were chosen of the set; None for all."""
+    strategy: str
+    """Canonical spec."""
+    strategy_version: str
+    """Digest of the file that defines it."""
+    generator: str
+    """Canonical spec."""
+    generator_version: str
+    coder: str
+    """What measured context gain: spec and version; empty if nothing did."""
+    sampling: Sampling
+    n: int = 1
+    """Completions a sample."""
+    seed: int = 0
+    tokenizer: str
+    """What budgets are counted with."""
+    code: str
+    """Version of ctxbench."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of a digest over every field."""
+        return sha256(json.dumps(dataclasses.asdict(self), sort_keys=True))[:12]
+
+
+def sampling_key(sampling: Sampling) -> str:
+    """Return the decoding parameters as text, equal for equal parameters."""
+    return json.dumps(dataclasses.asdict(sampling), sort_keys=True)

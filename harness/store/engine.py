@@ -1,0 +1,79 @@
+"""Connections: URL to engine, and what SQLite must be told on each one."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+from bench.errors import InputFault
+from bench.files import explained as explained_file
+
+_BUSY_MS = 60_000
+_PRAGMAS = (
+    f"busy_timeout={_BUSY_MS}",
+    "foreign_keys=ON",
+    # With WAL, NORMAL never damages the file and a killed process loses nothing; a power cut may
+    # lose the last samples, which the next run does again. FULL costs a disk flush a sample.
+    "synchronous=NORMAL",
+)
+
+
+def make_engine(url: URL, *, create: bool) -> Engine:
+    """Return an engine; for SQLite the file's folder is made.
+
+    Raises:
+        InputFault: if the URL is of an in-memory database, or the file is missing and not to be made.
+    """
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    if url.database in (None, "", ":memory:") or "mode=memory" in (url.database or ""):
+        raise InputFault("an in-memory database would be lost", where=str(url), cure="give a file: sqlite:///FILE")
+    path = Path(str(url.database))
+    if not create and not path.exists():
+        raise InputFault("no results yet", where=str(path), cure="run `ctxbench run` or `ctxbench quickstart` first")
+    with explained_file(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url)
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def read_url(text: str) -> URL:
+    """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs."""
+    url = make_url(text)
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def _set_up(connection: Any, _: object) -> None:
+    # Python's driver must not begin transactions by itself: it would do so too late for a lock.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in _PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def use_wal(engine: Engine) -> None:
+    """Switch a SQLite file to its write-ahead log, so that readers and the writer do not wait for each other.
+
+    The file remembers it. It is done after the schema was checked: another program's file stays as it is.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with engine.connect() as connection:
+        raw: Any = connection.connection.dbapi_connection
+        if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            # Another process that opens the same new file may be doing the same.
+            with contextlib.suppress(sqlite3.OperationalError):
+                raw.execute("PRAGMA journal_mode=WAL")
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
+    reads = connection.get_execution_options().get("ctxbench_reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

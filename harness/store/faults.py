@@ -1,0 +1,55 @@
+"""The one place where a database's errors become one-line faults."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+
+from sqlalchemy import exc
+
+from bench.errors import CtxbenchError, InputFault, MachineFault
+
+_URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
+_AGAIN = "then run the same command again; finished samples are kept"
+_KNOWN: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
+    ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
+    ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
+    ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
+    ("readonly database", InputFault, "cannot be written", "check who owns it, or choose another --db"),
+    ("is full", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
+    ("disk i/o error", MachineFault, "the disk cannot be written (full, or out of order)", f"mend it, {_AGAIN}"),
+    ("is locked", MachineFault, "another process keeps it locked", f"wait for that process to end, {_AGAIN}"),
+    ("no such table", InputFault, "lacks a table of ctxbench", "move it away, or restore a copy"),
+)
+
+
+@contextlib.contextmanager
+def explained(where: str) -> Iterator[None]:
+    """Turn what SQLAlchemy and the driver raise into faults; an `IntegrityError` is the caller's to handle.
+
+    Args:
+        where: the database, without its password.
+    """
+    try:
+        yield
+    except exc.IntegrityError:
+        raise
+    except exc.NoSuchModuleError:
+        raise InputFault("no such kind of database", where=where, cure=_URL) from None
+    except exc.ArgumentError:
+        raise InputFault("is not a database URL", where=where, cure=_URL) from None
+    except ModuleNotFoundError as error:
+        postgres = (error.name or "").startswith("psycopg")
+        cure = "pip install 'ctxbench[postgres]'" if postgres else f"pip install {error.name}"
+        raise InputFault(f"its driver {error.name} is not installed", where=where, cure=cure) from None
+    except (exc.SQLAlchemyError, sqlite3.Error) as error:
+        raise _fault_of(error, where) from error
+
+
+def _fault_of(error: Exception, where: str) -> CtxbenchError:
+    said = str(getattr(error, "orig", None) or error)
+    for words, kind, what, cure in _KNOWN:
+        if words in said.lower():
+            return kind(what, where=where, cure=cure)
+    return MachineFault(f"the database says: {said}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")

@@ -1,0 +1,52 @@
+"""Bring a database's schema up to this version's, through Alembic; never down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from bench.errors import InputFault
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    # configparser reads % in a value.
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def upgrade(connection: Connection, *, where: str, to: str = "head") -> None:
+    """Run the migrations that are missing, in the connection's transaction.
+
+    Args:
+        connection: a connection in a transaction that holds the write lock.
+        where: the database, for messages.
+        to: the revision to stop at; for tests.
+
+    Raises:
+        InputFault: if a newer version made the database, or it is another program's.
+    """
+    config = _config(connection)
+    scripts = ScriptDirectory.from_config(config)
+    head = scripts.get_current_head()
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current == head:
+        return
+    known = {script.revision for script in scripts.walk_revisions()}
+    if current is not None and current not in known:
+        raise InputFault(
+            f"was made by a newer ctxbench (schema {current}; this one knows up to {head})",
+            where=where,
+            cure="upgrade ctxbench, or choose another database with --db",
+        )
+    if current is None and connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
+        raise InputFault(
+            "is a database of another program", where=where, cure="choose another file with --db sqlite:///FILE"
+        )
+    command.upgrade(config, to)

@@ -1,0 +1,1 @@
+"""Numbered changes of the schema, driven by `harness.store.migrate`."""

@@ -1,0 +1,1 @@
+"""One module a change; a released one is never edited."""

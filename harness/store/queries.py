@@ -1,0 +1,167 @@
+"""Questions to the stored results. Reads only; a few statements however many samples there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, func, select
+
+from harness.results import RunInfo, RunTable, Status
+from harness.store import tables as t
+from harness.store.store import Store
+
+CONTEXT = "context"
+"""The profile under which context gain and bits are kept; part of every table, whatever its profile."""
+_UNRANKED = ("control.", "oracle.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run in a listing."""
+
+    id: str
+    samples: str
+    limit: int | None
+    strategy: str
+    generator: str
+    planned: int
+    finished: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What the tables say of one sample of a run."""
+
+    id: str
+    language: str
+    repo: str
+    level: str
+    status: Status
+    context_tokens: float | None
+    calls: float | None
+    seconds: float | None
+
+
+def runs(store: Store) -> list[RunRow]:
+    """Return every run, in the order of set, strategy, generator and id."""
+    r = t.RUN.c
+    with store.reading() as connection:
+        planned, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
+        found = connection.execute(
+            select(r.id, r.samples, r.sample_limit, r.strategy, r.generator).order_by(
+                r.samples, r.strategy, r.generator, r.id
+            )
+        )
+        return [
+            RunRow(
+                id=row.id,
+                samples=row.samples,
+                limit=row.sample_limit,
+                strategy=row.strategy,
+                generator=row.generator,
+                planned=planned.get(row.id, 0),
+                finished=finished.get(row.id, 0),
+            )
+            for row in found
+        ]
+
+
+def _counts(connection: Connection, table: Table) -> dict[str, int]:
+    column = table.c.run_id
+    return dict(connection.execute(select(column, func.count()).group_by(column)).all())
+
+
+def run_tables(store: Store, *, samples: str | None = None, profile: str = "ctxbench") -> list[RunTable]:
+    """Return the stored runs as columns, one table a run and language.
+
+    Args:
+        store: the database.
+        samples: name of a sample set, its limited runs included; None for all.
+        profile: whose metrics; those of `CONTEXT` come with any. With several completions a sample,
+            a value is their mean.
+    """
+    r = t.RUN.c
+    query = select(t.RUN).order_by(r.samples, r.strategy, r.generator, r.id)
+    with store.reading() as connection:
+        found = connection.execute(query if samples is None else query.where(r.samples == samples)).all()
+        ids = [run.id for run in found]
+        by_run = _samples(connection, ids)
+        values = _scores(connection, ids, profile)
+    tables = []
+    for run in found:
+        planned = by_run[run.id]
+        for language in sorted({one.language for one in planned}):
+            info = RunInfo(
+                id=run.id,
+                samples=run.samples if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]",
+                samples_digest=run.samples_digest,
+                language=language,
+                strategy=run.strategy,
+                generator=run.generator,
+                profile=profile,
+                ranked=not run.strategy.startswith(_UNRANKED),
+            )
+            tables.append(_table(info, [one for one in planned if one.language == language], values[run.id]))
+    return tables
+
+
+def _table(run: RunInfo, samples: Sequence[_Sample], values: dict[str, dict[str, float | None]]) -> RunTable:
+    ids = tuple(one.id for one in samples)
+    columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(values.items())}
+    return RunTable(
+        run=run,
+        sample=ids,
+        repo=tuple(one.repo for one in samples),
+        level=tuple(one.level for one in samples),
+        status=tuple(one.status for one in samples),
+        metrics={metric: column for metric, column in columns.items() if any(value is not None for value in column)},
+        context_tokens=tuple(one.context_tokens for one in samples),
+        calls=tuple(one.calls for one in samples),
+        seconds=tuple(one.seconds for one in samples),
+    )
+
+
+def _samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[_Sample]]:
+    """Return run -> its planned samples in order; one without a result is infra-failed."""
+    p, s, r = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c
+    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id)).outerjoin(
+        t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id)
+    )
+    query = (
+        select(
+            p.run_id,
+            p.sample_id,
+            s.language,
+            s.repo,
+            s.subkind,
+            r.status,
+            r.context_tokens,
+            r.calls,
+            (r.strategy_seconds + r.generator_seconds).label("seconds"),
+        )
+        .select_from(joined)
+        .order_by(p.run_id, p.ordinal)
+    )
+    found: dict[str, list[_Sample]] = defaultdict(list)
+    for run, id_, language, repo, level, status, tokens, calls, seconds in connection.execute(
+        query.where(p.run_id.in_(list(runs)))
+    ):
+        state = Status.INFRA_FAILED if status is None else Status(status)
+        found[run].append(_Sample(id_, language, repo, level, state, tokens, calls, seconds))
+    return found
+
+
+def _scores(connection: Connection, runs: Iterable[str], profile: str) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return run -> metric -> sample -> mean over its completions."""
+    s = t.SCORE.c
+    query = (
+        select(s.run_id, s.metric, s.sample_id, func.avg(s.value))
+        .where(s.run_id.in_(list(runs)), s.profile.in_((profile, CONTEXT)))
+        .group_by(s.run_id, s.metric, s.sample_id)
+    )
+    found: dict[str, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
+    for run, metric, sample, value in connection.execute(query):
+        found[run][metric][sample] = value
+    return found

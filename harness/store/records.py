@@ -1,0 +1,96 @@
+"""What is handed to the store: one finished sample and what hangs on it. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.results import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGeneration:
+    """One answer of a generator, under the key of everything that decided it."""
+
+    id: str
+    generator: str
+    version: str
+    prompt_digest: str
+    prompt: str
+    sampling: str
+    idx: int
+    text: str
+    finish: str
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBits:
+    """What a target costs after a prompt."""
+
+    language: str
+    prompt_digest: str
+    prompt: str
+    target_digest: str
+    bits: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBlock:
+    """A stretch of the final prompt, or one that was left out of it."""
+
+    kind: str
+    places: str
+    """JSON: a list of [path, start, end]."""
+    score: float | None
+    tokens: int
+    state: str
+    """``kept``, ``cut`` or ``dropped``."""
+    reason: str
+    char_start: int | None
+    char_end: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCompletion:
+    """One completion and its scores."""
+
+    generation_id: str
+    status: Status
+    text: str
+    flags: tuple[str, ...]
+    scores: Mapping[tuple[str, str], float | None]
+    """(profile, metric) -> value in the profile's own scale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """Everything about one sample of a run; stored whole or not at all."""
+
+    sample_id: str
+    status: Status
+    prompt_digest: str
+    prompt: str
+    context_tokens: int
+    flags: tuple[str, ...]
+    strategy_seconds: float
+    """Time the strategy worked, its waiting for the model left out."""
+    generator_seconds: float
+    calls: tuple[tuple[str, str], ...]
+    """(role, generation id) in order, the final one last."""
+    blocks: tuple[StoredBlock, ...]
+    completions: tuple[StoredCompletion, ...]
+    bits: tuple[StoredBits, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFault:
+    """Why a sample is missing."""
+
+    sample_id: str
+    kind: str
+    """``machine`` or ``strategy``."""
+    message: str
+    detail: str = ""

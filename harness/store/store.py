@@ -1,0 +1,230 @@
+"""`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
+
+Two processes may do the same run at once: whoever stores a sample second finds it there and drops
+its own copy, so that no sample is stored twice; what both computed is computed twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Table, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from bench.types import Sample
+from harness.generators.base import Response
+from harness.runspec import RunSpec, sampling_key
+from harness.store import migrate, rows
+from harness.store import tables as t
+from harness.store.engine import make_engine, read_url, use_wal
+from harness.store.faults import explained
+from harness.store.records import Finished, StoredFault, StoredGeneration
+
+T = TypeVar("T")
+_TRIES = 3
+_MANY = 500
+"""Keys looked up at once; databases bound the number of parameters."""
+
+
+class Store:
+    """A database of results. Safe to use from many threads."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        """Use an engine whose schema is up to date; see `open_store`."""
+        self._engine = engine
+        self.where = where
+        """The database, for messages; without a password."""
+
+    def __enter__(self) -> Store:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the database and keeps no writer waiting."""
+        with explained(self.where), self._engine.connect() as plain:
+            connection = plain.execution_options(ctxbench_reads=True)
+            with connection.begin():
+                yield connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with explained(self.where), self._engine.begin() as connection:
+            yield connection
+
+    def add_run(self, spec: RunSpec, planned: Sequence[Sample]) -> str:
+        """Note a run and its samples, unless they are there already; return the run's id."""
+        run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
+        run |= {"id": spec.id, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
+        content = [rows.sample(spec.samples_digest, sample) for sample in planned]
+        plan = [
+            {"run_id": spec.id, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
+            for ordinal, sample in enumerate(planned)
+        ]
+        with self._writing() as connection:
+            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == spec.id)).first() is not None:
+                return spec.id
+            connection.execute(insert(t.RUN), run)
+            known = set(connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest)))
+            _append(connection, t.SAMPLE, [row for row in content if row["id"] not in known])
+            _append(connection, t.PLANNED, plan)
+        return spec.id
+
+    def finished(self, run: str) -> frozenset[str]:
+        """Return the ids of the samples that a run has results for."""
+        with self.reading() as connection:
+            return frozenset(connection.scalars(select(t.RESULT.c.sample_id).where(t.RESULT.c.run_id == run)))
+
+    def start_attempt(self, run: str, isolation: str) -> int:
+        """Note that work on a run begins; return the attempt's number."""
+        with self._writing() as connection:
+            values = {"run_id": run, "started": time.time(), "isolation": isolation}
+            made = connection.execute(insert(t.ATTEMPT).values(values)).inserted_primary_key
+        return int(made[0]) if made else 0
+
+    def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
+        """Note that it ended: ``done``, ``faults``, ``interrupted`` or ``failed``."""
+        row = {"attempt_id": attempt, "ended": time.time(), "reason": reason, "finished": finished, "missing": missing}
+        with self._writing() as connection:
+            connection.execute(insert(t.OUTCOME), row)
+
+    def add_fault(self, attempt: int, fault: StoredFault) -> None:
+        """Note why a sample is missing."""
+        with self._writing() as connection:
+            count = connection.scalar(select(func.count()).where(t.FAULT.c.attempt_id == attempt))
+            row = {key: rows.clean(value) for key, value in dataclasses.asdict(fault).items()}
+            connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
+
+    def generations(self, ids: Iterable[str]) -> dict[str, Response]:
+        """Return the stored answers among `ids`."""
+        found: dict[str, Response] = {}
+        g = t.GENERATION.c
+        wanted = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds)
+        with self.reading() as connection:
+            for part in _parts(sorted(set(ids))):
+                for id_, text, finish, tokens_in, tokens_out, seconds in connection.execute(
+                    wanted.where(g.id.in_(part))
+                ):
+                    found[id_] = Response(
+                        text=text, finish=finish, tokens_in=tokens_in, tokens_out=tokens_out, seconds=seconds
+                    )
+        return found
+
+    def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
+        """Append answers; those that are there already stay as they are."""
+        prompts = {one.prompt_digest: one.prompt for one in generations}
+        content = {one.id: rows.generation(one) for one in generations}
+
+        def append(connection: Connection) -> None:
+            _append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            _append_new(connection, t.GENERATION, "id", content)
+
+        self._settle(append)
+
+    def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
+        """Return the stored costs among (language, prompt digest, target digest)."""
+        wanted = set(keys)
+        b = t.BITS.c
+        query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
+        found: dict[tuple[str, str, str], float] = {}
+        with self.reading() as connection:
+            for part in _parts(sorted({prompt for _, prompt, _ in wanted})):
+                for language, prompt, target, value in connection.execute(query.where(b.prompt_digest.in_(part))):
+                    found[language, prompt, target] = value
+        return {key: value for key, value in found.items() if key in wanted}
+
+    def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
+        """Append one finished sample in one transaction; return False if it was there already."""
+        content = rows.finished(run, finished)
+        prompts = {finished.prompt_digest: finished.prompt} | {one.prompt_digest: one.prompt for one in finished.bits}
+        key = (t.RESULT.c.run_id == run) & (t.RESULT.c.sample_id == finished.sample_id)
+
+        def append(connection: Connection) -> bool:
+            if connection.execute(select(t.RESULT.c.run_id).where(key)).first() is not None:
+                return False
+            _append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            for table, found in content.items():
+                _append(connection, table, found)
+            _append_bits(connection, coder, finished)
+            return True
+
+        return self._settle(append)
+
+    def _settle(self, append: Callable[[Connection], T]) -> T:
+        """Run an appending function in a transaction, again if another process was faster with the same row."""
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(IntegrityError), self._writing() as connection:
+                return append(connection)
+        with self._writing() as connection:
+            return append(connection)
+
+
+def _append(connection: Connection, table: Table, content: Sequence[Mapping[str, Any]]) -> None:
+    if content:
+        connection.execute(insert(table), list(content))
+
+
+def _append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
+    """Append the rows whose key is not there yet."""
+    known: set[str] = set()
+    for part in _parts(sorted(content)):
+        known.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
+    _append(connection, table, [row for found, row in content.items() if found not in known])
+
+
+def _append_bits(connection: Connection, coder: str, finished: Finished) -> None:
+    b = t.BITS.c
+    for one in finished.bits:
+        row = {
+            "coder": coder,
+            "language": one.language,
+            "prompt_digest": one.prompt_digest,
+            "target_digest": one.target_digest,
+        }
+        known = select(b.bits).where(*(b[column] == value for column, value in row.items()))
+        if connection.execute(known).first() is None:
+            connection.execute(insert(t.BITS), {**row, "bits": one.bits})
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(keys), _MANY):
+        yield keys[start : start + _MANY]
+
+
+def open_store(url: str, *, create: bool = True) -> Store:
+    """Open a database and bring its schema up to date.
+
+    Args:
+        url: a SQLAlchemy URL.
+        create: whether to make a SQLite file that is missing.
+
+    Raises:
+        InputFault: if the URL is wrong, its driver is missing, the file is no database or a newer version made it.
+        MachineFault: if the disk is full or the server does not answer.
+    """
+    with explained(url.partition("@")[2] or url):
+        parsed = read_url(url)
+        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
+    with explained(where):
+        engine = make_engine(parsed, create=create)
+        try:
+            with engine.begin() as connection:
+                migrate.upgrade(connection, where=where)
+            use_wal(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+    return Store(engine, where)

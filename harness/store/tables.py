@@ -1,0 +1,185 @@
+"""The tables, as the newest migration leaves them. Rows are appended and never changed.
+
+    run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
+    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
+    prompt 1─* generation, bits                      (caches by content, shared by all runs)
+
+A planned sample without a result row is missing. A result row is written in one transaction with
+everything below it, and its key makes a second one impossible.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Float, ForeignKey, ForeignKeyConstraint, Integer, MetaData, String, Table, Text
+
+METADATA = MetaData()
+_KEY = String(64)
+
+
+def _sample_key(parent: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["run_id", "sample_id"], [f"{parent}.run_id", f"{parent}.sample_id"])
+
+
+RUN = Table(
+    "run",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("samples", Text, nullable=False),
+    Column("samples_digest", _KEY, nullable=False),
+    Column("sample_limit", Integer),
+    Column("strategy", Text, nullable=False),
+    Column("strategy_version", Text, nullable=False),
+    Column("generator", Text, nullable=False),
+    Column("generator_version", Text, nullable=False),
+    Column("coder", Text, nullable=False),
+    Column("sampling", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("tokenizer", Text, nullable=False),
+    Column("code", Text, nullable=False),
+)
+SAMPLE = Table(
+    "sample",
+    METADATA,
+    Column("set_digest", _KEY, primary_key=True),
+    Column("id", String(500), primary_key=True),
+    Column("benchmark", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subkind", Text, nullable=False),
+    Column("repo", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("line", Integer, nullable=False),
+    Column("col", Integer, nullable=False),
+)
+PLANNED = Table(
+    "planned",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("set_digest", _KEY, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    ForeignKeyConstraint(["set_digest", "sample_id"], ["sample.set_digest", "sample.id"]),
+)
+PROMPT = Table(
+    "prompt",
+    METADATA,
+    Column("digest", _KEY, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+GENERATION = Table(
+    "generation",
+    METADATA,
+    Column("id", _KEY, primary_key=True),
+    Column("generator", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("prompt_digest", ForeignKey("prompt.digest"), nullable=False),
+    Column("sampling", Text, nullable=False),
+    Column("idx", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("finish", Text, nullable=False),
+    Column("tokens_in", Integer, nullable=False),
+    Column("tokens_out", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+)
+BITS = Table(
+    "bits",
+    METADATA,
+    Column("coder", String(500), primary_key=True),
+    Column("language", String(32), primary_key=True),
+    Column("prompt_digest", ForeignKey("prompt.digest"), primary_key=True),
+    Column("target_digest", _KEY, primary_key=True),
+    Column("bits", Float, nullable=False),
+)
+RESULT = Table(
+    "result",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("prompt_digest", ForeignKey("prompt.digest"), nullable=False),
+    Column("context_tokens", Integer, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("flags", Text, nullable=False),
+    Column("strategy_seconds", Float, nullable=False),
+    Column("generator_seconds", Float, nullable=False),
+    _sample_key("planned"),
+)
+CALL = Table(
+    "call",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("generation_id", ForeignKey("generation.id"), nullable=False),
+    _sample_key("result"),
+)
+BLOCK = Table(
+    "block",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("places", Text, nullable=False),
+    Column("score", Float),
+    Column("tokens", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("char_start", Integer),
+    Column("char_end", Integer),
+    _sample_key("result"),
+)
+COMPLETION = Table(
+    "completion",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("idx", Integer, primary_key=True),
+    Column("generation_id", ForeignKey("generation.id"), nullable=False),
+    Column("status", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("flags", Text, nullable=False),
+    _sample_key("result"),
+)
+SCORE = Table(
+    "score",
+    METADATA,
+    # Profile and metric stand before the sample, so that a leaderboard reads one stretch of the table.
+    Column("run_id", String(16), primary_key=True),
+    Column("profile", String(64), primary_key=True),
+    Column("metric", String(64), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("idx", Integer, primary_key=True),
+    Column("value", Float),
+    _sample_key("result"),
+    sqlite_with_rowid=False,
+)
+ATTEMPT = Table(
+    "attempt",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("run.id"), nullable=False),
+    Column("started", Float, nullable=False),
+    Column("isolation", Text, nullable=False),
+)
+OUTCOME = Table(
+    "outcome",
+    METADATA,
+    Column("attempt_id", ForeignKey("attempt.id"), primary_key=True),
+    Column("ended", Float, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("finished", Integer, nullable=False),
+    Column("missing", Integer, nullable=False),
+)
+FAULT = Table(
+    "fault",
+    METADATA,
+    Column("attempt_id", ForeignKey("attempt.id"), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("sample_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+)

@@ -1,0 +1,80 @@
+"""Rows to put into a store, with as little as matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.types import Sample
+from harness.generators.base import Sampling
+from harness.results import Status
+from harness.runspec import RunSpec
+from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
+from tests.helpers.samples import make_sample
+
+
+def make_spec(**changes: Any) -> RunSpec:
+    fields: dict[str, Any] = {
+        "samples": "demo",
+        "samples_digest": "d" * 64,
+        "strategy": "lc.infile",
+        "strategy_version": "1",
+        "generator": "scripted",
+        "generator_version": "1",
+        "coder": "",
+        "sampling": Sampling(),
+        "tokenizer": "t",
+        "code": "0",
+    }
+    return RunSpec(**{**fields, **changes})
+
+
+def make_samples(count: int, repo: str = "demo") -> tuple[Sample, ...]:
+    return tuple(make_sample(id=f"{repo}/{n}", repo=repo) for n in range(count))
+
+
+def make_generation(**changes: Any) -> StoredGeneration:
+    fields: dict[str, Any] = {
+        "id": "g",
+        "generator": "scripted",
+        "version": "1",
+        "prompt_digest": "p",
+        "prompt": "x = ",
+        "sampling": "{}",
+        "idx": 0,
+        "text": "1",
+        "finish": "stop",
+        "tokens_in": 2,
+        "tokens_out": 1,
+        "seconds": 0.5,
+    }
+    return StoredGeneration(**{**fields, **changes})
+
+
+def make_finished(sample: str, **changes: Any) -> Finished:
+    fields: dict[str, Any] = {
+        "sample_id": sample,
+        "status": Status.SCORED,
+        "prompt_digest": "p",
+        "prompt": "x = ",
+        "context_tokens": 2,
+        "flags": (),
+        "strategy_seconds": 0.25,
+        "generator_seconds": 0.5,
+        "calls": (("final", "g"),),
+        "blocks": (
+            StoredBlock(
+                kind="infile", places="[]", score=None, tokens=2, state="kept", reason="", char_start=0, char_end=4
+            ),
+        ),
+        "completions": (
+            StoredCompletion(
+                generation_id="g",
+                status=Status.SCORED,
+                text="1",
+                flags=(),
+                scores={("ctxbench", "em"): 1.0, ("crosscodeeval", "em"): 0.0, ("context", "bits"): 3.0},
+            ),
+        ),
+        "bits": (StoredBits(language="python", prompt_digest="p", prompt="x = ", target_digest="t", bits=3.0),),
+    }
+    return Finished(**{**fields, **changes})

@@ -1,0 +1,133 @@
+"""Opening: migrations and everything that a URL or a file can have wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect
+
+from bench.errors import InputFault, MachineFault
+from harness.store import migrate, open_store
+from harness.store.tables import METADATA
+
+
+def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
+    with store.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_migrations_one_by_one(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
+    with engine.begin() as connection:
+        scripts = ScriptDirectory.from_config(migrate._config(connection))
+    for script in reversed(list(scripts.walk_revisions())):
+        with engine.begin() as connection:
+            migrate.upgrade(connection, where="a.db", to=script.revision)
+            assert MigrationContext.configure(connection).get_current_revision() == script.revision
+    assert set(METADATA.tables) <= set(inspect(engine).get_table_names())
+
+
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "100% mine" / "a.db"
+    open_store(f"sqlite:///{path}").close()
+    before = path.read_bytes()
+    open_store(f"sqlite:///{path}").close()
+    assert path.read_bytes() == before
+
+
+def test_many_open_a_new_database_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        for store in pool.map(open_store, [f"sqlite:///{tmp_path / 'a.db'}"] * 6):
+            store.close()
+
+
+def _newer(path: Path) -> None:
+    open_store(f"sqlite:///{path}").close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+
+
+def _another_programs(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+
+
+def _no_database(path: Path) -> None:
+    path.write_text("this is a text file, and it is long enough to be looked at\n" * 100)
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (_newer, "made by a newer ctxbench"),
+        (_another_programs, "another program"),
+        (_no_database, "is not a database"),
+        (_folder, "cannot be opened"),
+    ],
+)
+def test_bad_files(tmp_path: Path, prepare: object, words: str) -> None:
+    path = tmp_path / "a.db"
+    prepare(path)  # type: ignore[operator]
+    kept = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(InputFault) as caught:
+        open_store(f"sqlite:///{path}")
+    assert words in str(caught.value) and "a.db" in str(caught.value) and "\n" not in str(caught.value)
+    assert not path.is_file() or path.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("results.db", "sqlite:///FILE"),
+        ("oracel://host/db", "sqlite:///FILE"),
+        ("sqlite://", "give a file"),
+        ("sqlite:///:memory:", "give a file"),
+        ("mysql://me:secret@host/db", "pip install"),
+        ("", "sqlite:///FILE"),
+        ("sqlite:////proc/nothing/a.db", "check"),
+    ],
+)
+def test_bad_urls(url: str, words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        open_store(url)
+    assert words in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_postgres_without_its_driver_names_the_extra() -> None:
+    pytest.importorskip("sqlalchemy")
+    try:
+        import psycopg  # noqa: F401
+    except ModuleNotFoundError:
+        with pytest.raises(InputFault, match="not installed") as caught:
+            open_store("postgresql://me:secret@127.0.0.1:1/db")
+        assert "ctxbench[postgres]" in str(caught.value)
+    else:
+        with pytest.raises(MachineFault) as found:
+            open_store("postgresql://me:secret@127.0.0.1:1/db")
+        assert "secret" not in str(found.value)
+
+
+def test_looking_makes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="no results yet"):
+        open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False)
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_sqlite_is_told_what_it_must_be(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}").reading() as connection:
+        values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "foreign_keys")]
+    assert values == ["wal", 1]
