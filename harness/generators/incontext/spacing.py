@@ -58,10 +58,10 @@ def _is_value(token: Token | None) -> bool:
 def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> str:
     if text in _TIGHT_BEFORE:
         return ""
-    if text in "([":
-        return "" if _is_value(before) else " "
     if frame.opener == "(" and "=" in (text, before.text):
         return " " if _annotated(frame.stack[-1].given) else ""
+    if text in "([":
+        return "" if _is_value(before) else " "
     if before.text in _UNARY and not _is_value(earlier):
         return ""
     if before.text == ":" and frame.opener == "[":

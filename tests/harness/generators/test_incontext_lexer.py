@@ -62,6 +62,7 @@ def test_words_split_by_case_digits_and_signs() -> None:
         (PYTHON, "return lambda x, **kw: (yield) ** -x and self.f().g"),
         (PYTHON, "def pay(self, amount: int) -> None:"),
         (PYTHON, "def pay(self, amount: tuple[int, ...] = (), rate=1, *, to: str = None):"),
+        (PYTHON, "pay(parts=[Part(text='a')], to=(), **{'a': -b})"),
         (PYTHON, "@cache.get(1)"),
         (PYTHON, "assert (a, b) in [c]"),
         (JAVA, "final Map<String, List<Item>> items = new HashMap<>(size + 1);"),
