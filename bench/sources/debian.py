@@ -10,15 +10,18 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.errors import MachineFault
 from bench.files import explained, sha256_file, write_atomic
 from bench.sources.archive import unpack
 from bench.sources.base import DebianSource, Destination, Unreachable, check_sha256, run_program
 
 _SECONDS = 900.0
+_LISTS_BYTES = 80_000_000
 _SYSTEM = Path("/etc/apt")
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
@@ -62,7 +65,21 @@ class _Apt:
         return self._stamp.exists()
 
     def update(self) -> None:
-        """Read the archive's lists of source packages (about 10 MB)."""
+        """Read the archive's lists of source packages (25 MB on disk for Debian 12).
+
+        Raises:
+            MachineFault: if the disk has no room for them.
+            Unreachable: if no archive answers.
+        """
+        with explained(self._folder):
+            free = shutil.disk_usage(self._folder).free
+        if free < _LISTS_BYTES:
+            # apt does not end on a full disk: it tries the same write again and again.
+            raise MachineFault(
+                f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6})",
+                where=str(self._folder),
+                cure="free some space, or choose another --home",
+            )
         self._to.report("apt: reading the lists of source packages")
         failure: Unreachable | None = None
         try:

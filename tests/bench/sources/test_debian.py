@@ -7,6 +7,7 @@ import io
 import shutil
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_unreachable(tmp_path: Path, apt: Standin, state: str, words: str) -> No
     (apt.root / state).touch()
     with pytest.raises(MachineFault, match=words):
         fetch(tmp_path, apt.sha256)
+
+
+def test_no_room_for_the_lists(tmp_path: Path, apt: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_000_000))
+    with pytest.raises(MachineFault, match=r"the disk is full \(3 MB free"):
+        fetch(tmp_path, apt.sha256)
+    assert not (apt.root / "log").exists(), "apt, which does not end on a full disk, was run"
 
 
 def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
