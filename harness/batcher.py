@@ -96,8 +96,8 @@ class Batcher:
 
     @property
     def lost(self) -> bool:
-        """Whether the generator failed so often in a row that asking on is of no use."""
-        return self._failures >= GIVE_UP
+        """Whether asking on is of no use: the generator failed often in a row, or the batcher has ended."""
+        return self._failures >= GIVE_UP or self._fatal is not None
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:

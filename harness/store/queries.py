@@ -44,6 +44,24 @@ class _Sample:
     seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many samples of a run have which status."""
+
+    scored: int
+    model_failed: int
+
+
+def counts(store: Store, run: str) -> Counts:
+    """Count the finished samples of one run."""
+    r = t.RESULT.c
+    with store.reading() as connection:
+        found: dict[str, int] = dict(
+            connection.execute(select(r.status, func.count()).where(r.run_id == run).group_by(r.status)).all()
+        )
+    return Counts(found.get(Status.SCORED, 0), found.get(Status.MODEL_FAILED, 0))
+
+
 def runs(store: Store) -> list[RunRow]:
     """Return every run, in the order of set, strategy, generator and id."""
     r = t.RUN.c

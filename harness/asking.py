@@ -1,0 +1,99 @@
+"""One sample's way from query to completions: the strategy in its cell, the model through the batcher."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.repository import Repository, View, view
+from bench.snapshot import Snapshot
+from bench.types import Query, Sample
+from harness.batcher import Answer, Batcher
+from harness.cells import Cells
+from harness.generators.base import Request, Sampling
+from strategies.api import Prompt
+
+FINAL = "final"
+"""Role of the call whose answer is the completion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What became of one sample before anything was scored."""
+
+    sample: Sample
+    prompt: Prompt
+    calls: tuple[tuple[str, Answer], ...]
+    """(role, answer) in order, the final ones last."""
+    finals: tuple[Answer, ...]
+    strategy_seconds: float
+
+
+class Asker:
+    """Does samples, from many threads; knows no answers."""
+
+    def __init__(self, cells: Cells, batcher: Batcher, snapshots: Mapping[str, Snapshot], workers: int) -> None:
+        """Use these machines.
+
+        Args:
+            cells: where strategies run.
+            batcher: the model.
+            snapshots: the repositories, by name.
+            workers: how many strategies work at once; those that wait for the model do not count.
+        """
+        self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
+        self._slots = threading.BoundedSemaphore(max(1, workers))
+
+    def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+        """Return the prompt and the completions of one sample.
+
+        Raises:
+            StrategyFault: if the strategy failed on it.
+            MachineFault: if a cell or the model was lost.
+        """
+        with self._batcher.member():
+            return self._make(strategy, sample, sampling, n)
+
+    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+        query = sample.query(seed=sampling.seed)
+        calls: list[tuple[str, Answer]] = []
+        worked = since = 0.0
+
+        def request(prompt: Prompt, how: Sampling, index: int = 0) -> Request:
+            return Request(prompt=prompt, language=sample.language, kind=sample.kind, sampling=how, index=index)
+
+        def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+            nonlocal worked, since
+            worked += time.perf_counter() - since
+            self._slots.release()
+            try:
+                how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
+                [answer] = self._batcher.ask([request(prompt, how)])
+            finally:
+                self._slots.acquire()
+                since = time.perf_counter()
+            calls.append((role, answer))
+            return answer.response.text
+
+        repo = self._view(sample, query)
+        with self._slots:
+            since = time.perf_counter()
+            prompt = self._cells.run(strategy, query, repo, generate)
+            worked += time.perf_counter() - since
+        finals = self._batcher.ask([request(prompt, sampling, index) for index in range(n)])
+        return Made(
+            sample=sample,
+            prompt=prompt,
+            calls=(*calls, *((FINAL, answer) for answer in finals)),
+            finals=tuple(finals),
+            strategy_seconds=worked,
+        )
+
+    def _view(self, sample: Sample, query: Query) -> Repository:
+        snapshot = self._snapshots.get(sample.repo)
+        if snapshot is not None:
+            return view(snapshot, query, sample.masked)
+        # A set imported without its repositories: the stored prefix is all there is.
+        return View(name=sample.repo, language=sample.language, texts={}, digest="", query=query, masked=sample.masked)

@@ -1,0 +1,153 @@
+"""One attempt at one run: what is missing is asked for, scored and stored; what cannot be is accounted for."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.errors import InputFault, MachineFault
+from bench.samples import SampleSet
+from bench.snapshot import Snapshot
+from bench.types import Sample
+from harness import plan
+from harness.asking import Asker, Made
+from harness.cells import StrategyFault
+from harness.machinery import Machinery
+from harness.runspec import RunSpec
+from harness.scoring import Scorer
+from harness.store.queries import counts
+from harness.store.records import StoredFault
+from harness.store.store import Store
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
+"""Label and total -> a context that yields a function of steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run has after this attempt at it."""
+
+    run: str
+    strategy: str
+    scored: int
+    model_failed: int
+    missing: int
+    new: int
+    """Samples that this attempt finished."""
+    faults: tuple[StoredFault, ...]
+    """Why samples are missing, in the order in which it happened."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one attempt has done so far."""
+
+    new: int = 0
+    faults: list[StoredFault] = field(default_factory=list)
+
+
+class Attempt:
+    """One attempt at one run."""
+
+    def __init__(
+        self,
+        store: Store,
+        sample_set: SampleSet,
+        snapshots: Callable[[], Mapping[str, Snapshot]],
+        machinery: Machinery,
+        spec: RunSpec,
+        planned: Sequence[Sample],
+    ) -> None:
+        """Prepare; `snapshots` reads the repositories, and is called only if something is missing."""
+        self._store, self._snapshots, self._machinery = store, snapshots, machinery
+        self._spec, self._planned = spec, planned
+        self._scorer = Scorer(store, sample_set.references, machinery.pricer)
+        self._attempt = 0
+
+    def go(self, progress: Progress) -> Summary:
+        """Do what is missing; account for it even when interrupted."""
+        run = self._store.add_run(self._spec, self._planned)
+        missing = plan.missing(self._planned, self._store.finished(run))
+        tally = _Tally()
+        if missing:
+            self._try(missing, tally, progress)
+        done = counts(self._store, run)
+        return Summary(
+            run=run,
+            strategy=self._spec.strategy,
+            scored=done.scored,
+            model_failed=done.model_failed,
+            missing=len(self._planned) - done.scored - done.model_failed,
+            new=tally.new,
+            faults=tuple(tally.faults),
+        )
+
+    def _try(self, missing: Sequence[Sample], tally: _Tally, progress: Progress) -> None:
+        machinery = self._machinery
+        asker = Asker(machinery.cells, machinery.batcher, self._snapshots(), machinery.workers)
+        self._attempt = self._store.start_attempt(self._spec.id, machinery.cells.describe()["isolation"])
+        reason = "failed"
+        try:
+            with progress(self._spec.strategy, len(missing)) as tick:
+                self._work(asker, missing, tally, tick)
+            reason = "faults" if tally.faults else "done"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            raise
+        finally:
+            # The account must not hide the fault that ended the attempt, such as a full disk.
+            with contextlib.suppress(InputFault, MachineFault):
+                self._store.end_attempt(
+                    self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
+                )
+
+    def _work(self, asker: Asker, missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]) -> None:
+        """Keep `width` samples under way; score and store those that come back."""
+        left = iter(missing)
+        under_way: dict[Future[Made], Sample] = {}
+        while True:
+            if not self._machinery.batcher.lost:
+                for sample in itertools.islice(left, self._machinery.width - len(under_way)):
+                    job = (self._spec.strategy, sample, self._spec.sampling, self._spec.n)
+                    under_way[self._machinery.threads.submit(asker.make, *job)] = sample
+            if not under_way:
+                return
+            ready, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            made = [self._outcome(future, under_way.pop(future), tally) for future in _in_order(ready, under_way)]
+            self._store_all([one for one in made if one is not None], tally)
+            tick(len(ready))
+
+    def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
+        try:
+            return future.result()
+        except StrategyFault as fault:
+            self._note(
+                StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=fault.traceback), tally
+            )
+        except MachineFault as fault:
+            self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
+        return None
+
+    def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:
+        try:
+            finished = self._scorer.finish(made)
+        except MachineFault as fault:
+            for one in made:
+                self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
+            return
+        for result in finished:
+            tally.new += self._store.add_finished(self._spec.id, self._spec.coder, result)
+
+    def _note(self, fault: StoredFault, tally: _Tally) -> None:
+        self._store.add_fault(self._attempt, fault)
+        tally.faults.append(fault)
+
+
+def _in_order(ready: set[Future[Made]], under_way: dict[Future[Made], Sample]) -> list[Future[Made]]:
+    """Return what is ready in the order in which it was begun."""
+    return [future for future in under_way if future in ready]

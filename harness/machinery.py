@@ -1,0 +1,109 @@
+"""What a run works with: cells, a generator behind its batcher, a coder; opened together, ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.batcher import Batcher
+from harness.cells import Cells, open_cells
+from harness.generators import registry
+from harness.generators.base import Coder, Generator
+from harness.scoring import Pricer
+from harness.store.store import Store
+
+CODER = "incontext"
+"""Measures context gain for generators that cannot."""
+_MOST_THREADS = 128
+
+OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machinery:
+    """Everything that runs, and the names under which its work is stored."""
+
+    cells: Cells
+    generator: str
+    """Canonical spec."""
+    version: str
+    batcher: Batcher
+    pricer: Pricer
+    threads: ThreadPoolExecutor
+    width: int
+    """How many samples are under way at once."""
+    workers: int
+    """How many strategies work at once."""
+
+
+@contextlib.contextmanager
+def open_machinery(
+    store: Store,
+    generator: str,
+    *,
+    hidden: Sequence[Path],
+    workers: int | None = None,
+    cells: OpenCells = open_cells,
+    resolve: Callable[[str], Generator] = registry.resolve,
+) -> Iterator[Machinery]:
+    """Open what a run needs; nothing computes before it is asked. End all of it on leaving, however that comes.
+
+    Args:
+        store: where answers are kept.
+        generator: its spec.
+        hidden: what no strategy may read.
+        workers: strategies at work at once; None for one a core.
+        cells: how to open cells; for tests.
+        resolve: how to make generators; for tests.
+
+    Raises:
+        InputFault: if the spec is wrong.
+        MachineFault: if no process can be started.
+    """
+    spec = registry.canonical(generator)
+    workers = workers or os.cpu_count() or 1
+    with contextlib.ExitStack() as stack:
+        model = resolve(spec)
+        stack.callback(model.close)
+        # Twice the batch, so that strategies work on while a full batch is answered.
+        width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
+        # Entered early to end late: its threads end only when cells and batcher let go of them.
+        threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
+        batcher = Batcher(model, spec, store)
+        stack.callback(batcher.close)
+        pricer = _pricer(model, spec, batcher, resolve, stack)
+        opened = stack.enter_context(cells(hidden, workers))
+        stack.callback(batcher.close)
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        yield Machinery(
+            cells=opened,
+            generator=spec,
+            version=model.version,
+            batcher=batcher,
+            pricer=pricer,
+            threads=threads,
+            width=width,
+            workers=workers,
+        )
+
+
+def _pricer(
+    model: Generator,
+    spec: str,
+    batcher: Batcher,
+    resolve: Callable[[str], Generator],
+    stack: contextlib.ExitStack,
+) -> Pricer:
+    if isinstance(model, Coder):
+        return Pricer(name=f"{spec} {model.version}", coder=model, busy=batcher.busy)
+    coder = resolve(CODER)
+    stack.callback(coder.close)
+    if not isinstance(coder, Coder):
+        raise TypeError(f"{CODER} is no coder")
+    return Pricer(name=f"{CODER} {coder.version}", coder=coder, busy=threading.Lock())

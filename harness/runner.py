@@ -1,0 +1,153 @@
+"""`run`: strategies over a sample set with a generator, into the store, one finished sample at a time.
+
+A sample that is stored is never done again; one that a fault left missing is, by the next run of the
+same command. Strategies get queries and views; references are read here, after the strategy is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bench import samples as sets
+from bench.code_tokens import NAME as TOKENIZER
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import Kind, Sample
+from harness import plan
+from harness.attempt import Attempt, Progress, Summary
+from harness.cells import Card
+from harness.generators.base import Sampling
+from harness.machinery import Machinery, open_machinery
+from harness.runspec import RunSpec
+from harness.store.store import Store
+
+LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
+"""The papers' limits of a completion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a user decides beside samples, strategy and generator."""
+
+    limit: int | None = None
+    n: int = 1
+    seed: int = 0
+    workers: int | None = None
+
+
+@contextlib.contextmanager
+def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda _: None
+
+
+def run(
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    *,
+    strategies: Sequence[str],
+    generator: str,
+    choices: Choices | None = None,
+    progress: Progress = silent,
+    report: Callable[[Summary], None] = lambda _: None,
+    **machines: Any,
+) -> list[Summary]:
+    """Run strategies over a sample set, one after the other.
+
+    Args:
+        home: where the repositories are.
+        store: where results go.
+        sample_set: what to complete.
+        strategies: their specs.
+        generator: its spec.
+        choices: limit, completions a sample, seed, workers.
+        progress: shows how far each strategy is.
+        report: called with each strategy's summary as soon as it ends.
+        machines: passed on to `open_machinery`; for tests.
+
+    Returns:
+        A summary for each strategy; `fault_of` says whether they are whole.
+
+    Raises:
+        InputFault: if a spec is wrong, a repository is not fetched, or a strategy does not take such samples.
+        MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
+    """
+    choices = choices or Choices()
+    if choices.n < 1:
+        raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
+    planned = plan.choose(sample_set.samples, choices.limit)
+    hidden = _hidden(home, store, sample_set)
+    with open_machinery(store, generator, hidden=hidden, workers=choices.workers, **machines) as machinery:
+        cards = [_checked(machinery.cells.card(spec), planned, sample_set) for spec in strategies]
+        snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
+        summaries = []
+        for card in cards:
+            spec = _spec(card, sample_set, machinery, choices, planned)
+            summaries.append(Attempt(store, sample_set, snapshots, machinery, spec, planned).go(progress))
+            report(summaries[-1])
+    return summaries
+
+
+def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
+    """Return the one-line fault for samples that are missing; None if there are none."""
+    missing = sum(summary.missing for summary in summaries)
+    if not missing:
+        return None
+    faults = [fault for summary in summaries for fault in summary.faults]
+    ours = [fault for fault in faults if fault.kind == "strategy"]
+    samples = "1 sample is" if missing == 1 else f"{missing} samples are"
+    if ours:
+        return InputFault(
+            f"{samples} missing, {len(ours)} because a strategy failed; the first: {ours[0].message}",
+            cure="mend the strategy, then run the same command again",
+        )
+    said = f"; the first: {faults[0].message}" if faults else ""
+    return MachineFault(f"{samples} missing{said}", cure="run the same command again; it does only what is missing")
+
+
+def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
+    """Return what no strategy may read: the home, the database, the sources of local repositories."""
+    paths = [home.root, Path(store.where)]
+    paths += [Path(str(entry.get("source", ""))) for entry in sample_set.manifest.get("repositories", {}).values()]
+    return [path for path in paths if path.is_absolute() and path.exists()]
+
+
+def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet) -> Card:
+    odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
+    if odd:
+        raise InputFault(
+            f"{card.spec} takes {' and '.join(sorted(card.kinds))} samples, "
+            f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
+            cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
+        )
+    return card
+
+
+def _spec(
+    card: Card, sample_set: SampleSet, machinery: Machinery, choices: Choices, planned: Sequence[Sample]
+) -> RunSpec:
+    functions = any(sample.kind is Kind.FUNCTION for sample in planned)
+    limited = choices.limit is not None and choices.limit < len(sample_set.samples)
+    return RunSpec(
+        samples=sample_set.name,
+        samples_digest=sample_set.digest,
+        limit=choices.limit if limited else None,
+        strategy=card.spec,
+        strategy_version=card.version,
+        generator=machinery.generator,
+        generator_version=machinery.version,
+        coder=machinery.pricer.name,
+        sampling=Sampling(max_tokens=FUNCTION_TOKENS if functions else LINE_TOKENS, seed=choices.seed),
+        n=choices.n,
+        seed=choices.seed,
+        tokenizer=TOKENIZER,
+        code=version("ctxbench"),
+    )

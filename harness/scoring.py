@@ -1,0 +1,167 @@
+"""From completions to what is stored: every profile's metrics, and context gain. The only reader of references."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from bench.code_tokens import count
+from bench.files import sha256
+from bench.types import Kind, Language, Place, Reference
+from harness import metrics
+from harness.asking import Made
+from harness.batcher import Answer
+from harness.generators.base import Coder
+from harness.results import Status
+from harness.store.queries import CONTEXT
+from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
+from harness.store.store import Store
+from strategies.api import Prompt
+from strategies.infile import WHOLE, infile_prompt
+
+GAIN, BITS = "context_gain", "bits"
+EMPTY, LENGTH = "empty", "length"
+"""Flags of a completion: nothing but blanks; cut at the token limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricer:
+    """Who measures what a reference costs after a prompt."""
+
+    name: str
+    """Its spec and version, the key of what it measured."""
+    coder: Coder
+    busy: AbstractContextManager[object]
+    """Held while it works; the batcher's lock if generator and coder are one model."""
+
+
+class Scorer:
+    """Turns what the model made into finished samples."""
+
+    def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer | None) -> None:
+        """Use the answers of one sample set; without a pricer no context gain is measured."""
+        self._store, self._references, self._pricer = store, references, pricer
+
+    def finish(self, made: Sequence[Made]) -> list[Finished]:
+        """Score some samples, priced together.
+
+        Raises:
+            MachineFault: if the coder was lost.
+        """
+        prices = self._prices(made)
+        return [self._finished(one, price) for one, price in zip(made, prices, strict=True)]
+
+    def _prices(self, made: Sequence[Made]) -> list[tuple[StoredBits, ...]]:
+        """Return, for each line sample, the costs of its reference after the in-file and the final prompt."""
+        if self._pricer is None:
+            return [() for _ in made]
+        pairs: dict[tuple[str, str, str], tuple[Prompt, str]] = {}
+        keys: list[list[tuple[str, str, str]]] = []
+        for one in made:
+            target = self._references[one.sample.id].target
+            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if one.sample.kind is Kind.LINE else ()
+            keys.append([(str(one.sample.language), prompt.digest, sha256(target)) for prompt in prompts])
+            pairs.update(zip(keys[-1], ((prompt, target) for prompt in prompts), strict=True))
+        known = self._store.bits(self._pricer.name, pairs)
+        for language in sorted({key[0] for key in pairs.keys() - known.keys()}):
+            wanted = sorted(key for key in pairs.keys() - known.keys() if key[0] == language)
+            prompts, texts = zip(*(pairs[key] for key in wanted), strict=True)
+            with self._pricer.busy:
+                costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            known |= dict(zip(wanted, costs, strict=True))
+        return [tuple(_stored(key, pairs[key][0], known[key]) for key in of_one) for of_one in keys]
+
+    def _finished(self, made: Made, bits: tuple[StoredBits, ...]) -> Finished:
+        reference = self._references[made.sample.id]
+        context: dict[tuple[str, str], float | None] = {}
+        if bits:
+            baseline, final = bits
+            context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
+        completions = [self._completion(made, reference, answer, context) for answer in made.finals]
+        failed = all(one.status is Status.MODEL_FAILED for one in completions)
+        blocks = _blocks(made.prompt)
+        return Finished(
+            sample_id=made.sample.id,
+            status=Status.MODEL_FAILED if failed else Status.SCORED,
+            prompt_digest=made.prompt.digest,
+            prompt=made.prompt.text,
+            context_tokens=sum(block.tokens for block in blocks if block.char_start is not None),
+            flags=made.prompt.flags,
+            strategy_seconds=made.strategy_seconds,
+            generator_seconds=sum(answer.response.seconds for _, answer in made.calls),
+            calls=tuple((role, answer.id) for role, answer in made.calls),
+            blocks=blocks,
+            completions=tuple(completions),
+            bits=tuple({one.prompt_digest: one for one in bits}.values()),
+        )
+
+    def _completion(
+        self, made: Made, reference: Reference, answer: Answer, context: Mapping[tuple[str, str], float | None]
+    ) -> StoredCompletion:
+        text = answer.response.text
+        empty = not text.strip()
+        scores = dict(context)
+        for profile in metrics.PROFILES:
+            values = metrics.score(
+                profile,
+                made.sample.language,
+                prompt=made.sample.prefix,
+                prediction=text,
+                ground_truth=reference.target,
+            )
+            for metric, value in values.items():
+                # A model that gave nothing gets the worst there is, also where the metric would be undefined.
+                worst = empty and value is None
+                scores[profile, metric] = metrics.info(profile, metric).worst if worst else value
+        flags = [flag for flag, holds in ((EMPTY, empty), (LENGTH, answer.response.finish == LENGTH)) if holds]
+        return StoredCompletion(
+            generation_id=answer.id,
+            status=Status.MODEL_FAILED if empty else Status.SCORED,
+            text=text,
+            flags=tuple(flags),
+            scores=scores,
+        )
+
+
+def _stored(key: tuple[str, str, str], prompt: Prompt, bits: float) -> StoredBits:
+    language, digest, target = key
+    return StoredBits(language=language, prompt_digest=digest, prompt=prompt.text, target_digest=target, bits=bits)
+
+
+def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
+    """Return the blocks of a prompt with where they stand in it, then those left out."""
+    rows, at = [], 0
+    for block in prompt.blocks:
+        rows.append(
+            StoredBlock(
+                kind=block.kind,
+                places=_places(block.places),
+                score=block.score,
+                tokens=count(block.text),
+                state="cut" if block.cut else "kept",
+                reason="",
+                char_start=at,
+                char_end=at + len(block.text),
+            )
+        )
+        at += len(block.text)
+    rows += [
+        StoredBlock(
+            kind=block.kind,
+            places=_places(block.places),
+            score=block.score,
+            tokens=0,
+            state="dropped",
+            reason=block.reason,
+            char_start=None,
+            char_end=None,
+        )
+        for block in prompt.dropped
+    ]
+    return tuple(rows)
+
+
+def _places(places: Sequence[Place]) -> str:
+    return json.dumps([[place.path, place.start, place.end] for place in places])
