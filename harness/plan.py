@@ -20,10 +20,10 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     Raises:
         InputFault: if the limit is less than 1.
     """
-    if limit is None:
-        return tuple(samples)
-    if limit < 1:
+    if limit is not None and limit < 1:
         raise InputFault(f"a limit of {limit} samples leaves none", cure="give --limit 1 or more")
+    if limit is None or limit >= len(samples):
+        return tuple(samples)
     by_repo: dict[str, list[Sample]] = defaultdict(list)
     for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
         by_repo[sample.repo].append(sample)

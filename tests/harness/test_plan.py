@@ -1,0 +1,54 @@
+"""Which samples a run has."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import InputFault
+from harness import plan
+from tests.harness.store.making import make_samples, make_spec
+
+MANY = (*make_samples(6, "a"), *make_samples(2, "b"), *make_samples(4, "c"))
+
+
+def test_no_limit_keeps_the_order() -> None:
+    assert plan.choose(MANY, None) == MANY
+
+
+def test_a_limit_takes_turns() -> None:
+    assert [sample.repo for sample in plan.choose(MANY, 7)] == ["a", "b", "c", "a", "b", "c", "a"]
+    assert plan.choose(MANY, 12) == plan.choose(MANY, 100) == MANY
+
+
+def test_a_smaller_limit_is_a_part_of_a_larger() -> None:
+    assert plan.choose(MANY, 9)[:4] == plan.choose(MANY, 4)
+    assert plan.choose(tuple(reversed(MANY)), 5) == plan.choose(MANY, 5)
+
+
+def test_no_samples_are_no_run() -> None:
+    with pytest.raises(InputFault, match="leaves none"):
+        plan.choose(MANY, 0)
+
+
+def test_missing_keeps_the_order() -> None:
+    assert plan.missing(MANY, {sample.id for sample in MANY[1:-1]}) == (MANY[0], MANY[-1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"samples_digest": "e"},
+        {"strategy": "lc.repocoder"},
+        {"strategy_version": "2"},
+        {"generator": "incontext"},
+        {"generator_version": "2"},
+        {"n": 2},
+        {"seed": 1},
+        {"limit": 5},
+        {"tokenizer": "u"},
+        {"code": "1"},
+        {"coder": "x"},
+    ],
+)
+def test_every_choice_is_another_run(change: dict[str, object]) -> None:
+    assert make_spec(**change).id != make_spec().id == make_spec().id

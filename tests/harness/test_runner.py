@@ -1,0 +1,353 @@
+"""Running: what is stored, what is done again, what a fault costs. Cells and coder are stand-ins."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.repository import Repository
+from bench.samples import SampleSet
+from bench.types import Kind, Language, Query
+from harness.attempt import Summary
+from harness.batcher import GIVE_UP
+from harness.cells import Cells, InlineCells, StrategyFault
+from harness.generators.base import Generator, Request
+from harness.generators.scripted import Scripted
+from harness.results import RunTable, Status
+from harness.runner import Choices, fault_of, run
+from harness.store import Store, open_store
+from harness.store.queries import run_tables
+from strategies.api import Generate, Prompt
+from tests.helpers.sets import make_set
+
+
+class Coder(Scripted):
+    """A text costs a bit a character, half of that if the prompt holds it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: "", version="c1")
+        self.priced = 0
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        self.priced += len(texts)
+        return [len(t) / (1 + (t in p.text)) for p, t in zip(prompts, texts, strict=True)]
+
+
+class Bench:
+    """A home with a sample set, and a way to run it with stand-ins."""
+
+    def __init__(self, tmp_path: Path, **changes: Any) -> None:
+        self.home = Home(tmp_path / "home")
+        self.set: SampleSet = make_set(self.home, **changes)
+        self.store: Store = open_store(self.home.database)
+        self.coder = Coder()
+        self.cells_run = 0
+
+    def run(
+        self,
+        model: Generator,
+        *strategies: str,
+        generator: str = "scripted",
+        cells: Cells | None = None,
+        choices: Choices | None = None,
+        store: Store | None = None,
+    ) -> list[Summary]:
+        bench = self
+
+        class Counting:
+            inner = cells or InlineCells()
+
+            def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+                bench.cells_run += 1
+                return self.inner.run(spec, query, repo, generate)
+
+            card = staticmethod(inner.card)
+            describe = staticmethod(inner.describe)
+
+        @contextlib.contextmanager
+        def open_inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+            assert bench.home.root in hidden
+            yield Counting()
+
+        return run(
+            self.home,
+            store or self.store,
+            self.set,
+            strategies=strategies or ("lc.infile",),
+            generator=generator,
+            choices=choices,
+            cells=open_inline,
+            resolve=lambda spec: self.coder if spec == "incontext" else model,
+        )
+
+    def table(self, index: int = 0, **how: Any) -> RunTable:
+        return run_tables(self.store, **how)[index]
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self.store.reading() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def right(request: Request) -> str:
+    """Answer as the reference does."""
+    number = request.prompt.text.rstrip().removesuffix("=").rstrip().rpartition("_")[2]
+    return f"apply_tax(cart_{number}, rate)"
+
+
+def model(answer: Callable[[Request], str] = right, **changes: Any) -> Scripted:
+    return Scripted(answer, version="1", **changes)
+
+
+def test_every_sample_is_scored(bench: Bench) -> None:
+    [summary] = bench.run(model())
+    assert (summary.scored, summary.missing, summary.new, summary.faults) == (8, 0, 8, ())
+    table = bench.table()
+    assert table.metrics["em"] == (1.0,) * 8 and set(table.status) == {Status.SCORED}
+    assert {"es", "id_f1", "context_gain", "bits"} <= set(table.metrics)
+    assert table.sample == tuple(sample.id for sample in bench.set.samples)
+    assert fault_of([summary]) is None
+
+
+def test_a_finished_run_starts_nothing(bench: Bench) -> None:
+    first = bench.run(model())
+    again = model()
+    [summary] = bench.run(again)
+    assert again.batches == [] and again.closed and bench.cells_run == 8
+    assert summary == dataclasses.replace(first[0], new=0)
+    assert len(bench.rows("SELECT * FROM attempt")) == 1
+
+
+def test_context_gain_is_against_the_infile_prompt(bench: Bench) -> None:
+    bench.run(model(), "lc.infile", "lc.repocoder(iterations=1)")
+    infile, repocoder = (bench.table(index) for index in (0, 1))
+    assert set(infile.metrics["context_gain"]) == {0.0}
+    # shop/use.py shows every answer, and the strategy finds it.
+    targets = [len(bench.set.references[sample].target) for sample in repocoder.sample]
+    assert repocoder.metrics["context_gain"] == tuple(length / 2 for length in targets)
+    assert bench.coder.priced == 16, "the baseline is priced once"
+
+
+def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
+    bench.run(model(), "lc.repocoder")
+    sample = bench.set.samples[0].id
+    calls = bench.rows(
+        f"SELECT role, text FROM call JOIN generation g ON g.id = generation_id WHERE sample_id='{sample}'"
+    )
+    assert len(calls) == 2 and calls[-1] == ("final", "apply_tax(cart_0, rate)")
+    [(prompt, tokens)] = bench.rows(
+        "SELECT p.text, context_tokens FROM result JOIN prompt p ON p.digest = prompt_digest "
+        f"WHERE sample_id='{sample}'"
+    )
+    blocks = bench.rows(
+        f"SELECT char_start, char_end, kind, tokens FROM block WHERE sample_id='{sample}' AND state<>'dropped'"
+    )
+    assert blocks[0][0] == 0 and blocks[-1][1] == len(prompt) and blocks[-1][2] == "infile"
+    assert all(one[1] == two[0] for one, two in itertools.pairwise(blocks))
+    assert tokens == sum(block[3] for block in blocks)
+
+
+def test_equal_prompts_of_two_strategies_are_asked_once(bench: Bench) -> None:
+    generator = model()
+    bench.run(generator, "lc.infile", "lc.infile(limit=4095)")
+    assert sum(generator.batches) == 8 and bench.cells_run == 16
+    assert len(bench.rows("SELECT * FROM generation")) == 8
+
+
+def test_another_generator_or_version_never_gets_these_answers(bench: Bench) -> None:
+    wrong = Scripted(lambda _: "wrong", version="1")
+    bench.run(model())
+    bench.run(wrong, generator="scripted(mode=echo)")
+    bench.run(Scripted(lambda _: "wrong too", version="2"))
+    em = sorted((table.run.generator, table.metrics["em"][0]) for table in run_tables(bench.store))
+    assert em == [("scripted", 0.0), ("scripted", 1.0), ("scripted(mode=echo)", 0.0)]
+    texts = bench.rows(
+        "SELECT DISTINCT generator, version, text FROM generation WHERE text LIKE 'wrong%' ORDER BY 1, 2"
+    )
+    assert texts == [("scripted", "2", "wrong too"), ("scripted(mode=echo)", "1", "wrong")]
+
+
+def test_an_empty_answer_counts_as_worst(bench: Bench) -> None:
+    [summary] = bench.run(model(lambda _: "  \n"))
+    table = bench.table()
+    assert (summary.model_failed, summary.missing) == (8, 0)
+    assert set(table.status) == {Status.MODEL_FAILED}
+    assert all(set(table.metrics[metric]) == {0.0} for metric in ("em", "es", "id_f1"))
+
+
+def test_several_completions_a_sample(bench: Bench) -> None:
+    [summary] = bench.run(model(lambda r: right(r) if r.index else ""), choices=Choices(n=2))
+    assert summary.scored == 8
+    assert set(bench.table().metrics["em"]) == {0.5}
+    assert len(bench.rows("SELECT * FROM completion")) == 16
+
+
+def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
+    bench.run(model(), choices=Choices(limit=4))
+    table = bench.table()
+    assert sorted(table.repo) == ["shop0", "shop0", "shop1", "shop1"] and table.run.samples == "demo[:4]"
+    bench.run(model(), choices=Choices(limit=99))
+    assert {one.run.samples for one in run_tables(bench.store)} == {"demo", "demo[:4]"}, (
+        "a limit beyond the set is none"
+    )
+    everything = next(one for one in run_tables(bench.store) if one.run.samples == "demo")
+    assert everything.sample == tuple(sample.id for sample in bench.set.samples)
+
+
+def test_seeds_and_limits_are_other_runs(bench: Bench) -> None:
+    every = [Choices(), Choices(seed=1), Choices(n=2), Choices(limit=2), Choices(workers=1)]
+    ids = [bench.run(model(), choices=choices)[0].run for choices in every]
+    assert len(set(ids)) == 4 and ids[0] == ids[4]
+
+
+def test_a_machine_fault_leaves_samples_missing_and_the_next_run_does_them(bench: Bench) -> None:
+    [summary] = bench.run(model(batch_size=3, faults={2}))
+    assert summary.missing > 0 and summary.scored + summary.missing == 8
+    assert {fault.kind for fault in summary.faults} == {"machine"}
+    fault = fault_of([summary])
+    assert isinstance(fault, MachineFault) and "run the same command again" in str(fault)
+    assert bench.table().status.count(Status.INFRA_FAILED) == summary.missing
+    [again] = bench.run(model())
+    assert (again.scored, again.new, again.missing) == (8, summary.missing, 0)
+    assert set(bench.table().metrics["em"]) == {1.0}
+
+
+def test_a_lost_generator_is_not_asked_for_every_sample(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, repos=2, per_repo=60)
+    dead = model(batch_size=2, faults=range(1, 1000))
+    [summary] = bench.run(dead)
+    assert summary.missing == 120 and len(dead.batches) < 20 and len(dead.batches) >= GIVE_UP
+
+
+class FailingCells(InlineCells):
+    """A strategy that fails on some samples."""
+
+    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+        if query.repo == "shop1":
+            fault = StrategyFault("ValueError: no such thing", where=query.id, cure="mend the strategy")
+            fault.traceback = "the whole story"
+            raise fault
+        return super().run(spec, query, repo, generate)
+
+
+def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench) -> None:
+    [summary] = bench.run(model(), cells=FailingCells())
+    assert (summary.scored, summary.missing, len(summary.faults)) == (4, 4, 4)
+    fault = fault_of([summary])
+    assert isinstance(fault, InputFault) and "4 because a strategy failed" in str(fault) and "ValueError" in str(fault)
+    assert bench.rows("SELECT DISTINCT kind, detail FROM fault") == [("strategy", "the whole story")]
+    [again] = bench.run(model())
+    assert (again.scored, again.new) == (8, 4)
+
+
+def test_a_coder_that_fails_leaves_its_samples_missing(bench: Bench) -> None:
+    def lost(*_: object) -> list[float]:
+        raise MachineFault("a worker process was lost")
+
+    bench.coder.bits = lost  # type: ignore[method-assign]
+    [summary] = bench.run(model())
+    assert summary.missing == 8
+    assert bench.rows("SELECT * FROM score") == []
+
+
+def test_a_bug_in_the_generator_ends_the_run(bench: Bench) -> None:
+    def answer(_: Request) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.run(model(answer))
+    assert [row[0] for row in bench.rows("SELECT reason FROM outcome")] == ["failed"]
+
+
+def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
+    threads = threading.active_count()
+    done = 0
+
+    @contextlib.contextmanager
+    def progress(_: str, __: int) -> Iterator[Callable[[int], None]]:
+        def tick(step: int) -> None:
+            nonlocal done
+            done += step
+            if done >= 3:
+                raise KeyboardInterrupt
+
+        yield tick
+
+    generator = model(batch_size=1)
+
+    @contextlib.contextmanager
+    def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+        yield InlineCells()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            bench.home,
+            bench.store,
+            bench.set,
+            strategies=["lc.repocoder"],
+            generator="scripted",
+            progress=progress,
+            cells=inline,
+            resolve=lambda spec: bench.coder if spec == "incontext" else generator,
+        )
+    assert threading.active_count() == threads and generator.closed
+    assert bench.rows("SELECT reason, finished FROM outcome") == [("interrupted", done)]
+    [summary] = bench.run(model(), "lc.repocoder")
+    assert (summary.scored, summary.new) == (8, 8 - done)
+
+
+def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, kind=Kind.FUNCTION)
+    with pytest.raises(InputFault) as caught:
+        bench.run(model())
+    assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
+
+
+def test_no_completions_are_refused(bench: Bench) -> None:
+    with pytest.raises(InputFault, match="are none"):
+        bench.run(model(), choices=Choices(n=0))
+
+
+def test_no_thread_sees_an_answer(bench: Bench) -> None:
+    seen: list[object] = []
+
+    class Spying(InlineCells):
+        def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+            seen.append((query.id, repr(query), repo.read(query.path)))
+            return super().run(spec, query, repo, generate)
+
+    bench.run(model(), cells=Spying())
+    for id_, query, target_file in seen:  # type: ignore[misc]
+        answer = bench.set.references[id_].target  # type: ignore[has-type]
+        assert answer not in query and answer not in target_file  # type: ignore[has-type]
+
+
+def test_two_processes_do_not_double_a_sample(bench: Bench) -> None:
+    stores = [open_store(bench.home.database) for _ in range(2)]
+    summaries: list[Summary] = []
+
+    def work(store: Store) -> None:
+        summaries.extend(bench.run(model(batch_size=2, delay=0.01), store=store))
+
+    threads = [threading.Thread(target=work, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [summary.missing for summary in summaries] == [0, 0]
+    assert sum(summary.new for summary in summaries) == 8
+    assert len(bench.rows("SELECT * FROM result")) == 8

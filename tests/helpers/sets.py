@@ -1,0 +1,57 @@
+"""A small sample set on disk, made without the builder: known repositories, known answers."""
+
+from __future__ import annotations
+
+from bench import samples as sets
+from bench import snapshot
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import Cursor, Language, Reference, Sample
+from tests.helpers.samples import make_sample
+
+
+def _line(number: int) -> tuple[str, str]:
+    """Return what stands before the cursor, and the answer."""
+    return f"    total_{number} = ", f"apply_tax(cart_{number}, rate)"
+
+
+def make_set(home: Home, *, name: str = "demo", repos: int = 2, per_repo: int = 4, **changes: object) -> SampleSet:
+    """Write repositories into the home and a set of line samples over them.
+
+    Args:
+        home: where.
+        name: the set's name.
+        repos: how many repositories.
+        per_repo: samples of each.
+        changes: fields of every sample.
+    """
+    samples: list[Sample] = []
+    references: list[Reference] = []
+    entries = {}
+    for repo in (f"shop{number}" for number in range(repos)):
+        lines = ["from shop.tax import apply_tax", "", "", f"def pay_{repo}(rate):"]
+        for number in range(per_repo):
+            before, answer = _line(number)
+            lines.append(before + answer)
+            cursor = Cursor(line=len(lines) - 1, column=len(before))
+            sample = make_sample(
+                id=f"{repo}/shop/pay.py#L{cursor.line}",
+                repo=repo,
+                path="shop/pay.py",
+                cursor=cursor,
+                prefix="\n".join([*lines[:-1], before]),
+            )
+            samples.append(make_sample(**{**{f: getattr(sample, f) for f in sample.__slots__}, **changes}))
+            references.append(Reference(id=sample.id, target=answer))
+        root = home.repos / repo / "1"
+        for path, text in {
+            "shop/pay.py": "\n".join(lines) + "\n",
+            "shop/tax.py": "def apply_tax(amount, rate):\n    return amount * (1 + rate)\n",
+            "shop/use.py": "\n".join(f"cost_{n} = apply_tax(cart_{n}, rate)\nprint(cost_{n})" for n in range(20))
+            + "\n",
+        }.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        made = snapshot.load(repo, root, Language.PYTHON)
+        entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest}
+    return sets.save(home, name, samples, references, {"repositories": entries})
