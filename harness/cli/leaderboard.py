@@ -60,7 +60,7 @@ def leaderboard(
     from harness.leaderboard import board
 
     tables = read_tables(home, db, samples=samples, profile=profile)
-    click.echo(_printed(board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed), form), nl=False)
+    click.echo(printed(board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed), form), nl=False)
 
 
 def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str) -> list[RunTable]:
@@ -81,19 +81,20 @@ def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str
         raise InputFault("no runs are stored here", where=str(home.root), cure=_CURE)
     from harness.store import open_store, queries
 
-    store = open_store(url)
-    tables = queries.run_tables(store, samples=samples, profile=profile)
-    if not tables and samples is not None:
-        others = queries.run_tables(store, samples=None, profile=profile)
+    with open_store(url) as store:
+        tables = queries.run_tables(store, samples=samples, profile=profile)
+        others = queries.run_tables(store, samples=None, profile=profile) if not tables and samples else []
+    if others:
         tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
-        if others and not tables:
+        if not tables and samples:
             raise UnknownName("sample set of the stored runs", samples, {table.run.samples for table in others})
     if not tables:
         raise InputFault(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
     return list(tables)
 
 
-def _printed(made: Board, form: str) -> str:
+def printed(made: Board, form: str) -> str:
+    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv`` or ``markdown``."""
     from harness.leaderboard import records, render
 
     if form == "json":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import types
 
 import pytest
 
 from harness import store
-from harness.cli import main
 from harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
@@ -26,9 +26,8 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_tables(_: object, *, samples: str | None, profile: str) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
-    monkeypatch.setattr(store, "open_store", lambda url: url, raising=False)
+    monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
     monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
-    monkeypatch.setitem(main.COMMANDS, "compare", ("harness.cli.compare:compare", "Compare stored runs."))
 
 
 def test_two_runs_by_the_beginnings_of_their_ids() -> None:

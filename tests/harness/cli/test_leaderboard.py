@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import types
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
         def run_tables(_: object, *, samples: str | None, profile: str) -> list[RunTable]:
             return [t for t in tables if samples in (None, t.run.samples) and t.run.profile == profile]
 
-        monkeypatch.setattr(store, "open_store", lambda url: url, raising=False)
+        monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
         monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
 
     return fill
