@@ -115,7 +115,7 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
 
 def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
     """Return what no strategy may read: the home, the database, the sources of local repositories."""
-    paths = [home.root, Path(store.where)]
+    paths = [home.root.absolute(), Path(store.where).absolute()]
     paths += [Path(str(entry.get("source", ""))) for entry in sample_set.manifest.get("repositories", {}).values()]
     return [path for path in paths if path.is_absolute() and path.exists()]
 

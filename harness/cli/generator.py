@@ -1,4 +1,4 @@
-"""`ctxbench generator`: list the generators."""
+"""`ctxbench generator`: list and check generators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 
 @click.group()
 def generator() -> None:
-    """List generators."""
+    """List and check generators."""
 
 
 @generator.command("list")
@@ -29,3 +29,25 @@ def list_() -> None:
             click.echo(f"{'':16} {name}({inner})")
     for line in broken:
         click.echo(f"left out: {line}", err=True)
+
+
+@generator.command()
+@click.argument("spec")
+def check(spec: str) -> None:
+    """Ask a generator for a few completions of a tiny prompt, one line a check; exit 1 if one fails.
+
+    SPEC is name(key=value, …).
+    """
+    from contextlib import closing
+
+    from harness.generators import registry
+    from harness.generators.conformance import check as conformance
+
+    with closing(registry.resolve(spec)) as made:
+        findings = conformance(made)
+    for finding in findings:
+        click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
+    failed = sum(not finding.passed for finding in findings)
+    click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
+    if failed:
+        raise click.exceptions.Exit(1)

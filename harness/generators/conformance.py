@@ -1,0 +1,74 @@
+"""What every generator must do, tried on a tiny prompt; for our own tests and for outside authors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.errors import CtxbenchError
+from bench.types import Language
+from harness.generators.base import Coder, Generator, Request, Response, Sampling
+from strategies.api import Block, BlockKind, Prompt
+
+_CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
+_ANSWER = "area(width, height) * depth"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def check(generator: Generator) -> list[Finding]:
+    """Try a generator; a fault that it raises fails the check and ends the list."""
+    found: list[Finding] = []
+    try:
+        for name, passed, detail in _checks(generator):
+            found.append(Finding(name, passed, detail))
+    except CtxbenchError as fault:
+        found.append(Finding("answers without a fault", False, str(fault)))
+    return found
+
+
+def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
+    yield "has a version", bool(generator.version), generator.version or "empty: cached answers could be another's"
+    yield "has a batch size", generator.batch_size >= 1, str(generator.batch_size)
+    first = generator.generate([_request(_CODE), _request("x = 1\ny = ")])
+    yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
+    yield "accounts for its answers", all(map(_sound, first)), "finish, tokens and seconds"
+    again = generator.generate([_request(_CODE), _request("x = 1\ny = ")])
+    equal = [one.text for one in first] == [one.text for one in again]
+    yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
+    [short] = generator.generate([_request(_CODE, max_tokens=1)])
+    yield "keeps to the token limit", short.tokens_out <= 1, f"{short.tokens_out} tokens of at most 1"
+    if isinstance(generator, Coder):
+        yield from _coding(generator.bits)
+
+
+def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
+    costs = bits([_prompt(_CODE)] * 2, [_ANSWER, "unlikely ** ~Ångström"], Language.PYTHON)
+    values = [float(cost) for cost in costs] if isinstance(costs, list | tuple) else []
+    sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
+    yield "prices texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
+    yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
+
+
+def _sound(response: Response) -> bool:
+    return (
+        response.finish in ("stop", "length")
+        and min(response.tokens_in, response.tokens_out) >= 0
+        and response.seconds >= 0
+    )
+
+
+def _prompt(text: str) -> Prompt:
+    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+
+
+def _request(text: str, max_tokens: int = 32) -> Request:
+    return Request(prompt=_prompt(text), language=Language.PYTHON, sampling=Sampling(max_tokens=max_tokens))

@@ -1,0 +1,130 @@
+"""`ctxbench run` and `ctxbench generator` as a user meets them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from harness.store import open_store
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+ARGUMENTS = {"--samples": "demo", "--strategy": "lc.infile", "--generator": "scripted(text=x)"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home")
+    make_set(found, repos=2, per_repo=2)
+    return found
+
+
+def arguments(home: Home, **changes: str) -> list[str]:
+    chosen = {**ARGUMENTS, "--home": str(home.root), **{f"--{key}": value for key, value in changes.items()}}
+    return ["run", *(part for pair in chosen.items() for part in pair)]
+
+
+def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
+    first = run_cli(*arguments(home), "--strategy", "lc.repocoder")
+    assert first.code == 0, first
+    lines = first.out.splitlines()
+    assert [line.split()[1] for line in lines] == ["lc.infile", "lc.repocoder"]
+    assert all("scored 4  model-failed 0  missing 0" in line for line in lines)
+    again = run_cli(*arguments(home), "--strategy", "lc.repocoder")
+    assert (again.code, again.out) == (0, first.out)
+
+
+def _newer_database(home: Home) -> None:
+    open_store(home.database).close()
+    with sqlite3.connect(home.root / "results.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+
+
+def _no_database(home: Home) -> None:
+    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
+
+
+def _folder_for_a_database(home: Home) -> None:
+    (home.root / "results.db").mkdir()
+
+
+def _cut_answers(home: Home) -> None:
+    (home.root / "answers.jsonl").write_text('{"text": "x"}\n{"text": ')
+
+
+def _lost_repository(home: Home) -> None:
+    (home.repos / "shop1" / "1").rename(home.repos / "shop1" / "2")
+
+
+def _changed_repository(home: Home) -> None:
+    (home.repos / "shop1" / "1" / "shop" / "tax.py").write_text("x = 1\n")
+
+
+def _raising_strategy(home: Home) -> None:
+    source = (
+        "from strategies import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise ValueError('oh no')\n"
+    )
+    (home.root.parent / "mine.py").write_text(source)
+
+
+def _nothing(home: Home) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("prepare", "changes", "words"),
+    [
+        (_nothing, {"samples": "dmo"}, ["dmo", "did you mean demo"]),
+        (_nothing, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
+        (_nothing, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
+        (_nothing, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
+        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "it has answers"]),
+        (_nothing, {"generator": "scripted("}, ["name(key=value"]),
+        (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
+        (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
+        (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
+        (_newer_database, {}, ["newer ctxbench", "upgrade ctxbench"]),
+        (_no_database, {}, ["is not a database", "--db"]),
+        (_folder_for_a_database, {}, ["cannot be opened"]),
+        (_lost_repository, {}, ["shop1", "repo fetch"]),
+        (_changed_repository, {}, ["shop1", "remove that folder"]),
+        (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "mend the strategy"]),
+    ],
+)
+def test_bad_input(home: Home, prepare: Callable[[Home], None], changes: dict[str, str], words: list[str]) -> None:
+    prepare(home)
+    made = {key: value.replace("{root}", str(home.root)) for key, value in changes.items()}
+    assert_fault(run_cli(*arguments(home, **made)), *words)
+
+
+@pytest.mark.parametrize("option", ["--limit=0", "--n=0", "--workers=0", "--seed=x", "--color=red"])
+def test_usage(home: Home, option: str) -> None:
+    result = run_cli(*arguments(home), option)
+    assert result.code == 2 and "Traceback" not in result.err
+
+
+def test_generator_list() -> None:
+    result = run_cli("generator", "list")
+    assert result.code == 0
+    assert "incontext        Learn from the prompt alone" in result.out
+    assert "scripted(answers='', text='', mode=fixed, delay=0.0)" in result.out
+
+
+def test_generator_check() -> None:
+    result = run_cli("generator", "check", "scripted(text=x)")
+    assert result.code == 0 and "6 of 6 checks passed" in result.out
+    result = run_cli("generator", "check", "incontext(workers=1)")
+    assert result.code == 0 and "8 of 8 checks passed" in result.out
+
+
+def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
+    answers = tmp_path / "a.jsonl"
+    answers.write_text('{"contains": "nothing of the kind", "text": "x"}\n')
+    result = run_cli("generator", "check", f"scripted(answers='{answers}')")
+    assert result.code == 1 and "FAIL  answers without a fault" in result.out
+    assert_fault(run_cli("generator", "check", "scripted(mode=loud)"), "fixed or echo")

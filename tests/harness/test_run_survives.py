@@ -1,0 +1,169 @@
+"""Real processes, really killed: what is stored afterwards is what an undisturbed run stores."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from tests.helpers.sets import make_set
+
+pytestmark = pytest.mark.slow
+KILLS = 10
+_TIMES = {"strategy_seconds", "generator_seconds", "seconds"}
+_ACCOUNTS = {"attempt", "outcome", "fault", "alembic_version"}
+
+
+class Bench:
+    def __init__(self, tmp_path: Path, name: str, per_repo: int = 30) -> None:
+        self.home = Home(tmp_path / name)
+        # The home variable marks every process of this run, cells included.
+        self.mark = tmp_path / name / "user"
+        self.mark.mkdir(parents=True)
+        make_set(self.home, repos=2, per_repo=per_repo)
+        self.database = self.home.root / "results.db"
+
+    def start(self, *more: str, delay: float = 0.15) -> subprocess.Popen[str]:
+        command = ["run", "--samples", "demo", "--strategy", "lc.repocoder(iterations=1)"]
+        command += ["--generator", f"scripted(mode=echo, delay={delay})", "--home", str(self.home.root), *more]
+        return subprocess.Popen(
+            [sys.executable, "-c", "from harness.cli.main import main; main()", *command],
+            env={**os.environ, "HOME": str(self.mark)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, *more: str) -> tuple[int, str, str]:
+        process = self.start(*more)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def finished(self) -> int:
+        if not self.database.exists():
+            return 0
+        connection = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)
+        try:
+            return int(connection.execute("SELECT count(*) FROM result").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+        finally:
+            connection.close()
+
+    def rows(self) -> dict[str, list[tuple[object, ...]]]:
+        """Return every row but times and accounts of attempts, in a fixed order."""
+        connection = sqlite3.connect(self.database)
+        connection.row_factory = sqlite3.Row
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {}
+        for table in sorted(set(tables) - _ACCOUNTS):
+            read = connection.execute(f"SELECT * FROM {table}")
+            found[table] = sorted(
+                (tuple(row[key] for key in row.keys() if key not in _TIMES) for row in read),  # noqa: SIM118
+                key=repr,
+            )
+        connection.close()
+        return found
+
+    def processes(self) -> list[int]:
+        """Return the processes of this run that are alive."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (folder / "environ").read_bytes()
+                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if f"HOME={self.mark}".encode() in environment.split(b"\0") and state != "Z":
+                found.append(int(folder.name))
+        return found
+
+    def gone(self, seconds: float = 10) -> bool:
+        """Wait until no process of this run is alive."""
+        until = time.monotonic() + seconds
+        while self.processes() and time.monotonic() < until:
+            time.sleep(0.1)
+        return not self.processes()
+
+
+def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
+    whole, killed = (Bench(tmp_path, name, per_repo=100) for name in ("whole", "killed"))
+    code, out, err = whole.finish()
+    assert code == 0, err
+    chance = random.Random("moments")
+    seen, alive, landed = [], [], 0
+    for _ in range(KILLS):
+        process = killed.start()
+        # Somewhere between the start and a few samples more; the exact moment is the machine's.
+        wanted = killed.finished() + chance.choice([0, 0, 1, 5])
+        until = time.monotonic() + chance.uniform(1.2, 4)
+        while process.poll() is None and time.monotonic() < until and killed.finished() < wanted + 1:
+            time.sleep(0.005)
+        time.sleep(chance.uniform(0, 0.1))
+        landed += process.poll() is None
+        alive.append(len(killed.processes()))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        seen.append(killed.finished())
+    assert landed == KILLS, "every kill hits a run at work"
+    assert seen == sorted(seen) and len(set(seen)) > 2
+    assert max(alive) > 2, "cells and worker processes are seen"
+    assert killed.gone(), "a killed run leaves no process"
+    code, again, err = killed.finish()
+    assert code == 0 and again == out, err
+    assert killed.rows() == whole.rows()
+
+
+def test_interrupted_and_resumed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "interrupted")
+    process = bench.start()
+    while process.poll() is None and not bench.finished():
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and err.splitlines()[-1].startswith("ctxbench: interrupted")
+    assert "Traceback" not in err
+    assert bench.gone()
+    kept = bench.finished()
+    assert 0 < kept < 60
+    code, out, err = bench.finish()
+    assert code == 0 and "scored 60" in out, err
+
+
+def test_two_at_once_store_every_sample_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "two")
+    both = [bench.start(), bench.start()]
+    for process in both:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0 and "scored 60" in out, err
+    assert bench.finished() == 60 and len(bench.rows()["result"]) == 60
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "full")
+    script = (
+        "import resource, sys; from harness.cli.main import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); main()"
+    )
+    command = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x, delay=0.02)"]
+    run = [sys.executable, "-c", script]
+    ended = subprocess.run(
+        [*run, "250000", *command, "--home", str(bench.home.root)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1, ended
+    [line] = [line for line in ended.stderr.splitlines() if line.startswith("ctxbench: ")]
+    assert "disk" in line and "run the same command again" in line and "Traceback" not in ended.stderr
+    kept = bench.finished()
+    ended = subprocess.run(
+        [*run, "99000000", *command, "--home", str(bench.home.root)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0 and "scored 60" in ended.stdout and kept <= 60, ended.stderr
