@@ -22,7 +22,7 @@ from bench.samples import SampleSet
 from bench.types import Kind, Sample
 from harness import plan
 from harness.attempt import Attempt, Progress, Summary
-from harness.cells import Card
+from harness.cells import Card, copies
 from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
