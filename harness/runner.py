@@ -114,9 +114,11 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
 
 
 def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
-    """Return what no strategy may read: the home, the database, the sources of local repositories."""
+    """Return what no strategy may read: the home, the database, and other copies of the targets' files."""
     paths = [home.root.absolute(), Path(store.where).absolute()]
-    paths += [Path(str(entry.get("source", ""))) for entry in sample_set.manifest.get("repositories", {}).values()]
+    paths += copies(sample.path for sample in sample_set.samples)
+    sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
+    paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 

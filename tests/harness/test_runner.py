@@ -24,7 +24,7 @@ from harness.cells import Cells, InlineCells, StrategyFault
 from harness.generators.base import Generator, Request
 from harness.generators.scripted import Scripted
 from harness.results import RunTable, Status
-from harness.runner import Choices, fault_of, run
+from harness.runner import Choices, _hidden, fault_of, run
 from harness.store import Store, open_store
 from harness.store.queries import run_tables
 from strategies.api import Generate, Prompt
@@ -351,3 +351,13 @@ def test_two_processes_do_not_double_a_sample(bench: Bench) -> None:
     assert [summary.missing for summary in summaries] == [0, 0]
     assert sum(summary.new for summary in summaries) == 8
     assert len(bench.rows("SELECT * FROM result")) == 8
+
+
+def test_what_no_strategy_may_read(tmp_path: Path) -> None:
+    source = tmp_path / "checkout"
+    source.mkdir()
+    bench = Bench(tmp_path)
+    entry = next(iter(bench.set.manifest["repositories"].values()))
+    entry["source"] = f"local:{source}"
+    hidden = _hidden(bench.home, bench.store, bench.set)
+    assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
