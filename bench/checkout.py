@@ -20,7 +20,7 @@ from typing import Any
 from bench.errors import InputFault, MachineFault
 from bench.files import dump_line, explained, sha256, sha256_file, write_atomic
 from bench.home import Home
-from bench.manifest import RepoManifest
+from bench.manifest_types import RepoManifest
 from bench.sources import debian, git, local, pypi
 from bench.sources.base import (
     DebianSource,

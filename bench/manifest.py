@@ -1,4 +1,4 @@
-"""`RepoManifest`: one benchmark repository, a TOML file each; every fault of a file is reported at once.
+"""Reading manifests: one benchmark repository, a TOML file each; every fault of a file is reported at once.
 
 The shipped manifests lie in ``bench/repos/``; any other is named by its path. The form of the file is
 written down, key by key, in `bench.manifest_schema`.
@@ -6,7 +6,6 @@ written down, key by key, in `bench.manifest_schema`.
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import tomllib
 from collections.abc import Sequence
@@ -15,55 +14,9 @@ from pathlib import Path
 
 from bench.errors import InputFault, UnknownName
 from bench.files import read_text
-from bench.sources.base import Source
-from bench.types import Language
+from bench.manifest_types import RepoManifest
 
 BUILTIN = Path(__file__).parent / "repos"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestSuite:
-    """How the repository's own tests are run; data for the function samples."""
-
-    __test__ = False  # pytest would take the class for a test case by its name
-
-    requirements: tuple[str, ...] = ()
-    """What the tests need beside the package itself, as pip requirement strings."""
-    pythonpath: str = "."
-    """The folder that goes first on the import path."""
-    paths: tuple[str, ...] = ()
-    """Where the tests are; empty: where the runner finds them by itself."""
-    arguments: tuple[str, ...] = ()
-    """More arguments of the test runner."""
-    deselect: tuple[str, ...] = ()
-    """Test files and tests left out, as node ids."""
-    notes: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepoManifest:
-    """What a repository is, where its copies are, and which of its files give samples."""
-
-    name: str
-    language: Language
-    license: str
-    """SPDX expression."""
-    version: str
-    sources: tuple[Source, ...]
-    """Copies of the same version, in the order to try."""
-    source_dir: str = ""
-    """The folder inside the repository to which reading is limited; empty: all of it."""
-    exclude: tuple[str, ...] = ()
-    """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
-    sets: tuple[str, ...] = ()
-    tests: TestSuite | None = None
-
-    def excludes(self, path: str) -> bool:
-        """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
-        return any(
-            fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
-            for glob in self.exclude
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from bench.manifest import RepoManifest, TestSuite
+from bench.manifest_types import RepoManifest, TestSuite
 from bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
 from bench.types import Language
 

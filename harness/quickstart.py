@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench import checkout, manifest, samples
 from bench.errors import MachineFault
 from bench.home import Home
-from bench.manifest import RepoManifest
+from bench.manifest_types import RepoManifest
 from bench.projbench.build import build
 from bench.samples import SampleSet
 

@@ -19,7 +19,7 @@ from harness.store.queries import CONTEXT
 from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
 from harness.store.store import Store
 from strategies.api import Prompt
-from strategies.infile import WHOLE, infile_prompt
+from strategies.infile_text import WHOLE, infile_prompt
 
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"

@@ -1,67 +1,15 @@
-"""In-file context: the target file up to the cursor, cut at the front to a token budget."""
+"""`lc.infile`: the file alone, the baseline of the line strategies."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from bench.code_tokens import count, pieces
 from bench.repository import Repository
-from bench.types import Place, Query
-from strategies.api import Block, BlockKind, Prompt
+from bench.types import Query
+from strategies.api import Prompt
+from strategies.infile_text import WHOLE, infile_prompt
 from strategies.parameters import AtLeast
 from strategies.registry import strategy
-
-WHOLE = 4096
-"""Budget of a prompt that holds nothing else, in tokens."""
-HALF = 2048
-"""Budget beside other context."""
-
-
-def build_infile(text: str, limit: int) -> str:
-    """Return the last lines of `text` whose tokens, newlines not counted, stay within `limit`.
-
-    The walk stops at the first line that goes over. If that leaves no code at all, the last `limit`
-    tokens of that line are kept, where the papers' release returns an empty prompt.
-    """
-    lines = text.split("\n")
-    kept, used = len(lines), 0
-    while kept:
-        used += count(lines[kept - 1])
-        if used > limit:
-            break
-        kept -= 1
-    tail = lines[kept:]
-    if kept and not any(tail):
-        last = pieces(lines[kept - 1])[-limit:] if limit > 0 else []
-        tail = ["".join(last), *tail]
-    return "\n".join(tail)
-
-
-def infile_block(query: Query, limit: int) -> Block:
-    """Return the in-file text of a query as the last block of a prompt."""
-    text = build_infile(query.prefix, limit)
-    end = query.cursor.line + 1
-    start = max(0, end - text.count("\n") - 1)
-    return Block(
-        kind=BlockKind.INFILE,
-        text=text,
-        places=(Place(path=query.path, start=start, end=end),),
-        cut=len(text) < len(query.prefix),
-    )
-
-
-def infile_flags(query: Query, block: Block) -> tuple[str, ...]:
-    """Return the remarks that the in-file text gives reason for."""
-    flags = ["empty_current_file"] if not query.prefix.strip() else []
-    if block.cut and not query.prefix.endswith("\n" + block.text):
-        flags.append("overflow_trimmed")
-    return tuple(flags)
-
-
-def infile_prompt(query: Query, limit: int) -> Prompt:
-    """Return the prompt that shows the target file up to the cursor, at most `limit` tokens, and nothing else."""
-    block = infile_block(query, limit)
-    return Prompt(blocks=(block,), flags=infile_flags(query, block))
 
 
 @strategy("lc.infile")

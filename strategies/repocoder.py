@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from bench.repository import Repository
 from bench.types import Query
 from strategies.api import Generate, Prompt
-from strategies.infile import HALF, infile_prompt
+from strategies.infile_text import HALF, infile_prompt
 from strategies.parameters import AtLeast
 from strategies.registry import strategy
 from strategies.similar import BLOCKS, BUDGET, as_found, draft_query, extended, similar_prompt, unfinished_query

@@ -10,7 +10,7 @@ from bench.repository import Repository
 from bench.types import Place, Query
 from bench.windows import WindowHit, split_lines
 from strategies.api import Block, BlockKind, Context, Dropped, Prompt
-from strategies.infile import HALF, infile_block, infile_flags
+from strategies.infile_text import HALF, infile_block, infile_flags
 
 RULE = "# " + "-" * 50
 HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"

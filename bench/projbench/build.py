@@ -20,7 +20,7 @@ from bench.snapshot import Snapshot
 from bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from bench.manifest import RepoManifest
+    from bench.manifest_types import RepoManifest
 
 Report = Callable[[str], None]
 

@@ -11,7 +11,7 @@ from bench.home import Home
 from harness.cli.options import home_option
 
 if TYPE_CHECKING:
-    from bench.manifest import RepoManifest
+    from bench.manifest_types import RepoManifest
 
 SAMPLE = """\
 # A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.

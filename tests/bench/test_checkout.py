@@ -18,7 +18,7 @@ import pytest
 from bench import checkout, manifest
 from bench.errors import InputFault, MachineFault
 from bench.home import Home
-from bench.manifest import RepoManifest
+from bench.manifest_types import RepoManifest
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 

@@ -13,7 +13,7 @@ from strategies.tiny import PLANTED, bare_case, query_for, view_for
 HEAD = """\
 import os, random, socket
 from strategies import *
-from strategies.infile import infile_prompt, infile_block
+from strategies.infile_text import infile_prompt, infile_block
 COUNT = [0]
 
 

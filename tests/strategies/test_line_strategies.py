@@ -8,7 +8,7 @@ from bench.errors import MachineFault
 from bench.repository import Repository, View, digest_of
 from bench.types import Cursor, Kind, Language, Place, Query
 from strategies import BlockKind, Prompt, resolve
-from strategies.infile import build_infile, infile_prompt
+from strategies.infile_text import build_infile, infile_prompt
 from strategies.similar import HEADER, RULE
 from strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query

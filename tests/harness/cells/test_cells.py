@@ -22,7 +22,7 @@ QUERY = query_for(Kind.LINE)
 FILE = '''
 import os, signal, socket, sys, time, tempfile, pathlib
 from strategies import *
-from strategies.infile import infile_prompt
+from strategies.infile_text import infile_prompt
 
 
 @strategy("raises")

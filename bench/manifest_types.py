@@ -1,0 +1,54 @@
+"""What a manifest says of a repository. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+
+from bench.sources.base import Source
+from bench.types import Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSuite:
+    """How the repository's own tests are run; data for the function samples."""
+
+    __test__ = False  # pytest would take the class for a test case by its name
+
+    requirements: tuple[str, ...] = ()
+    """What the tests need beside the package itself, as pip requirement strings."""
+    pythonpath: str = "."
+    """The folder that goes first on the import path."""
+    paths: tuple[str, ...] = ()
+    """Where the tests are; empty: where the runner finds them by itself."""
+    arguments: tuple[str, ...] = ()
+    """More arguments of the test runner."""
+    deselect: tuple[str, ...] = ()
+    """Test files and tests left out, as node ids."""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoManifest:
+    """What a repository is, where its copies are, and which of its files give samples."""
+
+    name: str
+    language: Language
+    license: str
+    """SPDX expression."""
+    version: str
+    sources: tuple[Source, ...]
+    """Copies of the same version, in the order to try."""
+    source_dir: str = ""
+    """The folder inside the repository to which reading is limited; empty: all of it."""
+    exclude: tuple[str, ...] = ()
+    """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
+    sets: tuple[str, ...] = ()
+    tests: TestSuite | None = None
+
+    def excludes(self, path: str) -> bool:
+        """Say whether the file at this path (POSIX, inside the repository) gives no samples."""
+        return any(
+            fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
+            for glob in self.exclude
+        )
