@@ -1,9 +1,10 @@
-"""Run every benchmark: `python -m benchmarks`."""
+"""Run every benchmark, each in a process of its own: `python -m benchmarks`."""
 
-import runpy
+import subprocess
+import sys
 
 NAMES = ("metrics", "windows", "build", "cells")
 
 for name in NAMES:
     print(f"\n== {name}", flush=True)
-    runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
