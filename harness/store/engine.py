@@ -1,4 +1,7 @@
-"""Connections: URL to engine, and what SQLite must be told on each one."""
+"""Connections: URL to engine, and what each kind of database must be told.
+
+One writer at a time, and readers that see one state and keep no writer waiting, on SQLite and on PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,10 @@ _PRAGMAS = (
     # lose the last samples, which the next run does again. FULL costs a disk flush a sample.
     "synchronous=NORMAL",
 )
+_CONNECT_S = 20
+_LOCK = int.from_bytes(b"ctxbench")
+"""Key of the advisory lock that PostgreSQL's writers hold; one database, one lock."""
+_READS = "ctxbench_reads"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
@@ -28,6 +35,8 @@ def make_engine(url: URL, *, create: bool) -> Engine:
     Raises:
         InputFault: if the URL is of an in-memory database, or the file is missing and not to be made.
     """
+    if url.get_backend_name() == "postgresql":
+        return _postgresql(url)
     if url.get_backend_name() != "sqlite":
         return create_engine(url, pool_pre_ping=True)
     if url.database in (None, "", ":memory:") or "mode=memory" in (url.database or ""):
@@ -41,6 +50,24 @@ def make_engine(url: URL, *, create: bool) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    if url.get_driver_name() == "psycopg":
+        # A host that drops packets would keep us waiting for minutes; PGCLIENTENCODING may name anything.
+        url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
+    # Whatever the server's default: after the lock each statement must see what others committed before it.
+    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    event.listen(engine, "begin", _lock)
+    return engine
+
+
+def for_reading(connection: Connection) -> Connection:
+    """Return the connection, told that it only reads and that all its reads see one state."""
+    options: dict[str, Any] = {_READS: True}
+    if connection.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    return connection.execution_options(**options)
 
 
 def read_url(text: str) -> URL:
@@ -75,5 +102,12 @@ def use_wal(engine: Engine) -> None:
 
 def _begin(connection: Connection) -> None:
     """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
-    reads = connection.get_execution_options().get("ctxbench_reads", False)
+    reads = connection.get_execution_options().get(_READS, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _lock(connection: Connection) -> None:
+    """Do as `_begin` does: without it two writers could stop each other with the same new prompts."""
+    if not connection.get_execution_options().get(_READS, False):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_BUSY_MS}")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterator
 
@@ -12,15 +13,50 @@ from bench.errors import CtxbenchError, InputFault, MachineFault
 
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
+_SERVER = "check its host and port, and that the server runs"
 _KNOWN: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
+    # A pattern in the database's own words, in small letters.
     ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
     ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
     ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
     ("readonly database", InputFault, "cannot be written", "check who owns it, or choose another --db"),
-    ("is full", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
+    ("is full|no space left", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
     ("disk i/o error", MachineFault, "the disk cannot be written (full, or out of order)", f"mend it, {_AGAIN}"),
-    ("is locked", MachineFault, "another process keeps it locked", f"wait for that process to end, {_AGAIN}"),
+    (
+        "is locked|lock timeout",
+        MachineFault,
+        "another process keeps it locked",
+        f"wait for that process to end, {_AGAIN}",
+    ),
     ("no such table", InputFault, "lacks a table of ctxbench", "move it away, or restore a copy"),
+    # PostgreSQL
+    (
+        "password authentication failed|no password supplied|no pg_hba.conf entry",
+        InputFault,
+        "the server refuses this user or password",
+        "write them as postgresql://USER:PASSWORD@HOST/NAME",
+    ),
+    (
+        'database ".*" does not exist',
+        InputFault,
+        "the server has no such database",
+        "make it with `createdb --encoding=UTF8 --template=template0 NAME`, or correct the name",
+    ),
+    (
+        "permission denied",
+        InputFault,
+        "this user may not make or use tables there",
+        "GRANT CREATE, USAGE ON SCHEMA public TO the user, or make the database with the user as its owner",
+    ),
+    ("value too long", InputFault, "a name is longer than its column", "choose a shorter name"),
+    ("connection refused|is the server running|timeout expired", MachineFault, "the server does not answer", _SERVER),
+    ("failed to resolve host|could not translate host", MachineFault, "there is no such host", _SERVER),
+    (
+        "server closed the connection|terminating connection|connection is lost|connection is closed",
+        MachineFault,
+        "the server ended the connection",
+        f"see that it runs, {_AGAIN}",
+    ),
 )
 
 
@@ -50,6 +86,6 @@ def explained(where: str) -> Iterator[None]:
 def _fault_of(error: Exception, where: str) -> CtxbenchError:
     said = str(getattr(error, "orig", None) or error)
     for words, kind, what, cure in _KNOWN:
-        if words in said.lower():
+        if re.search(words, said.lower()):
             return kind(what, where=where, cure=cure)
     return MachineFault(f"the database says: {said}"[:300], where=where, cure=f"mend the cause, {_AGAIN}")

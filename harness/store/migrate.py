@@ -8,9 +8,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 
 from bench.errors import InputFault
+from harness.store.tables import METADATA
 
 
 def _config(connection: Connection) -> Config:
@@ -45,8 +46,31 @@ def upgrade(connection: Connection, *, where: str, to: str = "head") -> None:
             where=where,
             cure="upgrade ctxbench, or choose another database with --db",
         )
-    if current is None and connection.dialect.name == "sqlite" and inspect(connection).get_table_names():
-        raise InputFault(
-            "is a database of another program", where=where, cure="choose another file with --db sqlite:///FILE"
-        )
+    if current is None:
+        _check_blank(connection, where)
     command.upgrade(config, to)
+
+
+def _check_blank(connection: Connection, where: str) -> None:
+    """Refuse a database that our tables cannot be made in."""
+    tables = set(inspect(connection).get_table_names())
+    if connection.dialect.name == "sqlite":
+        if tables:
+            raise InputFault(
+                "is a database of another program", where=where, cure="choose another file with --db sqlite:///FILE"
+            )
+        return
+    if taken := sorted(tables & set(METADATA.tables)):
+        raise InputFault(
+            f"is a database of another program, which has a table {taken[0]!r} too",
+            where=where,
+            cure="choose another database with --db",
+        )
+    if connection.dialect.name == "postgresql":
+        encoding = connection.scalar(text("SHOW server_encoding"))
+        if encoding != "UTF8":
+            raise InputFault(
+                f"its encoding is {encoding}, which cannot hold every text",
+                where=where,
+                cure="make another with `createdb --encoding=UTF8 --template=template0 NAME`",
+            )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
@@ -67,11 +71,7 @@ def runs(store: Store) -> list[RunRow]:
     r = t.RUN.c
     with store.reading() as connection:
         planned, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
-        found = connection.execute(
-            select(r.id, r.samples, r.sample_limit, r.strategy, r.generator).order_by(
-                r.samples, r.strategy, r.generator, r.id
-            )
-        )
+        found = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
         return [
             RunRow(
                 id=row.id,
@@ -84,6 +84,11 @@ def runs(store: Store) -> list[RunRow]:
             )
             for row in found
         ]
+
+
+def _sorted(runs: Iterable[Any]) -> list[Any]:
+    """Order runs here: a server's ORDER BY follows its locale."""
+    return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
 
 
 def _counts(connection: Connection, table: Table) -> dict[str, int]:
@@ -101,9 +106,9 @@ def run_tables(store: Store, *, samples: str | None = None, profile: str = "ctxb
             a value is their mean.
     """
     r = t.RUN.c
-    query = select(t.RUN).order_by(r.samples, r.strategy, r.generator, r.id)
+    query = select(t.RUN)
     with store.reading() as connection:
-        found = connection.execute(query if samples is None else query.where(r.samples == samples)).all()
+        found = _sorted(connection.execute(query if samples is None else query.where(r.samples == samples)))
         ids = [run.id for run in found]
         by_run = _samples(connection, ids)
         values = _scores(connection, ids, profile)
@@ -175,11 +180,13 @@ def _scores(connection: Connection, runs: Iterable[str], profile: str) -> dict[s
     """Return run -> metric -> sample -> mean over its completions."""
     s = t.SCORE.c
     query = (
-        select(s.run_id, s.metric, s.sample_id, func.avg(s.value))
+        select(s.run_id, s.metric, s.sample_id, s.value)
         .where(s.run_id.in_(list(runs)), s.profile.in_((profile, CONTEXT)))
-        .group_by(s.run_id, s.metric, s.sample_id)
+        .order_by(s.run_id, s.profile, s.metric, s.sample_id)
     )
     found: dict[str, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
-    for run, metric, sample, value in connection.execute(query):
-        found[run][metric][sample] = value
+    # The mean is taken here: databases, and versions of one, add in different ways and differ in the last digits.
+    for (run, metric, sample), group in groupby(connection.execute(query), key=itemgetter(0, 1, 2)):
+        values = [value for *_, value in group if value is not None]
+        found[run][metric][sample] = math.fsum(values) / len(values) if values else None
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ def generation(one: StoredGeneration) -> Row:
         "sampling": one.sampling,
         "idx": one.idx,
         "text": clean(one.text),
-        "finish": one.finish,
+        "finish": clean(one.finish),
         "tokens_in": one.tokens_in,
         "tokens_out": one.tokens_out,
         "seconds": one.seconds,
@@ -114,7 +115,12 @@ def _completions(key: Row, one: Finished) -> dict[Table, list[Row]]:
             }
         )
         scores += [
-            {**key, "idx": idx, "profile": profile, "metric": metric, "value": value}
+            {**key, "idx": idx, "profile": profile, "metric": metric, "value": _number(value)}
             for (profile, metric), value in sorted(made.scores.items())
         ]
     return {t.COMPLETION: completions, t.SCORE: scores}
+
+
+def _number(value: float | None) -> float | None:
+    """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN."""
+    return None if value is None or math.isnan(value) else value

@@ -21,7 +21,7 @@ from harness.generators.base import Response
 from harness.runspec import RunSpec, sampling_key
 from harness.store import migrate, rows
 from harness.store import tables as t
-from harness.store.engine import make_engine, read_url, use_wal
+from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
 from harness.store.records import Finished, StoredFault, StoredGeneration
 
@@ -56,7 +56,7 @@ class Store:
     def reading(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database and keeps no writer waiting."""
         with explained(self.where), self._engine.connect() as plain:
-            connection = plain.execution_options(ctxbench_reads=True)
+            connection = for_reading(plain)
             with connection.begin():
                 yield connection
 
@@ -212,12 +212,14 @@ def open_store(url: str, *, create: bool = True) -> Store:
         create: whether to make a SQLite file that is missing.
 
     Raises:
-        InputFault: if the URL is wrong, its driver is missing, the file is no database or a newer version made it.
+        InputFault: if the URL, its user, password or database is wrong, its driver is missing, the file is no
+            database or a newer version made it.
         MachineFault: if the disk is full or the server does not answer.
     """
     with explained(url.partition("@")[2] or url):
         parsed = read_url(url)
-        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
+        shown = parsed.difference_update_query(["password", "sslpassword"])
+        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else shown.render_as_string()
     with explained(where):
         engine = make_engine(parsed, create=create)
         try:

@@ -10,7 +10,18 @@ everything below it, and its key makes a second one impossible.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, ForeignKey, ForeignKeyConstraint, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 METADATA = MetaData()
 _KEY = String(64)
@@ -34,7 +45,7 @@ RUN = Table(
     Column("coder", Text, nullable=False),
     Column("sampling", Text, nullable=False),
     Column("n", Integer, nullable=False),
-    Column("seed", Integer, nullable=False),
+    Column("seed", BigInteger, nullable=False),
     Column("tokenizer", Text, nullable=False),
     Column("code", Text, nullable=False),
 )

@@ -8,6 +8,7 @@ from bench.types import Sample
 from harness.generators.base import Sampling
 from harness.results import Status
 from harness.runspec import RunSpec
+from harness.store import Store
 from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
 from tests.helpers.samples import make_sample
 
@@ -78,3 +79,22 @@ def make_finished(sample: str, **changes: Any) -> Finished:
         "bits": (StoredBits(language="python", prompt_digest="p", prompt="x = ", target_digest="t", bits=3.0),),
     }
     return Finished(**{**fields, **changes})
+
+
+def fill(store: Store) -> None:
+    """Add runs whose order and means a careless database would tell in its own way."""
+    for strategy in ("b", "A", "a.x", "a_x", "B"):
+        run = store.add_run(make_spec(strategy=strategy, n=3), (*make_samples(3), *make_samples(2, "Ünï/code")))
+        store.add_generations([make_generation()])
+        for sample, values in (("demo/2", (0.1, 0.2, 0.3)), ("Ünï/code/0", (None, 1e16, 1.0)), ("demo/0", (None,) * 3)):
+            made = tuple(
+                StoredCompletion(
+                    generation_id="g",
+                    status=Status.SCORED,
+                    text="1",
+                    flags=("truncated",),
+                    scores={("ctxbench", "em"): value, ("ctxbench", "es"): float("nan")},
+                )
+                for value in values
+            )
+            store.add_finished(run, "c", make_finished(sample, completions=made))

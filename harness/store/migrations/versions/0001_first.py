@@ -48,7 +48,7 @@ def upgrade() -> None:
         sa.Column("coder", sa.Text(), nullable=False),
         sa.Column("sampling", sa.Text(), nullable=False),
         sa.Column("n", sa.Integer(), nullable=False),
-        sa.Column("seed", sa.Integer(), nullable=False),
+        sa.Column("seed", sa.BigInteger(), nullable=False),
         sa.Column("tokenizer", sa.Text(), nullable=False),
         sa.Column("code", sa.Text(), nullable=False),
     )
@@ -178,10 +178,21 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id", "sample_id"], ["result.run_id", "result.sample_id"]),
         sqlite_with_rowid=False,
     )
-    if op.get_bind().dialect.name == "sqlite":
+    dialect = op.get_bind().dialect.name
+    if dialect == "sqlite":
         for table in _TABLES:
             for change in ("UPDATE", "DELETE"):
                 op.execute(
                     f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
                     f"BEGIN SELECT RAISE(ABORT, 'rows are appended, never changed'); END"
                 )
+    if dialect == "postgresql":
+        op.execute(
+            "CREATE FUNCTION ctxbench_no_change() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'rows are appended, never changed'; END $$"
+        )
+        for table in _TABLES:
+            op.execute(
+                f"CREATE TRIGGER {table}_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+                "FOR EACH STATEMENT EXECUTE FUNCTION ctxbench_no_change()"
+            )

@@ -1,0 +1,251 @@
+"""The same store in PostgreSQL: the tests of `test_store` again, and what a server can have wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import URL, text
+
+from bench.errors import InputFault, MachineFault
+from harness.results import Status
+from harness.store import Store, engine, open_store
+from harness.store.queries import run_tables, runs
+from harness.store.records import StoredCompletion, StoredFault
+from harness.store.tables import METADATA
+from tests.harness.store import postgres_server, test_store
+from tests.harness.store.making import fill, make_finished, make_generation
+from tests.harness.store.postgres_server import shown
+from tests.harness.store.test_store import add_run, count
+
+pytestmark = pytest.mark.slow
+
+_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing"}
+_SAME = {name: test for name, test in vars(test_store).items() if name.startswith("test_") and name not in _ONLY_SQLITE}
+# They take the `store` of this module.
+globals().update(_SAME)
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    folder = postgres_server.binaries()
+    if folder is None:
+        sentence = "no PostgreSQL server is installed: the store is not tested in it here"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    with postgres_server.running(folder) as port:
+        yield port
+
+
+Make = Callable[..., URL]
+
+
+@pytest.fixture(scope="module")
+def make_database(port: int) -> Make:
+    """Return what makes an empty database."""
+    made: list[str] = []
+
+    def make(options: str = "") -> URL:
+        made.append(f"ctx{len(made)}")
+        postgres_server.execute(postgres_server.url(port), f"CREATE DATABASE {made[-1]} {options}")
+        return postgres_server.url(port, made[-1])
+
+    return make
+
+
+def refused(url: URL, kind: type[Exception] = InputFault) -> str:
+    """Open a database in vain; return the line that says why."""
+    with pytest.raises(kind) as caught:
+        open_store(shown(url)).close()
+    said = str(caught.value)
+    assert "\n" not in said and postgres_server.PASSWORD not in said and "secret" not in said
+    return said
+
+
+@pytest.fixture
+def url(make_database: Make) -> URL:
+    return make_database()
+
+
+@pytest.fixture
+def store(url: URL) -> Iterator[Store]:
+    with open_store(shown(url)) as store:
+        yield store
+
+
+def test_the_same_tests_run_here() -> None:
+    assert len(_SAME) >= 10
+
+
+def test_migrations_from_blank_and_again(url: URL) -> None:
+    for _ in range(2):
+        with open_store(shown(url)) as store, store.reading() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_many_open_a_new_database_at_once(url: URL) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        for store in pool.map(open_store, [shown(url)] * 6):
+            store.close()
+
+
+def test_the_tables_are_those_of_sqlite(store: Store, tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
+        fill(store)
+        fill(other)
+        assert run_tables(store) == run_tables(other)
+        assert runs(store) == runs(other)
+        assert [row.strategy for row in runs(store)] == ["A", "B", "a.x", "a_x", "b"]
+        assert [table.run.strategy for table in run_tables(store)] == ["A", "B", "a.x", "a_x", "b"]
+    [table] = [table for table in run_tables(store) if table.run.strategy == "A"]
+    assert table.metrics["em"][2] == pytest.approx(0.2, abs=1e-16)
+    assert "es" not in table.metrics
+
+
+def test_what_models_write_is_kept_as_in_sqlite(store: Store, tmp_path: Path) -> None:
+    """NUL becomes U+FFFD and a lone surrogate a question mark; everything else comes back as it was."""
+    words = "\0 a\ud800b \udcff \x01\x7f\ufeff\uffff 😀 e\u0301 \r\n\u2028 \\u0000 '%s' $1"
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
+        for one in (store, other):
+            run = add_run(one)
+            one.add_generations([make_generation(text=words, prompt=words, finish=words)])
+            completion = StoredCompletion(
+                generation_id="g", status=Status.SCORED, text=words, flags=(words,), scores={}
+            )
+            finished = make_finished("demo/0", prompt=words, calls=((words, "g"),), completions=(completion,))
+            assert one.add_finished(run, "c", finished)
+            one.add_fault(
+                one.start_attempt(run, words[:0]), StoredFault(sample_id="demo/0", kind="machine", message=words)
+            )
+        assert store.generations(["g"]) == other.generations(["g"])
+    assert store.generations(["g"])["g"].text == words.replace("\0", "\ufffd").replace("\ud800", "?").replace(
+        "\udcff", "?"
+    )
+
+
+def test_large_numbers_are_kept(store: Store) -> None:
+    add_run(store, seed=2**63 - 1)
+    with store.reading() as connection:
+        assert connection.scalar(text("SELECT seed FROM run")) == 2**63 - 1
+
+
+def test_two_writers_at_once_with_the_same_new_rows(url: URL) -> None:
+    """Each brings the same prompts in another order: without a lock they would wait for each other."""
+    stores = [open_store(shown(url)) for _ in range(4)]
+    many = [make_generation(id=f"g{n}", prompt_digest=f"p{n}") for n in range(200)]
+
+    def work(store: Store) -> int:
+        run = add_run(store, samples=20)
+        for start in range(0, 200, 40):
+            part = many[start : start + 40]
+            store.add_generations(part[::-1] if store in stores[::2] else part)
+        attempt = store.start_attempt(run, "process")
+        stored = 0
+        for n in range(20):
+            made = make_finished(f"demo/{n}", calls=(("final", "g0"),), completions=())
+            stored += store.add_finished(run, "c", made)
+            store.add_fault(attempt, StoredFault(sample_id=f"demo/{n}", kind="machine", message=""))
+        return stored
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        assert sum(pool.map(work, stores)) == 20
+    counts = {table: count(stores[0], table) for table in ("run", "planned", "result", "generation", "call", "fault")}
+    assert counts == {"run": 1, "planned": 20, "result": 20, "generation": 200, "call": 20, "fault": 80}
+    for store in stores:
+        store.close()
+
+
+def test_a_reader_sees_one_state_and_waits_for_no_writer(store: Store) -> None:
+    run = add_run(store)
+    with store.reading() as connection:
+        seen = "SELECT count(*) FROM fault"
+        assert connection.scalar(text(seen)) == 0
+        store.add_fault(store.start_attempt(run, "process"), StoredFault(sample_id="demo/0", kind="a", message=""))
+        assert connection.scalar(text(seen)) == 0
+    assert count(store, "fault") == 1
+    with store._writing(), store.reading() as connection:
+        assert connection.scalar(text(seen)) == 1
+
+
+def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_BUSY_MS", 200)
+    with store._writing():
+        assert "another process keeps it locked" in refused(url, MachineFault)
+
+
+def test_no_table_is_emptied(store: Store) -> None:
+    for table in METADATA.tables:
+        with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {table} CASCADE"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"password": "secret"}, InputFault, ("refuses this user or password", "USER:PASSWORD@HOST")),
+        ({"password": None}, InputFault, ("refuses this user or password", "USER:PASSWORD@HOST")),
+        ({"password": None, "query": {"password": "secret"}}, InputFault, ("refuses this user or password",)),
+        ({"username": "nobody"}, InputFault, ("refuses this user or password",)),
+        ({"database": "nothing"}, InputFault, ("no such database", "createdb --encoding=UTF8")),
+        ({"port": 1}, MachineFault, ("does not answer", "check its host and port")),
+        ({"host": "/nowhere"}, MachineFault, ("does not answer", "check its host and port")),
+        ({"host": "nowhere.invalid"}, MachineFault, ("no such host", "check its host and port")),
+    ],
+)
+def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception], words: tuple[str, ...]) -> None:
+    said = refused(postgres_server.url(**{"port": port, **changes}), kind)
+    assert all(word in said for word in words), said
+
+
+@pytest.mark.parametrize(
+    ("options", "statements", "words"),
+    [
+        ("", ("CREATE TABLE run (distance int)",), ("another program", "choose another database")),
+        ("TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'", (), ("is LATIN1", "--encoding=UTF8")),
+        (
+            "",
+            ("CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('9999')"),
+            ("made by a newer ctxbench", "upgrade ctxbench"),
+        ),
+    ],
+)
+def test_wrong_databases_stay_as_they_are(
+    make_database: Make, options: str, statements: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    url = make_database(options)
+    postgres_server.execute(url, *statements)
+    said = refused(url)
+    assert all(word in said for word in words), said
+    postgres_server.execute(url, "CREATE TABLE sample (none_of_ours_is_here int)")
+
+
+def test_tables_of_others_that_are_not_in_the_way_stay(url: URL) -> None:
+    postgres_server.execute(url, "CREATE TABLE bookmarks (url text)")
+    open_store(shown(url)).close()
+
+
+def test_a_user_without_rights_learns_what_to_grant(url: URL) -> None:
+    postgres_server.execute(url, "CREATE ROLE guest LOGIN PASSWORD 'secret'")
+    postgres_server.execute(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    assert "GRANT CREATE" in refused(url.set(username="guest", password="secret"))
+
+
+def test_a_connection_that_the_server_ends_is_one_line_and_loses_nothing(store: Store, url: URL) -> None:
+    run = add_run(store)
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE datname = '{url.database}' AND pid <> pg_backend_pid()"
+    )
+    with pytest.raises(MachineFault, match="the server ended the connection"), store._writing() as connection:
+        connection.execute(text("SELECT 1"))
+        postgres_server.execute(url, end)
+        connection.execute(text("SELECT 1"))
+    postgres_server.execute(url, end)
+    assert store.finished(run) == frozenset() and count(store, "run") == 1
