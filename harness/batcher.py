@@ -78,12 +78,10 @@ class Batcher:
         """Start the batcher's thread.
 
         Args:
-            generator: who answers; called by one thread at a time, holding `busy`.
+            generator: who answers; called by one thread at a time.
             spec: its canonical spec, which together with its version says whose answers these are.
             store: where answers are looked up and kept.
         """
-        self.busy = threading.Lock()
-        """Held while the generator works; take it to use the same model for something else."""
         self._generator, self._spec, self._store = generator, spec, store
         self._changed = threading.Condition()
         self._slots: dict[str, _Slot] = {}
@@ -210,8 +208,7 @@ class Batcher:
         fault: MachineFault | None = None
         if asked:
             try:
-                with self.busy:
-                    responses = self._generator.generate([slot.request for slot in asked])
+                responses = self._generator.generate([slot.request for slot in asked])
                 self._failures = 0
             except MachineFault as error:
                 fault = error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -77,7 +76,7 @@ def open_machinery(
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store)
         stack.callback(batcher.close)
-        pricer = _pricer(model, spec, batcher, resolve, stack)
+        pricer = _pricer(model, spec, resolve, stack)
         opened = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -96,14 +95,13 @@ def open_machinery(
 def _pricer(
     model: Generator,
     spec: str,
-    batcher: Batcher,
     resolve: Callable[[str], Generator],
     stack: contextlib.ExitStack,
 ) -> Pricer:
     if isinstance(model, Coder):
-        return Pricer(name=f"{spec} {model.version}", coder=model, busy=batcher.busy)
+        return Pricer(name=f"{spec} {model.version}", coder=model)
     coder = resolve(CODER)
     stack.callback(coder.close)
     if not isinstance(coder, Coder):
         raise TypeError(f"{CODER} is no coder")
-    return Pricer(name=f"{CODER} {coder.version}", coder=coder, busy=threading.Lock())
+    return Pricer(name=f"{CODER} {coder.version}", coder=coder)

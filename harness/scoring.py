@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from bench.code_tokens import count
@@ -33,8 +32,6 @@ class Pricer:
     name: str
     """Its spec and version, the key of what it measured."""
     coder: Coder
-    busy: AbstractContextManager[object]
-    """Held while it works; the batcher's lock if generator and coder are one model."""
 
 
 class Scorer:
@@ -68,8 +65,7 @@ class Scorer:
         for language in sorted({key[0] for key in pairs.keys() - known.keys()}):
             wanted = sorted(key for key in pairs.keys() - known.keys() if key[0] == language)
             prompts, texts = zip(*(pairs[key] for key in wanted), strict=True)
-            with self._pricer.busy:
-                costs = self._pricer.coder.bits(prompts, texts, Language(language))
+            costs = self._pricer.coder.bits(prompts, texts, Language(language))
             known |= dict(zip(wanted, costs, strict=True))
         return [tuple(_stored(key, pairs[key][0], known[key]) for key in of_one) for of_one in keys]
 

@@ -70,7 +70,11 @@ class Generator(Protocol):
 
 @runtime_checkable
 class Coder(Protocol):
-    """A generator that can say how many bits a given text costs after a prompt."""
+    """A generator that can say how many bits a given text costs after a prompt.
+
+    One thread may be in `bits` while another is in `generate`, so that one's work fills the other's
+    pauses; a model that cannot do both at once takes a lock of its own.
+    """
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
         """Return, for each pair, minus log2 of the probability of the text (line end included) after the prompt."""
