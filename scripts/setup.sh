@@ -55,7 +55,10 @@ with_pip() {
 say "installing ctxbench $target into $venv"
 with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
     say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
-for tool in git; do
-    command -v "$tool" >/dev/null 2>&1 || apt_install "$tool" || say "$tool is missing: repositories with a git source cannot be fetched"
-done
+command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: repositories with a git source cannot be fetched"
+case ",$extras," in *,dev,*)
+    # Debian keeps the server's programs off the PATH.
+    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt_install postgresql ||
+        say "PostgreSQL's server is missing: its tests are skipped" ;;
+esac
 touch "$stamp"

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="W", help="Strategies at work at once; default: one a core."
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of strategies and decoding.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="Seed of strategies and decoding.",
+)
 @home_option
 @db_option
 def run(
