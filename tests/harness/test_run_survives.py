@@ -31,11 +31,17 @@ class Bench:
         make_set(self.home, repos=2, per_repo=per_repo)
         self.database = self.home.root / "results.db"
 
+    # A shell that starts the tests in the background lets them inherit an ignored interrupt.
+    PROGRAM = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from harness.cli.main import main; main()"
+    )
+
     def start(self, *more: str, delay: float = 0.15) -> subprocess.Popen[str]:
         command = ["run", "--samples", "demo", "--strategy", "lc.repocoder(iterations=1)"]
         command += ["--generator", f"scripted(mode=echo, delay={delay})", "--home", str(self.home.root), *more]
         return subprocess.Popen(
-            [sys.executable, "-c", "from harness.cli.main import main; main()", *command],
+            [sys.executable, "-c", self.PROGRAM, *command],
             env={**os.environ, "HOME": str(self.mark)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
