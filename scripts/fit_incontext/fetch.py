@@ -61,7 +61,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Fetch, check and unpack; packages for fitting into DIR/fit, the others into DIR/held-out."""
+    """Fetch, check and unpack each package into DIR/ROLE/NAME: ``fit``, ``tune`` or ``test``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("language", choices=["python", "java"])
     parser.add_argument("folder", type=Path)
@@ -83,7 +83,7 @@ def main() -> None:
             subprocess.run(command, check=False, env=environment, cwd=archives)
         if sha256_file(archive) != source["sha256"]:
             raise InputFault("its SHA-256 is not the pinned one", where=str(archive), cure="delete it and fetch again")
-        unpack(archive, options.folder / source["role"].replace(" ", "-") / source["name"])
+        unpack(archive, options.folder / source["role"] / source["name"])
         print(source["name"])
 
 

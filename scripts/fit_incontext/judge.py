@@ -1,6 +1,6 @@
 """Judge weights on packages that were held out: bits, exact match, edit similarity, identifier F1.
 
-python -m scripts.fit_incontext.judge LANGUAGE WEIGHTS.npz SAMPLES.jsonl [--limit N] [--bits-only] [--show]
+python -m scripts.fit_incontext.judge LANGUAGE WEIGHTS.npz SAMPLES.jsonl [--limit N] [--show]
 
 With ``--record OUT.json`` the sources, their licences, the fit and the table are written down.
 """
@@ -10,34 +10,27 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import re
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rapidfuzz import fuzz
 
 from bench.files import sha256_file, write_atomic
 from bench.types import Language
 from harness.generators.incontext.decode import complete
 from harness.generators.incontext.model import Model
+from harness.metrics import score
 from scripts.fit_incontext.fetch import SOURCES
 from scripts.fit_incontext.fit import prompt_of
 
 _LOADED: dict[str, Any] = {}
 
 
-def load(path: Path, language: str, bits_only: bool) -> None:
+def load(path: Path, language: Language) -> None:
     """Load what a worker needs."""
-    _LOADED["model"], _LOADED["bits_only"] = Model.load(path, Language(language)), bits_only
-
-
-def identifier_f1(text: str, target: str) -> float:
-    """Return the F1 of the sets of identifiers."""
-    left, right = (set(re.findall(r"[A-Za-z_]\w*", part)) for part in (text, target))
-    return 2 * len(left & right) / max(1, len(left) + len(right))
+    _LOADED["model"] = Model.load(path, language)
 
 
 def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:
@@ -46,14 +39,10 @@ def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:
     start = time.process_time()
     bits = model.bits(prompt, target)
     middle = time.process_time()
-    if _LOADED["bits_only"]:
-        return record["kind"], [bits, middle - start], ""
-    text = complete(model, model.read(prompt), 64).text.split("\n")[0]
+    text = complete(model, model.read(prompt), 64).text
     spent = time.process_time() - middle
-    same = float(text.strip() == target.strip())
-    similar = fuzz.ratio(text.strip(), target.strip())
-    f1 = identifier_f1(text, target)
-    return record["kind"], [bits, middle - start, 100 * same, similar, 100 * f1, spent], text
+    scores = score("ctxbench", model.language, prompt=record["prefix"], prediction=text, ground_truth=target)
+    return record["kind"], [bits, middle - start, *(100 * scores[name] for name in ("em", "es", "id_f1")), spent], text
 
 
 def write_record(out: Path, weights: Path, language: str, rows: dict[str, list[list[float]]]) -> None:
@@ -81,27 +70,29 @@ def write_record(out: Path, weights: Path, language: str, rows: dict[str, list[l
 def main() -> None:
     """Print a table, one row a kind of prompt."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("language")
+    parser.add_argument("language", type=Language)
     parser.add_argument("weights", type=Path)
     parser.add_argument("samples", type=Path)
     parser.add_argument("--limit", type=int, default=10**9)
-    parser.add_argument("--bits-only", action="store_true")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
     # The samples of one target follow each other, one a kind of prompt; all or none of them are taken.
-    targets = list(dict.fromkeys((r["path"], r["target"]) for r in records))
+    targets = list(dict.fromkeys(r["id"] for r in records))
     kept = set(targets[:: max(1, len(records) // options.limit)])
-    records = [record for record in records if (record["path"], record["target"]) in kept]
+    records = [record for record in records if record["id"] in kept]
     rows: dict[str, list[list[float]]] = {}
-    arguments = (options.weights, options.language, options.bits_only)
+    arguments = (options.weights, options.language)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:
         for record, (kind, numbers, text) in zip(records, pool.map(judge, records, chunksize=8), strict=True):
             rows.setdefault(kind, []).append(numbers)
             if options.show:
-                print(f"{kind:14} {numbers[0]:6.1f} | {record['target'].strip()}  =>  {text.strip()}")
+                print(
+                    f"{record['subkind']:11} {kind:14} {numbers[0]:6.1f} {numbers[4]:5.1f} | {record['target'].strip()}"
+                )
+                print(f"{'':40}=> {text.strip()}")
     print(f"{'prompt':15}    n   bits  s/bits     EM     ES     F1  s/gen")
     for kind, group in rows.items():
         mean = np.mean(group, axis=0)

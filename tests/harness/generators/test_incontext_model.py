@@ -113,10 +113,25 @@ def test_completion_of_a_whole_line_has_its_indentation(inline: InContext) -> No
     assert answer(inline, prompt(infile)) == "        return self.value"
 
 
+JAVA_FILE = (
+    "class B {\n    private final Store store;\n    private final Rate rate;\n\n"
+    "    B(Store store, Rate rate) {\n        this.store = store;\n        this.rate = rate;\n    }\n\n"
+    "    Money preview(User user) {\n"
+)
+
+
 def test_completion_in_java(inline: InContext) -> None:
-    shown = similar(("a/A.java", "        Cart cart = store.load(user);\n        return TaxRules.apply(cart, rate);\n"))
-    infile = "class B {\n    Money pay(User user) {\n        Cart cart = store.load(user);\n        return "
+    body = "    Money pay(User user) {\n"
+    body += "        Cart cart = store.load(user);\n        return TaxRules.apply(cart, rate);\n"
+    shown = similar(("a/A.java", f"class A {{\n{body}    }}\n}}"))
+    infile = JAVA_FILE + "        Cart cart = store.load(user);\n        return "
     assert answer(inline, prompt(infile, shown), JAVA) == "TaxRules.apply(cart, rate);"
+
+
+def test_a_java_line_that_opens_a_block_is_complete(inline: InContext) -> None:
+    loop = "        for (Cart cart : store.load(user)) {\n            cart.clear();\n        }\n"
+    infile = JAVA_FILE + loop * 2 + "        for (Cart cart : "
+    assert answer(inline, prompt(infile), JAVA) == "store.load(user)) {"
 
 
 @pytest.mark.parametrize("infile", ["f(", "x = ", "    return", "class A:\n"])
@@ -158,7 +173,7 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
     assert record["weights_sha256"] == sha256_file(path)
     names = {source["name"].replace("_", "-") for source in record["sources"]}
     assert not names & set(builtin_names())
-    assert {source["role"] for source in record["sources"]} == {"fit", "held out"}
+    assert {source["role"] for source in record["sources"]} == {"fit", "tune", "test"}
     bits = [record["held_out"][kind]["bits"] for kind in ("infile", "similar", "similar+api", "reference+api")]
     assert bits == sorted(bits, reverse=True)
 
