@@ -13,6 +13,7 @@ from bench.files import sha256_file
 from bench.manifest import builtin_names
 from bench.types import Language
 from harness.generators.base import Coder, Request, Sampling
+from harness.generators.incontext import decode
 from harness.generators.incontext.generator import InContext, model, version, weights_path
 from harness.generators.incontext.lexer import lex
 from harness.generators.registry import resolve
@@ -134,6 +135,14 @@ def test_a_java_line_that_opens_a_block_is_complete(inline: InContext) -> None:
     assert answer(inline, prompt(infile), JAVA) == "store.load(user)) {"
 
 
+@pytest.mark.parametrize(("others", "chosen"), [(-1.02, "load(cart, user)"), (-2.0, "None")])
+def test_the_line_most_like_the_other_likely_ones_is_chosen(others: float, chosen: str) -> None:
+    point = model(PYTHON).read(prompt("x = ")).context.point
+    scored = [("None", -1.0), ("load(cart, user)", others), ("load(cart, rate)", others)]
+    paths = [decode._Path(point, text, score, 1, 0, 1, True) for text, score in scored]
+    assert decode.choose(paths).text == chosen
+
+
 @pytest.mark.parametrize("infile", ["f(", "x = ", "    return", "class A:\n"])
 def test_an_empty_line_is_never_the_answer(inline: InContext, infile: str) -> None:
     assert answer(inline, prompt(infile)).strip()
@@ -176,6 +185,8 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
     assert {source["role"] for source in record["sources"]} == {"fit", "tune", "test"}
     bits = [record["held_out"][kind]["bits"] for kind in ("infile", "similar", "similar+api", "reference+api")]
     assert bits == sorted(bits, reverse=True)
+    assert record["held_out"]["random"]["bits"] > record["held_out"]["repocoder"]["bits"]
+    assert bits[1] > record["held_out"]["reference"]["bits"]
 
 
 def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
