@@ -153,7 +153,17 @@ def manifest_of(
         }
         for each in snapshots
     }
-    keys = ("files", "lines", "candidates", "first_uses", "usable", "kept", "kept_masked", "kept_masked_shared")
+    keys = (
+        "files",
+        "lines",
+        "candidates",
+        "first_uses",
+        "usable",
+        "kept",
+        "kept_masked",
+        "kept_masked_shared",
+        "kept_rest_elsewhere",
+    )
     return {
         "ctxbench": version("ctxbench"),
         "python": platform.python_version(),

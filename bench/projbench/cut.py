@@ -45,14 +45,14 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(made: Cut, index: VerbatimIndex) -> str:
-    """Return why a cut is no sample, empty if it is one: ``verbatim``, ``near_empty`` or ``verbatim_rest``."""
+    """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing."""
     text, tokens = made.candidate.text, made.candidate.tokens
     if index.repeated(text):
         return "verbatim"
     wanted = [text[start:end] for start, end in tokens if start >= made.column]
     if len(wanted) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in wanted):
         return "near_empty"
-    return "verbatim_rest" if index.rest_repeated(made.target) else ""
+    return ""
 
 
 def _is_word(char: str) -> bool:

@@ -1,4 +1,9 @@
-"""Targets whose answer can be read elsewhere in the repository."""
+"""Targets whose text stands elsewhere in the repository.
+
+A whole line that does is no sample, as in ProjBench. A rest of a line that ends another line is one, as
+there: to recur is the nature of code that uses an API, and samples without it would measure retrieval on
+lines chosen against it. The builder counts them.
+"""
 
 from __future__ import annotations
 

@@ -72,6 +72,7 @@ def sample_repository(
         "kept": len(made),
         "kept_masked": sum(bool(each.candidate.masked) for each in chosen),
         "kept_masked_shared": sum(each.candidate.shared for each in chosen),
+        "kept_rest_elsewhere": sum(index.rest_repeated(each.target) for each in chosen),
         "drops": dict(sorted(drops.items())),
     }
     return RepositorySamples(tuple(pair[0] for pair in made), tuple(pair[1] for pair in made), counts)

@@ -1,9 +1,9 @@
 """Cut samples out of unpacked packages with the benchmark's own builder, and prompt them with its strategies.
 
-So the weights learn from what they will meet: no target line, and no long rest of one, stands elsewhere
-in its repository. Each sample gets a prompt of one kind, or of all: in-file only, with random windows,
-with RepoCoder's windows of one and of two rounds, with windows retrieved with the reference, and with API
-signatures among which the target's own may be. None of the packages is in a benchmark set.
+So the weights learn from what they will meet: no target line stands elsewhere in its repository. Each
+sample gets a prompt of one kind, or of all: in-file only, with random windows, with RepoCoder's windows of
+one and of two rounds, with windows retrieved with the reference, and with API signatures among which the
+target's own may be. None of the packages is in a benchmark set.
 
     python -m scripts.fit_incontext.cut LANGUAGE FOLDER… --out OUT.jsonl --drafts WEIGHTS.npz [--all-kinds]
 """
@@ -29,7 +29,7 @@ from harness.generators.incontext.decode import complete
 from harness.generators.incontext.model import Model
 from scripts.fit_incontext.api import signatures
 from strategies.api import Block, BlockKind, Prompt
-from strategies.infile import WHOLE, infile_prompt
+from strategies.infile_text import WHOLE, infile_prompt
 from strategies.similar import as_found, draft_query, similar_prompt
 
 CHANCES = {

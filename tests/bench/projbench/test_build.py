@@ -116,7 +116,7 @@ def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
     assert counts["kept"] == 7
     assert counts["drops"]["verbatim"] == 24, "both copies go"
     assert counts["drops"]["decorator"] == 1
-    late = counts["drops"]["verbatim"] + counts["drops"].get("verbatim_rest", 0) + counts["drops"].get("near_empty", 0)
+    late = counts["drops"]["verbatim"] + counts["drops"].get("near_empty", 0)
     assert counts["candidates"] == counts["usable"] + late
 
 
