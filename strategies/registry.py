@@ -191,13 +191,14 @@ def _load(path: Path, shown: str) -> dict[str, Strategy]:
         return known[1]
     module_name = f"_strategy_file_{sha256(str(path))[:12]}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
-    if module_spec is None or module_spec.loader is None:
+    if module_spec is None:
         raise InputFault("is not a Python file", where=shown, cure="give a file that ends in .py")
     module = importlib.util.module_from_spec(module_spec)
     with _collecting(module_name) as found, _beside(path.parent):
         sys.modules[module_name] = module
         try:
-            module_spec.loader.exec_module(module)
+            # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
+            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
         except Exception as error:
             raise InputFault(
                 f"cannot be imported ({type(error).__name__}: {error})", where=shown, cure="mend the file"
