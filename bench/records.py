@@ -40,7 +40,13 @@ def from_sample(sample: Sample) -> dict[str, Any]:
         "uses": [{"name": use.name, "module": use.module, "kind": use.kind} for use in sample.uses],
         "context_start": sample.context_start,
     }
-    function = {"name": sample.name, "signature": sample.signature, "docstring": sample.docstring}
+    function = {
+        "name": sample.name,
+        "signature": sample.signature,
+        "docstring": sample.docstring,
+        "span": None if sample.span is None else list(sample.span),
+        "hidden": list(sample.hidden) or None,
+    }
     return record | {key: value for key, value in function.items() if value is not None}
 
 

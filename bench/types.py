@@ -101,6 +101,7 @@ class Sample:
     repo: str
     path: str
     cursor: Cursor
+    """Where the answer begins; for functions the body, after signature and docstring."""
     masked: tuple[tuple[int, int], ...] = ()
     """Line spans ``[start, end)`` that are blanked before anything reads the file."""
     prefix: str
@@ -111,6 +112,10 @@ class Sample:
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
+    span: tuple[int, int] | None = None
+    """Lines ``[start, end)`` of a function, its decorators left out: what a completion replaces."""
+    hidden: tuple[str, ...] = ()
+    """Files, and folders (ended by ``/``), that no strategy sees: the tests."""
 
     def query(self, *, seed: int = 0) -> Query:
         """Return what a strategy may know of this sample."""
@@ -138,7 +143,9 @@ class Reference:
 
     id: str
     target: str
-    """What follows the cursor: rest of the line, or the whole next line with its indentation; no newline."""
+    """What follows the cursor: rest of the line, or the whole next line with its indentation; no newline.
+    For functions the whole function without its decorators, dedented."""
     original_import: str | None = None
     """The text of the masked import lines, if any."""
     tests: tuple[str, ...] = ()
+    """Ids of the tests that judge a completion."""

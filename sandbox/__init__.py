@@ -1,4 +1,6 @@
-"""The room for running untrusted code in isolation; knows nothing of samples or models.
+"""Runs one job of untrusted code in one box; knows nothing of samples, models or verdicts.
 
-Nothing model-written is run by ctxbench yet: line samples are scored as text.
+    environment ──prepare──> image ──open──> pool ──run(job)──> outcome
+
+Back ends: ``docker``, ``bubblewrap``, and ``fake`` for tests. There is no other way to run such code.
 """

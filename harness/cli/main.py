@@ -17,6 +17,7 @@ import click
 
 from bench.errors import CtxbenchError
 from bench.files import fault_of
+from sandbox.errors import SandboxError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "quickstart": ("harness.cli.quickstart:quickstart", "Build samples, run two strategies, print the leaderboard."),
@@ -82,7 +83,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("ctxbench: interrupted; run the same command again to go on", err=True)
         return 130
-    except CtxbenchError as error:
+    except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
         # The reader of our output (head, less) has gone: nothing to say, and nobody to say it to.

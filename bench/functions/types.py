@@ -1,0 +1,45 @@
+"""Functions that may become samples. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bench.types import Cursor, Use
+
+
+class Level(StrEnum):
+    """What a function needs, from nothing to the project: CoderEval's six levels, from low to high.
+
+    A function has the highest level of what its body uses.
+    """
+
+    SELF_CONTAINED = "self_contained"
+    SLIB = "slib_runnable"
+    PLIB = "plib_runnable"
+    CLASS = "class_runnable"
+    FILE = "file_runnable"
+    PROJECT = "project_runnable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A documented function that tests cover. Lines are 0-based, ends exclusive."""
+
+    path: str
+    name: str
+    """Within its file: ``function`` or ``Class.method``; overloads have their parameter types added."""
+    signature: str
+    docstring: str
+    start: int
+    """Line of its declaration, decorators and annotations left out."""
+    cursor: Cursor
+    """Where the body begins."""
+    end: int
+    level: Level
+    uses: tuple[Use, ...] = ()
+    """Names of the project that the body needs."""
+    tests: tuple[str, ...]
+    """The tests that judge it, few and fast."""
+    seconds: float
+    """What they took together when the suite was run."""

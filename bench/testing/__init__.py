@@ -1,0 +1,1 @@
+"""A completion of a function sample, judged by the repository's own tests in a sandbox."""

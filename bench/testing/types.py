@@ -1,0 +1,72 @@
+"""Verdicts, and what each language brings to judge a function. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from bench.types import Reference, Sample
+from sandbox.types import Environment, Job, Limits, Outcome
+
+
+class Verdict(StrEnum):
+    """What the tests say of a completion. Only `PASSED` counts as 1; `BROKEN` is never scored."""
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    NO_TESTS = "NO_TESTS"
+    """Nothing was run: a 0, since absent means worst."""
+    BROKEN = "BROKEN"
+    """The machine failed: tried again, never scored."""
+
+
+TAMPERED = "tampered"
+"""The reason of a FAILED completion that reached for its own verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict and what led to it."""
+
+    verdict: Verdict
+    reason: str = ""
+    """One short line; empty when it passed."""
+    tests_run: int = 0
+    output: str = ""
+    """Capped; text of untrusted code."""
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+class Suite(Protocol):
+    """How the tests of one repository are run on one changed file."""
+
+    environment: Environment
+    limits: Limits
+
+    def blank(self, sample: Sample) -> str:
+        """Return the function with an empty body, which must fail."""
+        ...
+
+    def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that judges a completion; only the target file is changed.
+
+        Args:
+            sample: what was asked for.
+            reference: its tests.
+            text: the whole function.
+            secret: random, new for each job; ties the outcome to it.
+
+        Raises:
+            InputFault: if the text cannot be put into the file (it is no text of one function).
+        """
+        ...
+
+    def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
+        """Return what an outcome of that job means. Pure."""
+        ...
+
+
+Arguments = dict[str, Any]

@@ -1,0 +1,211 @@
+"""Environments, jobs, outcomes, and the protocol that every back end has. Frozen data, no I/O.
+
+Paths are POSIX and relative to the working folder; sizes are bytes; times are seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Protocol
+
+Report = Callable[[str], None]
+"""Takes one line about what is being built."""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What stands in a box before a job comes: built once, without it nothing is installed at run time."""
+
+    name: str
+    """For people, e.g. ``toolz-1.2.0``; no part of the digest."""
+    requirements: tuple[str, ...] = ()
+    """pip requirement strings, importable in calls and commands; resolved to wheels when the image is made."""
+    project: str = ""
+    """The distribution that `tree` is, e.g. ``fasta2a==2.1.1``: what it requires and its metadata are
+    installed, its code is not, since that holds the answers. Empty for none."""
+    programs: tuple[str, ...] = ()
+    """Debian packages, e.g. ``openjdk-17-jdk-headless``; bubblewrap needs them on this machine."""
+    tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Path -> content; written fresh into the working folder of every job. Sent to the box, never part of
+    an image, and never in the memory of what a job is forked from: it holds the answers."""
+    library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Trusted Python modules of ours that calls may name; importable, read-only."""
+    path: tuple[str, ...] = ()
+    """Folders of the working folder that stand first on Python's import path; ``.`` is the folder itself."""
+    preload: tuple[str, ...] = ()
+    """Modules imported before a job comes; never the tree's own, which a job may change."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over everything but the name."""
+        rest = [self.path, self.preload, self.variables]
+        return _digest([self.installed, _files(self.tree), _files(self.library), *rest])
+
+    @cached_property
+    def installed(self) -> str:
+        """SHA-256 over what is installed: environments that agree in it can share that work."""
+        return _digest([self.requirements, self.project, self.programs])
+
+
+def _files(held: Mapping[str, bytes]) -> list[list[str]]:
+    return [[path, hashlib.sha256(held[path]).hexdigest()] for path in sorted(held)]
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a box may use, whatever runs in it."""
+
+    memory: int = 512 * MIB
+    disk: int = 64 * MIB
+    """Of the working folder."""
+    inodes: int = 20_000
+    """Files and folders in it."""
+    file_bytes: int = 64 * MIB
+    """Of one file."""
+    processes: int = 64
+    """Threads count."""
+    open_files: int = 256
+    cpus: float = 1.0
+    output: int = 64 * 1024
+    """Of a job's stdout and stderr together; the first and the last half are kept."""
+    result: int = 1 * MIB
+    """Of what a call returns, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A program with its arguments, found on the box's PATH."""
+
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function of the environment's library or preloaded modules, called in a forked child.
+
+    What it returns comes back as JSON in `Outcome.result`. Code that the function itself runs can forge
+    that: who calls must be able to tell (a nonce, a canary, expected names).
+    """
+
+    function: str
+    """``module:function``; called with one argument, the mapping below."""
+    arguments: Mapping[str, Any]
+    """Plain JSON data; never in the image that the child is forked from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A test of one function whose verdict the function cannot forge: the split oracle.
+
+    `check` runs in a trusted process, where `candidate` is a stand-in that passes plain values to and from
+    the process that `program` runs in. `Outcome.result` is ``{"passed": bool, "detail": str}``.
+    """
+
+    program: str
+    """Untrusted source that defines `entry`."""
+    entry: str
+    check: str
+    """Trusted source that defines ``check(candidate)``, which raises when a test fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One thing to run in a box."""
+
+    action: Command | Call | Check
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Path -> content, written over the tree's before it starts."""
+    seconds: float = 20.0
+    """Wall time after which it is killed with everything that it started."""
+
+
+class Ended(StrEnum):
+    """How a job came to its end."""
+
+    EXITED = "exited"
+    KILLED = "killed"
+    """By a signal, such as the kernel's when memory ran out."""
+    TIMED_OUT = "timed-out"
+    WRECKED = "wrecked"
+    """It took its box down, three boxes in a row, while other jobs ran well: its own doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a job. Everything in it but the times and `ended` may be a lie of the job's."""
+
+    ended: Ended
+    exit_code: int | None = None
+    """None unless it exited."""
+    signal: int | None = None
+    """None unless it was killed."""
+    output: str = ""
+    """stdout and stderr in the order in which they came."""
+    truncated: bool = False
+    """Whether output was left out of its middle."""
+    result: Any = None
+    """What a call returned or a check found; None if nothing whole and in the limits came."""
+    out_of_memory: bool = False
+    """Whether a limit of memory was hit."""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
+    """Largest resident size of one of its processes."""
+
+
+class Pool(Protocol):
+    """Open boxes of one environment; safe to use from many threads."""
+
+    image: str
+    """Digest of everything a job finds in its box; equal digests give equal outcomes."""
+
+    def run(self, job: Job) -> Outcome:
+        """Run a job in a box that no other job is in; wait for one if need be.
+
+        Raises:
+            SandboxLost: if the machine failed, three times.
+        """
+        ...
+
+
+class Sandbox(Protocol):
+    """A back end."""
+
+    name: str
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Make what is missing for an environment; return the image's digest. The only step with a network.
+
+        Raises:
+            SandboxUnavailable: if it cannot be made here.
+        """
+        ...
+
+    def open(
+        self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
+    ) -> AbstractContextManager[Pool]:
+        """Open a pool of a prepared environment; end every box on leaving.
+
+        Args:
+            environment: what stands in each box.
+            limits: what each may use.
+            width: how many jobs may run at once.
+            reuse: jobs after which a box is thrown away; 1 gives each job a fresh one.
+
+        Raises:
+            SandboxUnavailable: if no box can be started.
+        """
+        ...
