@@ -1,9 +1,9 @@
 """`Repository`: what a strategy sees of a repository, and the view that is made for one query.
 
-In a view the target file ends at the cursor and its masked lines are blank; paths are relative to
-the repository; nothing can be written. The view is the trusted side's object: whoever holds it in
-the same process can dig out the whole snapshot, so the harness hands strategies a stand-in that
-asks for every answer over a channel (`harness.cells`).
+In a view the target file ends at the cursor, or for functions lacks the body; its masked lines are
+blank; hidden files are absent; paths are relative to the repository; nothing can be written. The view
+is the trusted side's object: whoever holds it in the same process can dig out the whole snapshot, so
+the harness hands strategies a stand-in that asks for every answer over a channel (`harness.cells`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Repository(Protocol):
         ...
 
     def read(self, path: str) -> str:
-        """Return the text of a file, lines ended by a plain newline; the target file ends at the cursor.
+        """Return the text of a file, lines ended by a plain newline; the target file without the answer.
 
         Raises:
             InputFault: if `path` is not one of `files`.
@@ -74,9 +74,14 @@ class View:
         digest: str,
         query: Query,
         masked: Sequence[tuple[int, int]] = (),
+        hidden: Sequence[str] = (),
     ) -> None:
         """Make a view; see `view` for the arguments."""
         shown, trusted = _target_text(texts.get(query.path), query, masked)
+        if hidden:
+            texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
+            # Another index for other files: nothing counted over hidden ones may reach a score.
+            digest = sha256("\0".join([digest, *sorted(hidden)]))
         self.name, self.language = name, language
         self._texts, self._digest, self._path, self._shown = texts, digest, query.path, shown
         self._files = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
@@ -93,7 +98,7 @@ class View:
         return self._files
 
     def read(self, path: str) -> str:
-        """Return a file's text; the target file up to the cursor."""
+        """Return a file's text; the target file without the answer."""
         if path == self._path:
             return self._shown
         if not isinstance(path, str) or path not in self._texts:
@@ -119,32 +124,46 @@ class View:
 def _target_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
     """Return the target file as shown, and whether the snapshot's file is the one the sample was made of.
 
-    If it is not (another version, or none), its lines cannot be told apart at the cursor, so only the
-    stored prefix is shown and no window of the file is.
+    If it is not (another version, or none), its lines cannot be told apart at the cursor, so only what
+    the sample stores is shown and no window of the file is.
     """
+    stored = query.prefix
+    if query.suffix:
+        # A cursor behind an indentation leaves it dangling once the body is gone.
+        stored = query.prefix.rstrip(" \t") + query.suffix
     if whole is None:
-        return query.prefix, False
+        return stored, False
     lines = whole.split("\n")[: query.cursor.line + 1]
     for start, end in masked:
         for line in range(max(start, 0), min(end, len(lines))):
             lines[line] = ""
     if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
-        return query.prefix, False
+        return stored, False
     lines[-1] = lines[-1][: query.cursor.column]
     text = "\n".join(lines)
     # An imported sample may store only the last part of the file.
-    if text == query.prefix or (query.prefix and text.endswith(query.prefix)):
-        return text, True
-    return query.prefix, False
+    if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
+        return stored, False
+    if query.suffix and not whole.endswith(query.suffix):
+        return stored, False
+    return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
 
 
-def view(snapshot: Snapshot, query: Query, masked: Sequence[tuple[int, int]] = ()) -> Repository:
+def is_hidden(path: str, hidden: Sequence[str]) -> bool:
+    """Say whether a path is one of the hidden files, or in one of the hidden folders (ended by ``/``)."""
+    return any(path.startswith(one) if one.endswith("/") else path == one for one in hidden)
+
+
+def view(
+    snapshot: Snapshot, query: Query, masked: Sequence[tuple[int, int]] = (), hidden: Sequence[str] = ()
+) -> Repository:
     """Return what `query`'s strategy may see of `snapshot`.
 
     Args:
         snapshot: the whole repository.
         query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
         masked: line spans ``[start, end)`` of the target file that are blanked.
+        hidden: files, and folders (ended by ``/``), that are absent.
 
     Raises:
         InputFault: if the snapshot is of another repository or language than the query's.
@@ -162,6 +181,7 @@ def view(snapshot: Snapshot, query: Query, masked: Sequence[tuple[int, int]] = (
         digest=snapshot.digest,
         query=query,
         masked=masked,
+        hidden=hidden,
     )
 
 

@@ -68,7 +68,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a strategy is told about one sample: no reference, no tests, nothing after the cursor."""
+    """What a strategy is told about one sample: no reference, no tests, and of the file no answer."""
 
     id: str
     benchmark: str
@@ -80,6 +80,8 @@ class Query:
     cursor: Cursor
     prefix: str
     """The target file up to the cursor, masked import lines blanked (their newlines stay)."""
+    suffix: str | None = None
+    """For functions the file after the body; None for lines, where nothing after the cursor is shown."""
     context_start: int = 0
     """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
     seed: int = 0
@@ -129,6 +131,7 @@ class Sample:
             path=self.path,
             cursor=self.cursor,
             prefix=self.prefix,
+            suffix=self.suffix if self.kind is Kind.FUNCTION else None,
             context_start=self.context_start,
             seed=seed,
             name=self.name,

@@ -94,6 +94,6 @@ class Asker:
     def _view(self, sample: Sample, query: Query) -> Repository:
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
-            return view(snapshot, query, sample.masked)
+            return view(snapshot, query, sample.masked, sample.hidden)
         # A set imported without its repositories: the stored prefix is all there is.
         return View(name=sample.repo, language=sample.language, texts={}, digest="", query=query, masked=sample.masked)

@@ -1,18 +1,18 @@
-"""`lc.infile`: the file alone, the baseline of the line strategies."""
+"""`lc.infile`: the file alone, the baseline of the strategies that show left context."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from bench.repository import Repository
-from bench.types import Query
+from bench.types import Kind, Query
 from strategies.api import Prompt
 from strategies.infile_text import WHOLE, infile_prompt
 from strategies.parameters import AtLeast
 from strategies.registry import strategy
 
 
-@strategy("lc.infile")
+@strategy("lc.infile", kinds=(Kind.LINE, Kind.FUNCTION))
 def infile(query: Query, repo: Repository, *, limit: Annotated[int, AtLeast(1)] = WHOLE) -> Prompt:  # noqa: ARG001
     """Show the target file up to the cursor and nothing else."""
     return infile_prompt(query, limit)

@@ -1,11 +1,11 @@
-"""RepoCoder on lines: retrieve, draft, retrieve with the draft."""
+"""RepoCoder: retrieve, draft, retrieve with the draft; on lines, and on function bodies as in RepoEval."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
 from bench.repository import Repository
-from bench.types import Query
+from bench.types import Kind, Query
 from strategies.api import Generate, Prompt
 from strategies.infile_text import HALF, infile_prompt
 from strategies.parameters import AtLeast
@@ -14,9 +14,11 @@ from strategies.similar import BLOCKS, BUDGET, as_found, draft_query, extended, 
 
 RETRIEVED = 20
 """How many windows are retrieved, of which the packing takes what fits."""
+LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
+"""Most tokens of a draft."""
 
 
-@strategy("lc.repocoder")
+@strategy("lc.repocoder", kinds=(Kind.LINE, Kind.FUNCTION))
 def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
     query: Query,
     repo: Repository,
@@ -62,7 +64,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
     prompt = prompt_for(unfinished_query(query, window), move=True)
     flags: list[str] = []
     for _ in range(iterations - 1):
-        draft = generate(prompt, role="draft")
+        draft = generate(prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
         if not draft.strip():
             flags.append("empty_draft")
         text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")

@@ -102,10 +102,17 @@ _AFTER = f"""{PLANTED}(cart.total, rate)
     return {PLANTED}, receipt
 """
 
+_REST = """
+
+def refund(store: CartStore, user_id):
+    \"\"\"Give the money back.\"\"\"
+    return -store.quote(user_id, 0)
+"""
+
 _TEXTS = {
     "shop/__init__.py": "",
     "shop/cart.py": _CART,
-    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER,
+    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _REST,
     "shop/price_rules.py": _PRICES,
     "shop/store.py": _STORE,
 }
@@ -114,8 +121,12 @@ _MASKED = ((1, 2),)
 
 def query_for(kind: Kind) -> Query:
     """Return a query of that kind about the target file."""
-    line, column = _BEFORE.count("\n"), len(_BEFORE.rpartition("\n")[2])
-    return _query(kind, TARGET, _BEFORE, Cursor(line=line, column=column))
+    prefix, suffix = _BEFORE, None
+    if kind is Kind.FUNCTION:
+        documented = '"""Take the money."""\n'
+        prefix, suffix = prefix[: prefix.index(documented) + len(documented)], _REST
+    line, column = prefix.count("\n"), len(prefix.rpartition("\n")[2])
+    return _query(kind, TARGET, prefix, Cursor(line=line, column=column), suffix)
 
 
 def view_for(query: Query) -> Repository:
@@ -129,7 +140,7 @@ def bare_case(kind: Kind) -> tuple[Query, Repository]:
     return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, ())
 
 
-def _query(kind: Kind, path: str, prefix: str, cursor: Cursor) -> Query:
+def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | None = None) -> Query:
     function = kind is Kind.FUNCTION
     return Query(
         id=f"tiny/{path}#L{cursor.line}C{cursor.column}",
@@ -141,6 +152,7 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor) -> Query:
         path=path,
         cursor=cursor,
         prefix=prefix,
+        suffix=suffix,
         name="checkout" if function else None,
         signature="def checkout(store: CartStore, user_id, rate):" if function else None,
         docstring="Take the money." if function else None,

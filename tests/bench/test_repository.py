@@ -7,7 +7,7 @@ import pytest
 from bench.errors import InputFault
 from bench.repository import Repository, view
 from bench.snapshot import Snapshot
-from bench.types import Cursor, Language
+from bench.types import Cursor, Kind, Language
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"
@@ -118,3 +118,52 @@ def test_a_sample_of_another_repository_is_refused() -> None:
         view(snapshot(), make_sample(repo="other").query())
     with pytest.raises(InputFault, match="build the sample set again"):
         view(snapshot(language=Language.JAVA), make_sample().query())
+
+
+FUNCTION = {
+    "kind": Kind.FUNCTION,
+    "prefix": "from shop.store import load\nimport os\n\ndef pay(user):\n",
+    "suffix": "def refund(user):\n    return -pay(user)\n",
+    "cursor": Cursor(line=4, column=0),
+}
+
+
+def test_a_function_view_shows_the_file_without_the_body() -> None:
+    repo = make_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **FUNCTION)
+    assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
+    found = repo.similar_windows("total load user", top=99, size=2, stride=1)
+    assert all("total = load(user)" not in hit.text for hit in found)
+
+
+def test_a_cursor_behind_the_indentation_leaves_none_dangling() -> None:
+    there = {"prefix": FUNCTION["prefix"] + "    ", "cursor": Cursor(line=4, column=4)}
+    repo = make_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **{**FUNCTION, **there})
+    assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
+
+
+def test_another_version_of_the_file_shows_what_the_sample_stores() -> None:
+    repo = make_view(masked=(), whole=WHOLE + "# another end\n", **FUNCTION)
+    assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
+
+
+def test_nothing_after_the_cursor_of_a_line_sample_is_shown() -> None:
+    assert make_view(suffix="def refund(user):\n").read(TARGET) == PREFIX
+
+
+def test_hidden_files_are_absent_from_files_and_windows() -> None:
+    texts = {**snapshot().texts, "tests/test_pay.py": "assert pay(user) == 3\n", "tests_of_mine.py": "pay(user)\n"}
+    query = make_sample(prefix=PREFIX, cursor=CURSOR).query()
+    repo = view(snapshot(texts=texts), query, MASKED, ("tests/", "shop/store.py"))
+    assert repo.files() == ("shop/beside.py", TARGET, "tests_of_mine.py")
+    hits = repo.similar_windows("assert pay(user) == 3 def load", top=99)
+    assert {place.path for hit in hits for place in hit.places} <= {"shop/beside.py", "tests_of_mine.py"}
+    with pytest.raises(InputFault, match="no source file"):
+        repo.read("tests/test_pay.py")
+    # The same repository seen by a sample that hides nothing still has its own index.
+    open_view = view(snapshot(texts=texts), query, MASKED)
+    assert any(hit.places[0].path == "tests/test_pay.py" for hit in open_view.similar_windows("assert pay", top=9))
+
+
+def test_the_target_file_is_never_hidden() -> None:
+    query = make_sample(prefix=PREFIX, cursor=CURSOR).query()
+    assert view(snapshot(), query, MASKED, ("shop/",)).files() == (TARGET,)

@@ -115,7 +115,7 @@ def _grow(model: Model, reading: Reading, path: _Path) -> list[_Path]:
 
 
 def _step(model: Model, reading: Reading, path: _Path, number: int, chance: float) -> _Path:
-    token = _token(model, reading.context, path, number)
+    token = next_token(model, reading.context, path.point, number)
     newline = token.kind is TokenClass.NEWLINE
     # A Java line that opens a block is a line; one that ends inside brackets goes on.
     bracket = reading.context.language is Language.PYTHON or token.text not in "{}"
@@ -133,9 +133,10 @@ def _step(model: Model, reading: Reading, path: _Path, number: int, chance: floa
     )
 
 
-def _token(model: Model, context: Context, path: _Path, number: int) -> Token:
+def next_token(model: Model, context: Context, point: Point, number: int) -> Token:
+    """Return the token with that id as it would be written at a point, the expected whitespace before it."""
     entry = context.texts[number]
     kind = classify(entry, context.language)
     if kind is TokenClass.INDENT:
         return Token("", entry.removeprefix(INDENT_MARK), kind)
-    return Token(model.space(path.point, entry, kind), entry, kind)
+    return Token(model.space(point, entry, kind), entry, kind)

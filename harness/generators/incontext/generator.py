@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from bench.errors import InputFault, MachineFault
 from bench.files import explained, sha256
-from bench.types import Language
+from bench.types import Kind, Language
 from harness.generators.base import Request, Response
+from harness.generators.incontext.body import complete_body
 from harness.generators.incontext.decode import complete
 from harness.generators.incontext.model import Model
 from strategies.api import Prompt
@@ -72,7 +73,8 @@ def _answer(request: Request) -> Response:
     start = time.perf_counter()
     reader = model(request.language)
     reading = reader.read(request.prompt)
-    found = complete(reader, reading, max(1, request.sampling.max_tokens))
+    ask = complete_body if request.kind is Kind.FUNCTION else complete
+    found = ask(reader, reading, max(1, request.sampling.max_tokens))
     text = found.text
     for stop in request.sampling.stop:
         text = text.split(stop, 1)[0] if stop else text
@@ -118,7 +120,7 @@ class InContext:
         return version()
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Complete the line at each prompt's cursor, in order.
+        """Complete the line, or for functions the body, at each prompt's cursor, in order.
 
         Raises:
             MachineFault: if a worker process was lost.

@@ -227,10 +227,10 @@ def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, s
         assert words in str(caught.value) and not isinstance(caught.value, StrategyFault)
 
 
-def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells) -> None:
+def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> None:
     query = query_for(Kind.FUNCTION)
     with pytest.raises(InputFault, match="takes line samples"):
-        cells.run("lc.infile", query, view_for(query), _generate)
+        cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
 @needs_landlock

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 def test_list_names_kinds_summary_and_parameters() -> None:
     result = run_cli("strategy", "list")
     assert result.code == 0 and result.err == ""
-    assert "lc.infile        line           Show the target file up to the cursor and nothing else." in result.out
+    assert "lc.infile        function,line  Show the target file up to the cursor and nothing else." in result.out
     assert "lc.infile(limit=4096)" in result.out
     assert "lc.repocoder(iterations=2, window=20, stride=10, budget=2000, blocks=10, infile=2048," in result.out
 

@@ -1,0 +1,142 @@
+"""A whole function body: a narrow beam over the copy model, ended where the code leaves the function.
+
+Python ends at the first line that is indented no further than the function, Java at the brace that
+closes it. Of the beam's bodies the most likely that parses is taken: one that does not is worth
+nothing to a test.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.types import Language
+from harness.generators.incontext.context import Context, Point
+from harness.generators.incontext.decode import Completion, next_token
+from harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
+from harness.generators.incontext.model import Model, Reading
+
+WIDTH = 3
+MOST_LINES = 12
+MOST_TOKENS = 120
+"""A body that is not closed by then ends at its last whole line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    point: Point
+    text: str
+    score: float
+    tokens: int
+    lines: int
+    brackets: int
+    braces: int
+    """Java: how many are open beside the function's own."""
+    fresh: bool
+    """Whether a line's indentation comes next."""
+    ended: bool
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """Sort key, best first; ties by text."""
+        return -round(self.score / max(1, self.tokens), 9), self.text
+
+
+def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion:
+    """Return a body for the function at whose first statement the prompt ends."""
+    language = reading.context.language
+    base = _indentation(reading.context.tokens)
+    alive = [_Body(reading.context.point, "", 0.0, 0, 1, 0, 0, reading.line_start, False)]
+    done: list[_Body] = []
+    for _ in range(min(max_tokens, MOST_TOKENS)):
+        grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda one: one.rank)
+        done += [one for one in grown[:WIDTH] if one.ended]
+        alive = [one for one in grown if not one.ended and one.lines <= MOST_LINES][:WIDTH]
+        if not alive or len(done) >= WIDTH:
+            break
+    found = sorted(done, key=lambda one: one.rank) + [_closed(one) for one in alive]
+    best = next((one for one in found if _parses(one.text, language)), found[0] if found else None)
+    return Completion("", 0, False) if best is None else Completion(best.text, best.tokens, best.ended)
+
+
+def _indentation(tokens: Sequence[Token]) -> int:
+    """Return the indentation of the last function of the prompt; 0 if there is none."""
+    for at in range(len(tokens) - 1, 0, -1):
+        if tokens[at].text == "def":
+            before = tokens[at - 1 - (tokens[at - 1].text == "async")]
+            return len(before.text.expandtabs(4)) if before.kind is TokenClass.INDENT else 0
+    return 0
+
+
+def _grow(model: Model, reading: Reading, body: _Body, base: int) -> list[_Body]:
+    context = reading.context
+    known = model.next(context, body.point).known
+    grown: list[_Body] = []
+    for number in np.argsort(-known, kind="stable").tolist():
+        if known[number] <= 0 or len(grown) == WIDTH:
+            break
+        kind = classify(context.texts[number], context.language)
+        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, body, context.texts[number], base):
+            grown.append(_step(model, reading, body, number, float(known[number]), base))
+    return grown
+
+
+def _allowed(context: Context, body: _Body, entry: str, base: int) -> bool:
+    if entry in ('"""', "'''"):
+        return False  # the stand-in for a documentation string, whose text was left out
+    if entry == "\n":
+        return bool(body.point.frame.line)
+    if not body.text and body.fresh and context.language is Language.PYTHON:
+        return _width(entry) > base
+    return True
+
+
+def _width(entry: str) -> int:
+    return len(entry.removeprefix(INDENT_MARK).expandtabs(4))
+
+
+def _step(model: Model, reading: Reading, body: _Body, number: int, chance: float, base: int) -> _Body:
+    token = next_token(model, reading.context, body.point, number)
+    python = reading.context.language is Language.PYTHON
+    brace = 0 if python or token.text not in "{}" else 1 if token.text == "{" else -1
+    bracket = 0 if brace else (token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE)
+    leaves = python and body.fresh and body.brackets <= 0 and bool(body.text) and _width(token.text) <= base
+    ended = leaves or body.braces + brace < 0
+    space = "" if not body.text and reading.space else token.space
+    newline = token.kind is TokenClass.NEWLINE
+    return _Body(
+        reading.context.extend(body.point, token),
+        body.text if leaves else body.text + space + token.text,
+        body.score + math.log(chance),
+        body.tokens + 1,
+        body.lines + newline,
+        body.brackets + bracket,
+        body.braces + brace,
+        newline,
+        ended,
+    )
+
+
+def _closed(body: _Body) -> _Body:
+    """Return a body that was given up, cut after its last whole line."""
+    whole = body.text[: body.text.rfind("\n") + 1]
+    return _Body(body.point, whole, body.score, body.tokens, body.lines, 0, 0, True, False)
+
+
+def _parses(text: str, language: Language) -> bool:
+    if language is not Language.PYTHON:
+        return bool(text.strip())
+    # The first line's indentation may stand before the cursor.
+    first, _, rest = text.partition("\n")
+    indent = next((line[: len(line) - len(line.lstrip())] for line in rest.split("\n") if line.strip()), "")
+    body = textwrap.dedent(f"{indent}{first.lstrip()}\n{rest}")
+    try:
+        ast.parse("def function():\n" + textwrap.indent(body, "    "))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
