@@ -1,0 +1,59 @@
+"""Folders that are there whole or not at all, made once however many processes want them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sandbox.owners import owner
+
+PART = ".part"
+"""What the name of a folder being built ends in; `sandbox.leftovers` knows it."""
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock between processes (and threads) on `path`, a file made if missing.
+
+    The kernel frees it when its holder dies, so a crash leaves no lock behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def scratch(parent: Path) -> Iterator[Path]:
+    """Give an empty folder in `parent`, named after this process and its start, and remove it afterwards."""
+    parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{owner().replace(':', '-')}-", suffix=PART, dir=parent))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Return `folder`; where it is missing, `make` fills a folder aside that is then renamed to it.
+
+    A call that comes while another builds the same folder waits for it.
+    """
+    if folder.is_dir():
+        return folder
+    with held(folder.parent / f".{folder.name}.lock"):
+        if not folder.is_dir():
+            with scratch(folder.parent) as aside:
+                inner = aside / folder.name
+                inner.mkdir(mode=0o755)
+                make(inner)
+                inner.rename(folder)
+    return folder
