@@ -1,0 +1,84 @@
+"""The seam between mining and a language: what a language is given, and what it finds. No I/O of its own.
+
+`bench.functions.python` and `bench.functions.java` are miners: modules with the two functions of `Miner`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from bench.functions.types import Candidate
+from bench.home import Home
+from bench.manifest_types import RepoManifest
+from bench.snapshot import Snapshot
+from bench.testing.types import Suite
+from bench.types import Language
+from sandbox.types import Sandbox
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A fetched repository that function samples are mined from."""
+
+    manifest: RepoManifest
+    """Its `tests` are there: a repository without them is refused before."""
+    root: Path
+    """The read-only folder that holds its files."""
+    snapshot: Snapshot
+    """Its source files, as text; lines of samples count in these."""
+    home: Home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a language found in a repository; equal for equal repositories, whatever the machine."""
+
+    candidates: tuple[Candidate, ...]
+    """By path and line; names unique within a path."""
+    hidden: tuple[str, ...]
+    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """At least ``functions``, ``documented`` and ``covered``."""
+    drops: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> documented functions that are no candidates."""
+
+
+class Miner(Protocol):
+    """What a language brings to mining."""
+
+    def tests(self, project: Project, report: Report) -> dict[str, Any]:
+        """Return what `bench.testing.suites.suite_of` needs, as a JSON object for the set's manifest.
+
+        May use the network, e.g. to resolve requirements to versions.
+
+        Raises:
+            InputFault: if the repository's ``[tests]`` cannot be used.
+            SandboxError: if a requirement cannot be had.
+        """
+        ...
+
+    def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
+        """Return the documented functions that passing tests cover.
+
+        Args:
+            project: the repository.
+            suite: what `suite_of` makes of `tests`.
+            sandbox: where its tests may be run; nothing of the repository is run outside it.
+            report: told what happens, a line at a time.
+
+        Raises:
+            InputFault: if its tests cannot be run.
+            SandboxError: if the machine failed.
+        """
+        ...
+
+
+def miner(language: Language) -> Miner:
+    """Return the miner of a language."""
+    return cast(Miner, importlib.import_module(f"bench.functions.{language.value}"))
