@@ -1,0 +1,1 @@
+"""Mining Python: documented functions by syntax, levels by names, tests by coverage."""

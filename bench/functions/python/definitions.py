@@ -1,0 +1,213 @@
+"""The documented functions of a Python file: where each begins and ends, and why others are none.
+
+Pure: text in, data out. Functions inside functions are no candidates; methods of nested classes are.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.types import Cursor
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BLOCKS = ("body", "orelse", "finalbody", "handlers")
+_ACCESSORS = frozenset({"setter", "deleter", "getter"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+
+    name: str
+    signature: str
+    """Its declaration as it stands in the file, dedented, the colon included."""
+    docstring: str
+    start: int
+    cursor: Cursor
+    """Start of the line after the docstring."""
+    end: int
+    first: tuple[int, int]
+    """Line and byte column of the first statement after the docstring."""
+    parameter: str
+    """What a method calls its own object or class; empty for functions and static methods."""
+    owners: tuple[str, ...]
+    """Names of the classes around it, outermost first."""
+    code: str
+    """Its body without docstring, comments and layout: equal for equal code."""
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What one file holds."""
+
+    functions: int
+    """Functions and methods, those inside functions left out."""
+    documented: int
+    usable: tuple[Definition, ...]
+    drops: Counter[str]
+    """Reason -> documented functions that cannot be asked for."""
+    bodies: Counter[str]
+    """Code of every body in the file, those of inner and undocumented functions too -> how often."""
+
+
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree of a file, None if this Python cannot read it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes and the like are the repository's own
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def definitions(text: str, tree: ast.Module) -> Definitions:
+    """Return the documented functions of a file, in the order of their lines."""
+    lines = text.split("\n")
+    met = list(_functions(tree, ()))
+    names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
+    drops: Counter[str] = Counter()
+    usable: list[Definition] = []
+    documented = 0
+    for node, owners in met:
+        if not ast.get_docstring(node):
+            continue
+        documented += 1
+        reason = _reason(node) or ("shares_name" if names[_qualified(node, owners)] > 1 else "")
+        if reason:
+            drops[reason] += 1
+        else:
+            usable.append(_definition(node, owners, lines))
+    bodies = Counter(_code(node) for node in ast.walk(tree) if isinstance(node, Function) and _own(node))
+    return Definitions(len(met), documented, tuple(usable), drops, bodies)
+
+
+def _functions(node: ast.AST, owners: tuple[str, ...]) -> Iterator[tuple[Function, tuple[str, ...]]]:
+    """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``."""
+    for field in _BLOCKS:
+        for child in getattr(node, field, ()):
+            if isinstance(child, Function):
+                yield child, owners
+            elif isinstance(child, ast.ClassDef):
+                yield from _functions(child, (*owners, child.name))
+            else:
+                yield from _functions(child, owners)
+
+
+def _qualified(node: Function, owners: Sequence[str]) -> str:
+    return ".".join([*owners, node.name])
+
+
+def _decorators(node: Function) -> Iterator[str]:
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(target, ast.Attribute):
+            yield target.attr
+        elif isinstance(target, ast.Name):
+            yield target.id
+
+
+def _is_accessor(node: Function) -> bool:
+    """Say whether it is a property's setter or deleter, which has its getter's name."""
+    return any(isinstance(one, ast.Attribute) and one.attr in _ACCESSORS for one in node.decorator_list)
+
+
+def _reason(node: Function) -> str:
+    marks = set(_decorators(node))
+    if "overload" in marks:
+        return "overload"
+    if any(mark.startswith("abstract") for mark in marks):
+        return "abstract"
+    if _is_accessor(node):
+        return "accessor"
+    own = _own(node)
+    if not own or all(map(_says_nothing, own)):
+        return "empty_body"
+    if own[0].lineno <= (node.body[0].end_lineno or 0):
+        return "shares_line"
+    return ""
+
+
+def _own(node: Function) -> list[ast.stmt]:
+    """Return the body without its docstring."""
+    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+
+
+def _says_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Pass):
+        return True
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    if not isinstance(statement, ast.Raise) or statement.exc is None:
+        return False
+    raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def _code(node: Function) -> str:
+    return "\n".join(ast.dump(statement) for statement in _own(node))
+
+
+def _definition(node: Function, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
+    own = _own(node)
+    start = node.lineno - 1
+    body = node.body[0].end_lineno or node.lineno
+    first = own[0]
+    if isinstance(first, Function | ast.ClassDef) and first.decorator_list:
+        first_at = first.decorator_list[0].lineno - 1, first.decorator_list[0].col_offset
+    else:
+        first_at = first.lineno - 1, first.col_offset
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    bound = bool(owners) and "staticmethod" not in set(_decorators(node)) and bool(arguments)
+    return Definition(
+        name=_qualified(node, owners),
+        signature=_signature("\n".join(lines[start:body]), lines[start]),
+        docstring=ast.get_docstring(node) or "",
+        start=start,
+        cursor=Cursor(line=body, column=0),
+        end=_end(lines, node),
+        first=first_at,
+        parameter=arguments[0].arg if bound else "",
+        owners=owners,
+        code=_code(node),
+        statements=sum(isinstance(each, ast.stmt) for statement in own for each in ast.walk(statement)),
+    )
+
+
+def _end(lines: Sequence[str], node: Function) -> int:
+    """Return the line after the function, comments that are indented into it included."""
+    end = node.end_lineno or node.lineno
+    last = end
+    while end < len(lines):
+        text = lines[end].strip()
+        if text and not (text.startswith("#") and _indentation(lines[end]) > _indentation(lines[node.lineno - 1])):
+            break
+        end += 1
+        last = end if text else last
+    return last
+
+
+def _indentation(line: str) -> int:
+    expanded = line.expandtabs(8)
+    return len(expanded) - len(expanded.lstrip())
+
+
+def _signature(text: str, header: str) -> str:
+    """Return ``def name(…) -> …:`` of a text that starts with it."""
+    margin = header[: len(header) - len(header.lstrip())]
+    shown = [line.removeprefix(margin) for line in text.split("\n")]
+    depth = 0
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(shown) + "\n").readline):
+        if token.type != tokenize.OP:
+            continue
+        depth += (token.string in "([{") - (token.string in ")]}")
+        if token.string == ":" and not depth:
+            row, column = token.end
+            return "\n".join([*shown[: row - 1], shown[row - 1][:column]])
+    return shown[0]

@@ -1,0 +1,111 @@
+"""What a Python function needs, by static analysis of the names that its body reads.
+
+The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with
+Generative Pre-trained Models", ICSE 2024, section 3): a function is ``self_contained`` if it needs
+built-ins only, ``slib_runnable`` if also the standard library, ``plib_runnable`` if also packages of
+others, ``class_runnable`` if also other members of its class, ``file_runnable`` if also other names of
+its file, ``project_runnable`` if also other files of its project. The highest holds.
+
+Only the body counts: signature, decorators and docstring are given. A function's own name is no need.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable, Iterator
+
+from bench.functions.python.definitions import Definition
+from bench.functions.types import Level
+from bench.languages.facts import InternalLoad
+from bench.languages.python import scopes
+from bench.languages.python.expressions import RawLoad
+from bench.languages.python.facts import ImportedName, StarImport
+from bench.languages.python.modules import ModuleIndex
+from bench.languages.python.reader import Reader
+from bench.languages.python.scopes import Scope
+from bench.languages.syntax import Source
+from bench.types import Language, Use
+
+_ORDER = tuple(Level)
+_BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
+_STANDARD = sys.stdlib_module_names
+
+
+class FileNames:
+    """The names of one file, for asking what its functions need."""
+
+    def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
+        """Read a file.
+
+        Args:
+            path: where it lies.
+            text: the whole file.
+            internal: its loads of names of other files of the project.
+            index: the project's modules.
+        """
+        self._path, self._index = path, index
+        self._reader = Reader(Source(text, Language.PYTHON))
+        self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
+
+    def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Return the level of a function and the names of the project that its body needs."""
+        level = Level.SELF_CONTAINED
+        uses: list[Use] = []
+        for load in self._loads(function):
+            row, byte = load.node.start_point
+            internal = self._internal.get((row, self._reader.source.column(row, byte)))
+            if internal is not None:
+                uses += internal.uses
+                found = Level.PROJECT
+            else:
+                found = self._level(load, function)
+            level = max(level, found, key=_ORDER.index)
+        return level, tuple(dict.fromkeys(uses))
+
+    def _loads(self, function: Definition) -> Iterator[RawLoad]:
+        for load in self._reader.loads:
+            if function.first <= tuple(load.node.start_point) < (function.end, 0):
+                yield load
+
+    def _level(self, load: RawLoad, function: Definition) -> Level:
+        if load.name == function.parameter:
+            return Level.CLASS
+        binder = _binder(load.scope, load.name)
+        if binder is None:
+            return self._unbound(load.name, function)
+        if load.name in binder.imports:
+            imports = load.scope.find(load.name, load.node.start_byte) or ()
+            if imports:
+                return max((self._origin(self._reader.imports[index]) for index in imports), key=_ORDER.index)
+        if binder.kind != scopes.MODULE:
+            return Level.SELF_CONTAINED
+        if load.name in function.owners:
+            return Level.CLASS
+        return Level.SELF_CONTAINED if load.name == function.name else Level.FILE
+
+    def _unbound(self, name: str, function: Definition) -> Level:
+        if name in ("super", "__class__") and function.owners:
+            return Level.CLASS
+        if name in _BUILTINS or not self._reader.stars:
+            return Level.SELF_CONTAINED
+        return max((self._origin(star) for star in self._reader.stars), key=_ORDER.index)
+
+    def _origin(self, item: ImportedName | StarImport) -> Level:
+        """Return the level of a name by the module that it is imported from."""
+        if item.level or self._index.absolute(self._path, item.module) is not None:
+            return Level.PROJECT  # also where that file only passes on what is another package's
+        return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
+
+
+def _binder(start: Scope, name: str) -> Scope | None:
+    """Return the scope that binds a name where it is read, None if none of the file does."""
+    scope: Scope | None = start
+    while scope is not None:
+        if scope is start or scope.kind != scopes.CLASS:
+            if name in scope.outside:
+                scope = scope.module()
+            if name in scope.imports or name in scope.stores:
+                return scope
+        scope = scope.parent
+    return None

@@ -1,0 +1,88 @@
+"""What a Python repository's text says of its functions, before anything is run. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.functions.hidden import test_places
+from bench.functions.mining import Project
+from bench.functions.python.definitions import Definition, Definitions, definitions, parse
+from bench.functions.python.levels import FileNames
+from bench.functions.types import Level
+from bench.languages import python as reader
+from bench.languages.facts import FileFacts
+from bench.languages.python.modules import ModuleIndex
+from bench.repository import is_hidden
+from bench.types import Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A function that may become a candidate if tests cover it."""
+
+    path: str
+    definition: Definition
+    level: Level
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Static:
+    """The functions of a repository."""
+
+    known: tuple[Known, ...]
+    """By path and line."""
+    hidden: tuple[str, ...]
+    counts: Mapping[str, int]
+    drops: Counter[str]
+
+
+def read(project: Project) -> Static:
+    """Find the documented functions of a repository's source files that could be asked for."""
+    texts = project.snapshot.texts
+    suite = project.manifest.tests
+    hidden = test_places(texts, suite.paths if suite is not None else ())
+    left_out: Counter[str] = Counter()
+    read_files: dict[str, Definitions] = {}
+    for path, text in texts.items():
+        if is_hidden(path, hidden):
+            left_out["test"] += 1
+        elif project.manifest.excludes(path):
+            left_out["excluded"] += 1
+        elif "\ufffd" in text:
+            left_out["bad_encoding"] += 1
+        else:
+            tree = parse(text)
+            if tree is None:
+                left_out["syntax_error"] += 1
+            else:
+                read_files[path] = definitions(text, tree)
+    known, drops = _known(texts, read_files)
+    counts = {
+        "files": len(texts),
+        "source_files": len(read_files),
+        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
+        "functions": sum(each.functions for each in read_files.values()),
+        "documented": sum(each.documented for each in read_files.values()),
+    }
+    return Static(known=known, hidden=hidden, counts=counts, drops=drops)
+
+
+def _known(texts: Mapping[str, str], read_files: Mapping[str, Definitions]) -> tuple[tuple[Known, ...], Counter[str]]:
+    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
+    loads = reader.resolve(facts)
+    index = ModuleIndex(texts, [])
+    bodies = sum((each.bodies for each in read_files.values()), Counter[str]())
+    drops = sum((each.drops for each in read_files.values()), Counter[str]())
+    known: list[Known] = []
+    for path, found in sorted(read_files.items()):
+        names = FileNames(path, texts[path], loads[path], index)
+        for definition in found.usable:
+            if bodies[definition.code] > 1:
+                drops["body_elsewhere"] += 1
+                continue
+            level, uses = names.needs(definition)
+            known.append(Known(path=path, definition=definition, level=level, uses=uses))
+    return tuple(known), drops
