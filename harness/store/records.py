@@ -54,6 +54,25 @@ class StoredBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVerdict:
+    """What the tests said of one text, under the key of everything that decided it."""
+
+    key: str
+    sample_digest: str
+    text_digest: str
+    image: str
+    sandbox: str
+    """Name of the back end."""
+    verdict: str
+    """Never ``BROKEN``: that is no verdict to use again."""
+    reason: str
+    tests_run: int
+    output: str
+    seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCompletion:
     """One completion and its scores."""
 
@@ -63,6 +82,8 @@ class StoredCompletion:
     flags: tuple[str, ...]
     scores: Mapping[tuple[str, str], float | None]
     """(profile, metric) -> value in the profile's own scale."""
+    verdict: str | None = None
+    """Key of the stored verdict; None for lines, for an empty completion, and for what nobody judged yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from sqlalchemy import Table
 
 from bench.types import Sample
 from harness.store import tables as t
-from harness.store.records import Finished, StoredGeneration
+from harness.store.records import Finished, StoredGeneration, StoredVerdict
 
 Row = dict[str, Any]
 V = TypeVar("V")
@@ -63,6 +64,11 @@ def generation(one: StoredGeneration) -> Row:
     }
 
 
+def verdict(one: StoredVerdict) -> Row:
+    """Return the row of a verdict."""
+    return {key: clean(value) for key, value in dataclasses.asdict(one).items()}
+
+
 def finished(run: str, one: Finished) -> dict[Table, list[Row]]:
     """Return the rows of a finished sample, parents first."""
     key = {"run_id": run, "sample_id": one.sample_id}
@@ -102,7 +108,7 @@ def _blocks(key: Row, one: Finished) -> list[Row]:
 
 
 def _completions(key: Row, one: Finished) -> dict[Table, list[Row]]:
-    completions, scores = [], []
+    completions, scores, judged = [], [], []
     for idx, made in enumerate(one.completions):
         completions.append(
             {
@@ -118,7 +124,9 @@ def _completions(key: Row, one: Finished) -> dict[Table, list[Row]]:
             {**key, "idx": idx, "profile": profile, "metric": metric, "value": _number(value)}
             for (profile, metric), value in sorted(made.scores.items())
         ]
-    return {t.COMPLETION: completions, t.SCORE: scores}
+        if made.verdict is not None:
+            judged.append({**key, "idx": idx, "verdict_key": made.verdict})
+    return {t.COMPLETION: completions, t.SCORE: scores, t.JUDGED: judged}
 
 
 def _number(value: float | None) -> float | None:

@@ -114,7 +114,7 @@ class Store:
         g = t.GENERATION.c
         wanted = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds)
         with self.reading() as connection:
-            for part in _parts(sorted(set(ids))):
+            for part in parts(sorted(set(ids))):
                 for id_, text, finish, tokens_in, tokens_out, seconds in connection.execute(
                     wanted.where(g.id.in_(part))
                 ):
@@ -129,10 +129,10 @@ class Store:
         content = {one.id: rows.generation(one) for one in generations}
 
         def append(connection: Connection) -> None:
-            _append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
-            _append_new(connection, t.GENERATION, "id", content)
+            append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            append_new(connection, t.GENERATION, "id", content)
 
-        self._settle(append)
+        self.settle(append)
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
         """Return the stored costs among (language, prompt digest, target digest)."""
@@ -141,7 +141,7 @@ class Store:
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
         found: dict[tuple[str, str, str], float] = {}
         with self.reading() as connection:
-            for part in _parts(sorted({prompt for _, prompt, _ in wanted})):
+            for part in parts(sorted({prompt for _, prompt, _ in wanted})):
                 for language, prompt, target, value in connection.execute(query.where(b.prompt_digest.in_(part))):
                     found[language, prompt, target] = value
         return {key: value for key, value in found.items() if key in wanted}
@@ -155,15 +155,15 @@ class Store:
         def append(connection: Connection) -> bool:
             if connection.execute(select(t.RESULT.c.run_id).where(key)).first() is not None:
                 return False
-            _append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
+            append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
             for table, found in content.items():
                 _append(connection, table, found)
             _append_bits(connection, coder, finished)
             return True
 
-        return self._settle(append)
+        return self.settle(append)
 
-    def _settle(self, append: Callable[[Connection], T]) -> T:
+    def settle(self, append: Callable[[Connection], T]) -> T:
         """Run an appending function in a transaction, again if another process was faster with the same row."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing() as connection:
@@ -177,10 +177,10 @@ def _append(connection: Connection, table: Table, content: Sequence[Mapping[str,
         connection.execute(insert(table), list(content))
 
 
-def _append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
+def append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
     """Append the rows whose key is not there yet."""
     known: set[str] = set()
-    for part in _parts(sorted(content)):
+    for part in parts(sorted(content)):
         known.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
     _append(connection, table, [row for found, row in content.items() if found not in known])
 
@@ -199,7 +199,8 @@ def _append_bits(connection: Connection, coder: str, finished: Finished) -> None
             connection.execute(insert(t.BITS), {**row, "bits": one.bits})
 
 
-def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+def parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Split keys into as many as one statement may look up."""
     for start in range(0, len(keys), _MANY):
         yield keys[start : start + _MANY]
 

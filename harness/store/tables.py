@@ -3,6 +3,7 @@
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
+    verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
 everything below it, and its key makes a second one impossible.
@@ -166,6 +167,33 @@ SCORE = Table(
     Column("value", Float),
     _sample_key("result"),
     sqlite_with_rowid=False,
+)
+VERDICT = Table(
+    "verdict",
+    METADATA,
+    # A digest of the next three, and of what besides them decides a verdict.
+    Column("key", _KEY, primary_key=True),
+    Column("sample_digest", _KEY, nullable=False),
+    Column("text_digest", _KEY, nullable=False),
+    Column("image", Text, nullable=False),
+    Column("sandbox", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("tests_run", Integer, nullable=False),
+    Column("output", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("peak_bytes", BigInteger, nullable=False),
+)
+JUDGED = Table(
+    "judged",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("idx", Integer, primary_key=True),
+    Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
+    ForeignKeyConstraint(
+        ["run_id", "sample_id", "idx"], ["completion.run_id", "completion.sample_id", "completion.idx"]
+    ),
 )
 ATTEMPT = Table(
     "attempt",

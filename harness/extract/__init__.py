@@ -1,0 +1,45 @@
+"""From what a model wrote to one whole function, as it would stand in the file. Pure; no model, no test, no file.
+
+A model continues the prompt (then it wrote a body), or answers in prose with the function in a fence, between
+tags, or plainly. What is kept is one function: its own signature where it wrote one, else the sample's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.types import Language, Sample
+from harness.extract import java, python
+from harness.extract.given import Given, given
+from harness.extract.unwrap import tagged
+
+PARSE_FAILED = "parse_failed"
+"""Flag of an answer that is no function of the language; it is kept as it came, and its tests will say so."""
+
+_Reader = Callable[[Given, str, bool], tuple[str, bool]]
+_READERS: dict[Language, _Reader] = {Language.PYTHON: python.function, Language.JAVA: java.function}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """One whole function."""
+
+    text: str
+    """In the indentation of the file; empty if the answer was blank."""
+    flags: tuple[str, ...] = ()
+
+
+def extract(sample: Sample, answer: str) -> Extracted:
+    """Return the whole function that an answer gives for a function sample.
+
+    Args:
+        sample: what was asked for.
+        answer: what the model wrote, all of it.
+    """
+    if not answer.strip():
+        return Extracted(text="")
+    answer = answer.replace("\r\n", "\n")
+    inner = tagged(answer)
+    text, parsed = _READERS[sample.language](given(sample), answer if inner is None else inner, inner is not None)
+    return Extracted(text=text, flags=() if parsed else (PARSE_FAILED,))

@@ -1,0 +1,59 @@
+"""What a sample gives of its function: the text from its first line to the cursor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bench.types import Sample
+
+_STEP = "    "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The head of a function, from the line of its declaration to the cursor."""
+
+    name: str
+    """Bare: without class and parameter types."""
+    signature: str
+    head: str
+    """Signature and docstring, as in the file; ends where the body begins."""
+
+    @property
+    def indent(self) -> str:
+        """The indentation of the declaration."""
+        return _indentation(self.head)
+
+    @property
+    def body_indent(self) -> str:
+        """The indentation of the body: that of the cursor's line, or of the docstring, or one step in."""
+        for line in reversed(self.head.split("\n")[1:]):
+            found = _indentation(line)
+            if found.startswith(self.indent) and found != self.indent:
+                return found
+        return self.indent + ("\t" if self.indent.startswith("\t") else _STEP)
+
+    @property
+    def lines(self) -> str:
+        """The head without the blanks that stand before the cursor in its line, ended by a newline."""
+        whole, newline, last = self.head.rpartition("\n")
+        return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
+
+
+def given(sample: Sample) -> Given:
+    """Return the head of a sample's function."""
+    name = (sample.name or "").partition("(")[0].rpartition(".")[2]
+    lines = sample.prefix.split("\n")
+    start = sample.span[0] if sample.span else _declaration(lines, name)
+    return Given(name=name, signature=sample.signature or "", head="\n".join(lines[start:]))
+
+
+def _declaration(lines: list[str], name: str) -> int:
+    """Return the last line that may declare the name, for sets that do not tell the function's lines."""
+    word = re.compile(rf"\b{re.escape(name)}\s*\(")
+    return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
+
+
+def _indentation(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(" \t"))]

@@ -1,0 +1,104 @@
+"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, insert, select
+
+from bench.types import Kind
+from harness.results import Status
+from harness.store import rows
+from harness.store import tables as t
+from harness.store.records import StoredVerdict
+from harness.store.store import Store, append_new, parts
+
+PROFILE, PASS = "ctxbench", "pass"
+"""Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjudged:
+    """A stored completion of a function that has no verdict yet."""
+
+    sample_id: str
+    idx: int
+    text: str
+
+
+def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+    """Return the stored verdicts among `keys`, by key."""
+    found: dict[str, StoredVerdict] = {}
+    with store.reading() as connection:
+        for part in parts(sorted(set(keys))):
+            for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
+                found[row.key] = StoredVerdict(**row._mapping)
+    return found
+
+
+def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
+    """Append a verdict; return the stored one, which is another if somebody was faster."""
+    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", {verdict.key: rows.verdict(verdict)}))
+    return find(store, [verdict.key])[verdict.key]
+
+
+def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
+    """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
+
+    def append(connection: Connection) -> int:
+        s = t.SCORE.c
+        key = {"run_id": run, "profile": PROFILE, "metric": PASS, "sample_id": sample}
+        scored = set(connection.scalars(select(s.idx).where(*(s[name] == value for name, value in key.items()))))
+        new = {idx: one for idx, one in verdicts.items() if idx not in scored}
+        for idx, one in sorted(new.items()):
+            linked = {"run_id": run, "sample_id": sample, "idx": idx, "verdict_key": one.key}
+            connection.execute(insert(t.JUDGED), linked)
+            connection.execute(insert(t.SCORE), {**key, "idx": idx, "value": passed(one)})
+        return len(new)
+
+    return store.settle(append)
+
+
+def passed(verdict: StoredVerdict) -> float:
+    """Return the score of a verdict: 1 for ``PASSED`` and for nothing else."""
+    return float(verdict.verdict == "PASSED")
+
+
+def unjudged(store: Store, run: str) -> list[Unjudged]:
+    """Return the completions of a run's functions that have no score yet, in the order of the plan."""
+    c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
+    joined = (
+        t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
+        .join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
+        .outerjoin(
+            t.SCORE,
+            (c.run_id == s.run_id)
+            & (c.sample_id == s.sample_id)
+            & (c.idx == s.idx)
+            & (s.profile == PROFILE)
+            & (s.metric == PASS),
+        )
+    )
+    query = (
+        select(c.sample_id, c.idx, c.text)
+        .select_from(joined)
+        .where(c.run_id == run, m.kind == Kind.FUNCTION, s.value.is_(None))
+        .order_by(p.ordinal, c.idx)
+    )
+    with store.reading() as connection:
+        return [Unjudged(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
+
+
+def all_equal(store: Store, run: str) -> bool:
+    """Return whether a run has samples with several completions, and no sample has two that differ."""
+    c = t.COMPLETION.c
+    of_one = (
+        select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))
+        .where(c.run_id == run, c.status == Status.SCORED)
+        .group_by(c.sample_id)
+        .subquery()
+    )
+    with store.reading() as connection:
+        made, texts = connection.execute(select(func.max(of_one.c.made), func.max(of_one.c.texts))).one()
+    return (made or 0) > 1 and texts == 1

@@ -1,0 +1,90 @@
+"""Java: braces count, strings and comments do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.types import Cursor, Kind, Language
+from harness.extract import PARSE_FAILED, extract
+from tests.helpers.samples import make_sample
+
+BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"
+HEAD = "    public int area(int width, int height) {\n"
+
+
+def make(head: str = HEAD, name: str = "Box.area"):
+    prefix = BEFORE + head
+    return make_sample(
+        language=Language.JAVA,
+        kind=Kind.FUNCTION,
+        subkind="self_contained",
+        name=name,
+        path="a/Box.java",
+        prefix=prefix,
+        suffix="\n}\n",
+        cursor=Cursor(line=prefix.count("\n"), column=0),
+        span=(BEFORE.count("\n"), BEFORE.count("\n") + 3),
+    )
+
+
+BODY = "        return width * height;\n    }"
+WHOLE = HEAD + BODY
+METHOD = "public int area(int width, int height) {\n    return width * height;\n}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{BODY}\n\n    int other() {{ return 1; }}\n}}\n",
+        f"{BODY}\n\n    int area(int width, int height, int depth) {{ return 1; }}\n",
+        BODY,
+        "        return width * height;\n",
+        "        return width * height;",
+    ],
+)
+def test_a_body_goes_on_with_the_head(answer: str) -> None:
+    assert extract(make(), answer).text == WHOLE
+    assert extract(make(), answer).flags == ()
+
+
+def test_braces_in_strings_and_comments_do_not_count() -> None:
+    body = (
+        '        // }\n        /* } */\n        String s = "}\\"}" + \'}\' + """\n }\n """;\n        return 1;\n    }'
+    )
+    assert extract(make(), f"{body}\n    int x() {{}}\n").text == HEAD + body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        METHOD,
+        f"```java\n{METHOD}\n```",
+        f"Here is the method:\n\n```java\n{METHOD}\n```\n",
+        f"[CODE]\n{METHOD}\n[/CODE]",
+        f'```java\n@Override\n@SuppressWarnings("x")\n{METHOD}\n```',
+        f"```java\nint area(int a) {{ return area(a, a); }}\n\n{METHOD}\n\nint area(int a, int b, int c) {{ }}\n```",
+    ],
+)
+def test_a_whole_method_is_found(answer: str) -> None:
+    assert extract(make(), answer).text == METHOD
+    assert extract(make(), answer).flags == ()
+
+
+def test_a_class_around_it_is_dropped() -> None:
+    answer = f"```java\nclass Box {{\n{WHOLE}\n\n    void use() {{ area(1, 2); new Box().area(3, 4); }}\n}}\n```"
+    assert extract(make(), answer).text == WHOLE
+
+
+def test_generics_do_not_split_parameters() -> None:
+    head = "    int area(Map<String, Integer> sizes, int factor) {\n"
+    method = "int area(Map<String, Integer> sizes, int factor) throws Oops {\n    return 1;\n}"
+    others = ["int area(Map<String, Integer> sizes) { return 2; }", "int area(int a, int b, int c) { return 3; }"]
+    answer = f"```java\n{others[0]}\n{method}\n{others[1]}\n```"
+    assert extract(make(head, "Box.area(Map,int)"), answer).text == method
+
+
+@pytest.mark.parametrize("answer", ["I cannot.", "        if (width > 0) { while (true) {"])
+def test_what_is_not_closed(answer: str) -> None:
+    found = extract(make(), answer)
+    assert found.text.startswith(HEAD)
+    assert (found.flags == (PARSE_FAILED,)) is ("while" in answer)

@@ -1,0 +1,150 @@
+"""What becomes of a model's answer: the function it means, in the file's indentation."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from bench.types import Cursor, Kind
+from harness.extract import PARSE_FAILED, extract
+from tests.helpers.samples import make_sample
+
+HEAD = 'def area(width, height):\n    """Return the area."""\n'
+METHOD = '    def area(self, width):\n        """Return the area."""\n'
+
+
+def make(head: str = HEAD, before: str = "import math\n\n\n", name: str = "area", tail: str = ""):
+    prefix = before + head + tail
+    start = before.count("\n")
+    return make_sample(
+        kind=Kind.FUNCTION,
+        subkind="self_contained",
+        name=name,
+        prefix=prefix,
+        suffix="\n",
+        cursor=Cursor(line=prefix.count("\n"), column=len(prefix) - prefix.rfind("\n") - 1),
+        span=(start, start + 3),
+    )
+
+
+BODY = "    return width * height"
+WHOLE = HEAD + BODY
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{BODY}\n",
+        f"{BODY}\n\n\ndef other():\n    pass\n",
+        f"{BODY}\n\n\nclass Other:\n    def area(self):\n        return 1\n",
+        f"{BODY}\n# what comes next\nprint(area(1, 2))\n",
+        f"{BODY}\n```\n\nThis multiplies both.",
+        "return width * height",
+        " return width * height",
+    ],
+)
+def test_a_body_goes_on_with_the_head(answer: str) -> None:
+    assert extract(make(), answer).text == WHOLE
+    assert extract(make(), answer).flags == ()
+
+
+@pytest.mark.parametrize("answer", ["return width * height", "    return width * height\n\nprint(1)", BODY])
+def test_a_cursor_behind_the_indentation(answer: str) -> None:
+    assert extract(make(tail="    "), answer).text == WHOLE
+
+
+FUNCTION = "def area(width, height):\n    return width * height"
+FENCED = (
+    f"Sure! Here it is:\n\n```python\nimport math\n\n{FUNCTION}\n```\n\n"
+    "Use it so:\n\n```python\nprint(area(1, 2))\n```\n"
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FUNCTION,
+        f"{FUNCTION}\n\n\nprint(area(1, 2))\n",
+        f"Sure\n\n{FUNCTION}\n",
+        f"```\n{FUNCTION}\n```",
+        f"```python\n{FUNCTION}",
+        FENCED,
+        f"[CODE]\n{FUNCTION}\n[/CODE]",
+        f"First I plan, then I write between [CODE] and [/CODE].\n[code]\n```python\n{FUNCTION}\n```\n[/code]\nbye",
+        f"[CODE]\npython\n{FUNCTION}",
+        f"@cache\n{FUNCTION}\n",
+        f"```python\n{FUNCTION}\n\nthis is not Python\n```",
+    ],
+)
+def test_a_whole_function_is_found(answer: str) -> None:
+    assert extract(make(), answer).text == FUNCTION
+    assert extract(make(), answer).flags == ()
+
+
+def test_a_method_in_its_class_keeps_its_lines() -> None:
+    method = "    def area(self, width):\n        return width"
+    answer = f"```python\nclass Shape:\n    x = 1\n\n{method}\n\n    def b(self): ...\n```"
+    assert extract(make(METHOD, "class Shape:\n"), answer).text == method
+
+
+def test_a_body_in_a_fence_is_indented() -> None:
+    answer = "```python\nif not width:\n    return 0\nreturn width\n```"
+    text = extract(make(METHOD, "class Shape:\n"), answer).text
+    assert text == METHOD + "        if not width:\n            return 0\n        return width"
+
+
+def test_a_helper_inside_the_body_stays() -> None:
+    body = "    def twice(x):\n        return 2 * x\n\n    return twice(width) * height"
+    assert extract(make(), body).text == HEAD + body
+    fenced = f"```\n{textwrap.dedent(body)}\n```"
+    assert extract(make(), fenced).text == HEAD + body
+
+
+def test_strings_and_brackets_that_reach_the_margin_are_no_end() -> None:
+    body = '    text = """\nat the margin\n"""\n    total = sum([\nwidth,\n])\n# a comment there\n    return total'
+    assert extract(make(), f"{body}\n\ndef other(): ...\n").text == HEAD + body
+
+
+def test_the_last_of_several_is_taken_and_underscores_are_forgiven() -> None:
+    answer = f"```\ndef area(a, b):\n    return 0\n\n{FUNCTION}\n```"
+    assert extract(make(), answer).text == FUNCTION
+    assert extract(make(), f"```\n{FUNCTION.replace('area', '_area')}\n```").text == FUNCTION.replace("area", "_area")
+
+
+def test_another_function_is_taken_from_a_fence_only() -> None:
+    other = FUNCTION.replace("area", "surface")
+    assert extract(make(), f"```\n{other}\n```").text == other
+
+
+@pytest.mark.parametrize("answer", ["I cannot do that.", "    return (width *", "Sorry", "```\nwidth *\n```"])
+def test_what_is_no_function_says_so(answer: str) -> None:
+    found = extract(make(), answer)
+    assert found.flags == (PARSE_FAILED,) and found.text
+
+
+def test_nothing_is_nothing() -> None:
+    assert extract(make(), "  \n\t") == extract(make(), "")
+    assert not extract(make(), "").text
+
+
+def test_a_docstring_alone_is_no_body() -> None:
+    assert extract(make(), FUNCTION).text == FUNCTION
+    undocumented = make("def area(width, height):\n")
+    assert extract(undocumented, '    """Return it."""\n\n\nx = 1\n').flags == ()
+
+
+def test_async_and_tabs() -> None:
+    made = make("async def area(width):\n", "")
+    assert extract(made, "\tawait width\n\treturn 1\nx").text == "async def area(width):\n\tawait width\n\treturn 1"
+
+
+@pytest.mark.parametrize("answer", [BODY, FUNCTION, FENCED, f"{BODY}\n\n\ndef other():\n    pass"])
+def test_the_text_is_one_function(answer: str) -> None:
+    tree = ast.parse(extract(make(), answer).text)
+    assert [type(node) for node in tree.body] == [ast.FunctionDef]
+
+
+def test_warnings_of_the_code_are_its_own() -> None:
+    assert extract(make(), '    return "\\d"').flags == ()
