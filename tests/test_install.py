@@ -38,7 +38,7 @@ def test_core_install_is_under_its_limit() -> None:
 
 
 def test_core_holds_nothing_heavy() -> None:
-    assert not {"torch", "scipy", "pandas", "transformers", "streamlit", "docker"} & set(core())
+    assert not {"torch", "scipy", "pandas", "transformers", "streamlit"} & set(core())
 
 
 def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:

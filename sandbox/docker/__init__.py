@@ -1,0 +1,88 @@
+"""Boxes that are Docker containers.
+
+engine    the client, and its faults in one line
+bases     the base image: pulled, or made from Debian packages
+images    built by what they hold, once
+launcher  every flag of a box
+box       frames over the attached stream, and the end
+stock     what is there: list and prune
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sandbox import wheels
+from sandbox.docker import bases, images
+from sandbox.docker.engine import Client, answers, connected
+from sandbox.docker.launcher import DockerLauncher
+from sandbox.docker.stock import touch
+from sandbox.errors import SandboxUnavailable
+from sandbox.folders import held
+from sandbox.types import Environment, Limits, Pool, Report
+
+__all__ = ["DockerSandbox", "answers"]
+
+
+class DockerSandbox:
+    """Runs jobs in containers of the local Docker engine."""
+
+    name = "docker"
+
+    def __init__(self, cache: Path, *, base_image: str = bases.OFFICIAL) -> None:
+        """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet."""
+        self.cache = cache
+        self.base_image = base_image or bases.OFFICIAL
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Build an environment's image unless it is there; return the digest of what a job finds."""
+        with connected() as client:
+            found = self._found(client, environment)
+            if found is None:
+                base = bases.get(client, self.base_image, report)
+                name = images.tag(environment, base)
+                # Two processes that want the same image: one builds, the other waits and takes it.
+                with held(self._notes / "locks" / name.replace(":", "-")):
+                    found = images.find(client, name) or self._build(client, environment, base, report)
+            return images.key(found, environment)
+
+    @contextlib.contextmanager
+    def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
+        """Open a pool of containers of a prepared environment."""
+        from sandbox.pool import open_pool  # noqa: PLC0415
+
+        with (
+            self.launcher(environment, limits) as launcher,
+            open_pool(launcher, environment, limits, width=width, reuse=reuse) as pool,
+        ):
+            yield pool
+
+    @contextlib.contextmanager
+    def launcher(self, environment: Environment, limits: Limits) -> Iterator[DockerLauncher]:
+        """Give what starts boxes of a prepared environment.
+
+        Raises:
+            SandboxUnavailable: if its image is not there, or no engine answers.
+        """
+        with connected() as client:
+            found = self._found(client, environment)
+            if found is None:
+                raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
+            touch(self._notes, found)
+            yield DockerLauncher(client, found, environment, limits, images.key(found, environment))
+
+    @property
+    def _notes(self) -> Path:
+        return self.cache / "docker"
+
+    def _found(self, client: Client, environment: Environment) -> dict[str, Any] | None:
+        base = bases.local(client, self.base_image)
+        return images.find(client, images.tag(environment, base)) if base else None
+
+    def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
+        python = bases.python(client, base, self._notes)
+        folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
+        return images.build(client, environment, base, folder, report)

@@ -1,0 +1,223 @@
+"""A box that is a container: frames over the engine's attach stream, and an end that leaves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+import threading
+import time
+from typing import Any
+
+from sandbox.docker.engine import Client, absent, fault, told
+from sandbox.errors import SandboxLost, SandboxUnavailable
+
+_CHUNK = 64 * 1024
+_KEPT = 4096
+"""Bytes kept of the guest's last words."""
+_GONE_SECONDS = 10.0
+"""For the engine to finish a removal that it has begun."""
+
+
+class Streams:
+    """Takes the engine's stream apart: frames of 8 bytes of header (kind, length), then data. No I/O."""
+
+    def __init__(self) -> None:
+        self.words = b""
+        """The last of what came on stderr."""
+        self._header = b""
+        self._kind = self._left = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what of `data` belongs to stdout."""
+        out = bytearray()
+        view = memoryview(data)
+        while view:
+            if not self._left:
+                taken = min(8 - len(self._header), len(view))
+                self._header += bytes(view[:taken])
+                view = view[taken:]
+                if len(self._header) == 8:
+                    self._kind, self._left = struct.unpack(">BxxxL", self._header)
+                    self._header = b""
+                continue
+            part = view[: self._left]
+            view = view[len(part) :]
+            self._left -= len(part)
+            if self._kind == 1:
+                out += part
+            else:
+                self.words = (self.words + bytes(part))[-_KEPT:]
+        return bytes(out)
+
+
+class DockerBox:
+    """A running container."""
+
+    def __init__(self, client: Client, name: str, stream: socket.socket) -> None:
+        """Take over a started container and its attached stream; both are ended by `end`."""
+        self._client, self.name, self._stream = client, name, stream
+        self._began = time.time()
+        self._streams = Streams()
+        self._reading = threading.Lock()
+        self._ending = threading.Lock()
+        self._why: str | None = None
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Write all of `data` to the guest's stdin."""
+        rest = memoryview(data)
+        while rest:
+            self._wait(select.POLLOUT, deadline)
+            try:
+                rest = rest[self._stream.send(rest) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._lost(f"its stdin is closed ({error.strerror})") from error
+
+    def receive(self, deadline: float) -> bytes:
+        """Return the next bytes of the guest's stdout."""
+        with self._reading:
+            while True:
+                self._wait(select.POLLIN, deadline)
+                try:
+                    data = self._stream.recv(_CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise self._lost(f"its stdout is closed ({error.strerror})") from error
+                if not data:
+                    raise self._lost("it ended")
+                if out := self._streams.feed(data):
+                    return out
+
+    def end(self) -> str:
+        """Kill the container and remove it; return why it had ended, empty if it had not."""
+        with self._ending:
+            if self._why is None:
+                try:
+                    self._why = self._end()
+                except Exception as error:  # noqa: BLE001 - the contract: ending never raises, it says
+                    self._why = str(fault(error, SandboxLost, self.name))
+            return self._why
+
+    def _wait(self, event: int, deadline: float) -> None:
+        """Wait until the stream is ready; poll, as descriptors above 1023 are nothing to select."""
+        poll = select.poll()
+        try:
+            poll.register(self._stream, event)
+            ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        except (OSError, ValueError) as error:
+            raise self._lost("it was ended") from error
+        if not ready:
+            raise self._lost("it gave no answer in time")
+
+    def _lost(self, what: str) -> SandboxLost:
+        return SandboxLost(what, where=f"box {self.name}")
+
+    def _end(self) -> str:
+        ended = self._last_words()
+        why = ""
+        if ended:
+            words = self._streams.words.decode("utf-8", "replace").strip()
+            why = f"{self._state()}{'; it said: ' if words else ''}{words}"
+        remove(self._client, self.name)
+        return why
+
+    def _last_words(self) -> bool:
+        """Close the stream and return whether the box had ended by itself; read what it said last."""
+        free = self._reading.acquire(blocking=False)
+        try:
+            ended = self._drained() if free else False
+            with contextlib.suppress(OSError):
+                # Wakes the thread that waits for the box, if one does.
+                self._stream.shutdown(socket.SHUT_RDWR)
+            self._stream.close()
+        finally:
+            if free:
+                self._reading.release()
+        return ended
+
+    def _drained(self) -> bool:
+        for _ in range(16):
+            try:
+                data = self._stream.recv(_CHUNK)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            if not data:
+                return True
+            self._streams.feed(data)
+        return False
+
+    def _state(self) -> str:
+        """Return how the container ended, from its state or, where it has removed itself, from the events."""
+        try:
+            state = self._client.api.inspect_container(self.name)["State"]
+        except Exception as error:  # noqa: BLE001 - says what is known; the removal that follows tells the rest
+            return self._told_by_events() if absent(error) else f"its state is unknown ({error})"
+        if state["Running"]:
+            return "its stream ended while it ran"
+        return f"it exited with {state['ExitCode']}" + (", out of memory" if state["OOMKilled"] else "")
+
+    def _told_by_events(self) -> str:
+        found = self._client.events(
+            since=int(self._began) - 1,
+            until=f"{time.time():.6f}",
+            filters={"container": [self.name], "event": ["die", "oom"]},
+            decode=True,
+        )
+        events = {event["Action"]: event["Actor"]["Attributes"] for event in found}
+        if "die" not in events:
+            return "it is gone"
+        return f"it exited with {events['die'].get('exitCode')}" + (", out of memory" if "oom" in events else "")
+
+
+def attached(client: Client, name: str) -> socket.socket:
+    """Attach to a container that is not started yet; closing the stream ends the guest's stdin.
+
+    Raises:
+        SandboxUnavailable: if the engine is reached in a way that gives no plain socket.
+    """
+    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    raw: Any = client.api.attach_socket(name, wanted)
+    response = getattr(raw, "_response", None)
+    inner = getattr(raw, "_sock", None)
+    if type(inner) is not socket.socket:
+        raise SandboxUnavailable(
+            "boxes need a plain connection to the engine, not TLS, SSH or a pipe",
+            where=str(client.api.base_url),
+            cure="run ctxbench on the engine's own machine, or use bubblewrap",
+        )
+    # The response owns its descriptor and closes it when collected: take one of our own.
+    stream = socket.socket(inner.family, inner.type, inner.proto, fileno=socket.dup(inner.fileno()))
+    stream.setblocking(False)
+    raw.close()
+    if response is not None:
+        response.close()
+    return stream
+
+
+def remove(client: Client, name: str) -> None:
+    """Kill and remove a container, and wait until it is gone.
+
+    Raises:
+        SandboxLost: if the engine does not do it.
+    """
+    deadline = time.monotonic() + _GONE_SECONDS
+    pause = 0.01
+    with told(SandboxLost, name):
+        while True:
+            try:
+                client.api.remove_container(name, force=True, v=True)
+                return
+            except Exception as error:
+                if absent(error):
+                    return
+                # 409: the engine is removing it by itself.
+                if getattr(error, "status_code", None) != 409 or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 0.2)

@@ -1,0 +1,75 @@
+"""The engine's client, and its faults in one line with their cure."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sandbox.errors import SandboxError, SandboxUnavailable
+
+Client = Any
+"""A `docker.DockerClient`; the SDK has no types."""
+ANSWER_SECONDS = 120.0
+"""For one answer of the engine's: a busy machine takes long to start a box, a hung engine takes for ever."""
+_CONNECTIONS = 64
+_CURES = (
+    ("permission denied", "add yourself to the group docker (and log in again), or run as root"),
+    ("no space left", "free disk space: `ctxbench image prune`, `docker system prune`"),
+    ("no such file", "start Docker (on Debian as root: scripts/docker_engine.sh), or use bubblewrap"),
+    ("connection refused", "start Docker (on Debian as root: scripts/docker_engine.sh), or use bubblewrap"),
+    ("timed out", "see what the engine is busy with (docker ps), or restart it"),
+)
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[Client]:
+    """Give a client of the engine that Docker's own settings name (``DOCKER_HOST``, the context); close it.
+
+    Raises:
+        SandboxUnavailable: if no engine answers.
+    """
+    import docker  # noqa: PLC0415 - the SDK takes 0.2 s to import
+
+    with told(SandboxUnavailable, "docker"):
+        client = docker.from_env(timeout=ANSWER_SECONDS, max_pool_size=_CONNECTIONS, version="auto")
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def answers() -> bool:
+    """Return whether an engine answers."""
+    try:
+        with connected():
+            return True
+    except SandboxError:
+        return False
+
+
+@contextlib.contextmanager
+def told(kind: type[SandboxError], where: str) -> Iterator[None]:
+    """Turn every fault of the SDK's and of its connection into `kind`: one line, with the cure."""
+    from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except (DockerException, HTTPError, OSError) as error:  # requests' faults are OSErrors
+        raise fault(error, kind, where) from error
+
+
+def fault(error: Exception, kind: type[SandboxError], where: str) -> SandboxError:
+    """Return an exception of the SDK's as ours."""
+    said = " ".join(str(getattr(error, "explanation", None) or error).split())
+    low = said.lower()
+    cure = next((cure for sign, cure in _CURES if sign in low), "see the engine's log (journalctl -u docker)")
+    if "fetching server api version" in low:
+        said = "no Docker engine answers" + (" (permission denied)" if "permission denied" in low else "")
+    return kind(said[:400].rstrip(". "), where=where, cure=cure)
+
+
+def absent(error: Exception) -> bool:
+    """Return whether the engine said that what it was asked about is not there."""
+    return getattr(error, "status_code", None) == 404

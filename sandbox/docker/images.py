@@ -1,0 +1,155 @@
+"""Images by what they hold: the same environment, code and base image are built once.
+
+An image is tagged with the digest of everything that it is built from. The tree of a repository is in
+none: it holds the answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import posixpath
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import sandbox
+from sandbox import wheels
+from sandbox.docker.engine import Client, absent, fault, told
+from sandbox.errors import SandboxUnavailable
+from sandbox.types import Environment, Report
+
+REPOSITORY = "ctxbench-sandbox"
+_DOCKERFILE = "sandbox/docker/Dockerfile"
+
+
+def code() -> dict[str, bytes]:
+    """Return the files that every image is built from, by their path in the build's context."""
+    root = Path(sandbox.__file__).resolve().parent
+    found = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
+    files = {
+        f"sandbox/{path.relative_to(root).as_posix()}": path.read_bytes()
+        for path in found
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    return {"Dockerfile": (root / "docker" / "Dockerfile").read_bytes(), **files}
+
+
+def code_digest(files: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 of files by path."""
+    return _digest([[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)])
+
+
+def tag(environment: Environment, base: str) -> str:
+    """Return the name of an environment's image on a base image of that id."""
+    held = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
+    return f"{REPOSITORY}:{_digest(held)[:32]}"
+
+
+def key(attributes: Mapping[str, Any], environment: Environment) -> str:
+    """Return the digest of everything that a job finds in its box: the image, the wheels in it, the environment."""
+    labels = attributes["Config"]["Labels"]
+    return _digest([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
+
+
+def find(client: Client, name: str) -> dict[str, Any] | None:
+    """Return what the engine knows of an image; None if it is not there."""
+    with told(SandboxUnavailable, "docker"):
+        try:
+            found: dict[str, Any] = client.api.inspect_image(name)
+        except Exception as error:
+            if absent(error):
+                return None
+            raise
+    return found
+
+
+def build(client: Client, environment: Environment, base: str, folder: Path, report: Report) -> dict[str, Any]:
+    """Build an environment's image from its fetched wheels, offline unless it needs programs.
+
+    Raises:
+        SandboxUnavailable: if a step fails; the message holds its last line.
+    """
+    name = tag(environment, base)
+    files = code()
+    report(f"building the image of {environment.name}")
+    labels = {
+        "ctxbench.key": name,
+        "ctxbench.name": environment.name,
+        "ctxbench.code": code_digest(files),
+        "ctxbench.base": base,
+        "ctxbench.wheels": _digest(wheels.wheels(folder)),
+    }
+    with tempfile.TemporaryFile() as context, told(SandboxUnavailable, f"image of {environment.name}"):
+        _pack(context, {**files, **_library(environment)}, folder)
+        steps = client.api.build(
+            fileobj=context,
+            custom_context=True,
+            tag=name,
+            target="sandbox",
+            buildargs={"BASE_IMAGE": base, "PROGRAMS": " ".join(_programs(environment))},
+            labels=labels,
+            network_mode=None if environment.programs else "none",
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        _follow(steps, environment)
+    made = find(client, name)
+    if made is None:
+        raise SandboxUnavailable("the engine built it and has it not", where=name, cure="run it again")
+    return made
+
+
+def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> None:
+    said: list[str] = []
+    for step in steps:
+        if "error" in step:
+            shown = " | ".join(said[-2:]) or "no output"
+            raise fault(
+                RuntimeError(f"it cannot be built: {step['error']} ({shown})"),
+                SandboxUnavailable,
+                f"image of {environment.name}",
+            )
+        line = str(step.get("stream", "")).strip()
+        if line:
+            said.append(line[-200:])
+
+
+def _library(environment: Environment) -> dict[str, bytes]:
+    for path in environment.library:
+        if path != posixpath.normpath(path) or path.startswith(("/", "..")):
+            raise ValueError(f"{path!r} is not a path of a module")
+    return {f"library/{path}": data for path, data in environment.library.items()}
+
+
+def _programs(environment: Environment) -> tuple[str, ...]:
+    """Return the Debian packages; each goes into a shell's line."""
+    for name in environment.programs:
+        if not name or not set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789+-.:=~"):
+            raise SandboxUnavailable(f"{name!r} is not a Debian package", where=environment.name, cure="correct it")
+    return environment.programs
+
+
+def _pack(into: IO[bytes], files: Mapping[str, bytes], folder: Path) -> None:
+    """Write a build context; equal inputs give equal bytes, or the engine's cache of layers never hits."""
+    with tarfile.open(fileobj=into, mode="w") as tar:
+        for path in sorted(files):
+            tar.addfile(_entry(path, len(files[path])), io.BytesIO(files[path]))
+        for wheel in sorted(folder.glob("*.whl")):
+            with wheel.open("rb") as data:
+                tar.addfile(_entry(f"wheels/{wheel.name}", wheel.stat().st_size), data)
+    into.seek(0)
+
+
+def _entry(path: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(path)
+    entry.size, entry.mode = size, 0o644
+    return entry
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,0 +1,138 @@
+"""Starts hardened containers: every flag that a box has stands in this file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sandbox.docker.box import DockerBox, attached, remove
+from sandbox.docker.engine import Client, told
+from sandbox.errors import SandboxError, SandboxLost
+from sandbox.owners import owner
+from sandbox.types import MIB, Environment, Limits
+
+USER = 65534
+"""nobody's number: owns nothing in the image."""
+VARIABLES = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/work",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": "/ctxbench/lib:/ctxbench/site",
+}
+_SHM = 16 * MIB
+
+
+class DockerLauncher:
+    """Starts boxes of one image; holds no state but the settings."""
+
+    def __init__(
+        self, client: Client, found: Mapping[str, Any], environment: Environment, limits: Limits, image: str
+    ) -> None:
+        """Take an inspected image; `image` is the digest that outcomes are stored under."""
+        self.image = image
+        self._client, self._id, self._limits = client, found["Id"], limits
+        self._variables = variables(found["Config"]["Env"] or [], environment)
+
+    def start(self) -> DockerBox:
+        """Create a container, attach to it, start it."""
+        with told(SandboxLost, "docker"):
+            name = str(self._client.api.create_container(**self._settings)["Id"])
+            try:
+                # Attached before it starts, or its first words are lost.
+                stream = attached(self._client, name)
+                try:
+                    self._client.api.start(name)
+                except BaseException:
+                    stream.close()
+                    raise
+            except BaseException:
+                _tidy(self._client, name)
+                raise
+        return DockerBox(self._client, name, stream)
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "image": self._id,
+            "environment": self._variables,
+            "user": f"{USER}:{USER}",
+            "hostname": "box",
+            # With `detach` false the engine closes stdin when our attached stream ends, however we die:
+            # the guest reads the end of it and leaves, and auto_remove does the rest.
+            "stdin_open": True,
+            "detach": False,
+            "labels": {"ctxbench.owner": owner()},
+            "host_config": self._client.api.create_host_config(**hardened(self._limits, self._processors)),
+        }
+
+    @property
+    def _processors(self) -> int:
+        return int(self._client.api.info()["NCPU"])
+
+
+def _tidy(client: Client, name: str) -> None:
+    try:
+        remove(client, name)
+    except SandboxError:
+        # The fault that is on its way says more; `ctxbench doctor --clean` finds the container by its label.
+        return
+
+
+def variables(image: list[str], environment: Environment) -> list[str]:
+    """Return the environment of the guest and nothing else; a name without ``=`` takes one of the image's away."""
+    ours = {**VARIABLES, **dict(environment.variables)}
+    theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}
+    return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
+
+
+def hardened(limits: Limits, processors: int) -> dict[str, Any]:
+    """Return the host settings of a box.
+
+    Args:
+        limits: what it may use.
+        processors: of the machine, which refuses a share of more.
+    """
+    from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
+
+    owned = f"uid={USER},gid={USER}"
+    return {
+        "network_mode": "none",
+        # Without a network the engine would still show the box the machine's name servers and domains.
+        "dns": ["127.0.0.1"],
+        "dns_search": ["."],
+        "read_only": True,
+        "tmpfs": {
+            # Executable: compiled extensions and programs that a test builds are loaded from there.
+            "/work": f"rw,exec,nosuid,nodev,size={limits.disk},nr_inodes={limits.inodes},mode=0700,{owned}",
+            "/dev/shm": f"rw,noexec,nosuid,nodev,size={_SHM},nr_inodes=1024,mode=1777",  # noqa: S108 - the box's own
+        },
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges", f"seccomp={_seccomp()}"],
+        "pids_limit": limits.processes,
+        "mem_limit": limits.memory,
+        # Memory and swap together: no swap.
+        "memswap_limit": limits.memory,
+        "nano_cpus": int(min(limits.cpus, processors) * 1e9),
+        "ulimits": [
+            Ulimit(name="nofile", soft=limits.open_files, hard=limits.open_files),
+            Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
+            Ulimit(name="core", soft=0, hard=0),
+        ],
+        "ipc_mode": "none",
+        # The default driver writes everything that a box says to the machine's disk.
+        "log_config": LogConfig(type="none", config={}),
+        # When the whole machine runs out of memory, a box goes before the harness.
+        "oom_score_adj": 500,
+        "auto_remove": True,
+    }
+
+
+def _seccomp() -> str:
+    """Return the profile on one line: the engine takes its text, not its path."""
+    text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")
+    return json.dumps(json.loads(text), separators=(",", ":"))
