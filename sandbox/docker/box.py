@@ -99,7 +99,7 @@ class DockerBox:
                 try:
                     self._why = self._end()
                 except Exception as error:  # noqa: BLE001 - the contract: ending never raises, it says
-                    self._why = str(fault(error, SandboxLost, self.name))
+                    self._why = str(fault(error, SandboxLost, f"box {self.name[:12]}"))
             return self._why
 
     def _wait(self, event: int, deadline: float) -> None:
@@ -114,7 +114,7 @@ class DockerBox:
             raise self._lost("it gave no answer in time")
 
     def _lost(self, what: str) -> SandboxLost:
-        return SandboxLost(what, where=f"box {self.name}")
+        return SandboxLost(what, where=f"box {self.name[:12]}")
 
     def _end(self) -> str:
         ended = self._last_words()
@@ -191,12 +191,11 @@ def attached(client: Client, name: str) -> socket.socket:
             where=str(client.api.base_url),
             cure="run ctxbench on the engine's own machine, or use bubblewrap",
         )
-    # The response owns its descriptor and closes it when collected: take one of our own.
+    # The response owns its descriptor and closes it when it is collected: take one of our own.
     stream = socket.socket(inner.family, inner.type, inner.proto, fileno=socket.dup(inner.fileno()))
     stream.setblocking(False)
-    raw.close()
-    if response is not None:
-        response.close()
+    (raw if response is None else response).close()
+    inner.close()
     return stream
 
 
@@ -208,7 +207,7 @@ def remove(client: Client, name: str) -> None:
     """
     deadline = time.monotonic() + _GONE_SECONDS
     pause = 0.01
-    with told(SandboxLost, name):
+    with told(SandboxLost, f"box {name[:12]}"):
         while True:
             try:
                 client.api.remove_container(name, force=True, v=True)

@@ -122,6 +122,8 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
             Ulimit(name="nofile", soft=limits.open_files, hard=limits.open_files),
             Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
             Ulimit(name="core", soft=0, hard=0),
+            # The engine mounts /dev/mqueue, where anybody may make queues, which outlive a job.
+            Ulimit(name="msgqueue", soft=0, hard=0),
         ],
         "ipc_mode": "none",
         # The default driver writes everything that a box says to the machine's disk.
