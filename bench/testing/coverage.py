@@ -1,0 +1,68 @@
+"""Reads what ``ctxbench_pytest:cover`` found, strictly. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.testing.events import Malformed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveredTest:
+    """One test of a suite as it ran under coverage."""
+
+    id: str
+    outcome: str
+    """``passed``, ``failed``, ``skipped`` or ``xfail``."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """A suite under coverage."""
+
+    exit: int
+    """pytest's exit status."""
+    tests: tuple[CoveredTest, ...]
+    broken: tuple[tuple[str, str], ...]
+    """Where collection broke, and how."""
+    lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
+    """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
+
+
+def read(result: object) -> Covered:
+    """Read the result of ``ctxbench_pytest:cover``.
+
+    Raises:
+        Malformed: if it is not what the guest writes.
+    """
+    keys = {"exit", "tests", "broken", "sets", "lines"}
+    if not isinstance(result, dict) or result.keys() != keys:
+        raise Malformed("the result has other keys")
+    try:
+        tests = tuple(
+            CoveredTest(id=str(name), outcome=str(said), seconds=float(took)) for name, said, took in result["tests"]
+        )
+        sets = [_numbers(ranges, len(tests)) for ranges in result["sets"]]
+        lines = {str(path): _lines(held, sets) for path, held in result["lines"].items()}
+        broken = tuple((str(where), str(what)) for where, what in result["broken"])
+        return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines)
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise Malformed(f"not what the runner writes: {error}") from None
+
+
+def _lines(held: Mapping[str, Any], sets: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {int(line) - 1: sets[int(place)] for line, place in held.items()}
+
+
+def _numbers(ranges: str, count: int) -> tuple[int, ...]:
+    found: list[int] = []
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if not 0 <= first <= last < count:
+            raise Malformed("a position of no test")
+        found.extend(range(first, last + 1))
+    return tuple(found)

@@ -1,0 +1,136 @@
+"""Reads what the guest runner says, strictly: every line of it may be written by the code under test. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_KEYS = {"nonce", "exit", "signal", "events"}
+_PHASES = ("setup", "call", "teardown")
+_OUTCOMES = ("passed", "failed", "skipped", "xfail")
+_MAX_TEXT = 1000
+_LAST_LINE_CUT = "the last line is not whole"
+
+
+class Malformed(ValueError):
+    """Raised when a result is not what the guest runner writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase of one test as it was reported."""
+
+    test: int
+    """Position among the expected tests; canaries have -1, -2, ..."""
+    phase: str
+    outcome: str
+    raised: bool
+    """Whether the phase was seen to raise."""
+    ran: bool | None
+    """Whether the test's function was seen to be called; None where that cannot be seen."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that came back from one run of tests."""
+
+    nonce: str
+    exit: int | None
+    signal: int | None
+    collected: tuple[int, ...] = ()
+    collections: int = 0
+    """How often a collection was reported."""
+    broken: tuple[tuple[str, str], ...] = ()
+    phases: tuple[Phase, ...] = ()
+    loaded: bool | None = None
+    altered: tuple[str, ...] = ()
+    end: int | None = None
+    """pytest's exit status; None if the tests did not come to their end."""
+
+
+def read(result: object) -> Told:
+    """Read the result of ``ctxbench_pytest:run_tests``.
+
+    Raises:
+        Malformed: if anything in it has another type or place than the runner gives it.
+    """
+    if not isinstance(result, dict) or result.keys() != _KEYS:
+        raise Malformed("the result has other keys")
+    nonce, events = result["nonce"], result["events"]
+    if not isinstance(nonce, str) or not isinstance(events, str):
+        raise Malformed("nonce or events are no text")
+    told = Told(nonce, _status(result["exit"]), _status(result["signal"]))
+    lines = events.split("\n")
+    if lines.pop() and told.signal is None:
+        # A child that was killed may have been in the middle of a line; another one may not.
+        raise Malformed(_LAST_LINE_CUT)
+    found: dict[str, list[list[Any]]] = {}
+    for line in lines:
+        kind, values = _event(line)
+        if "end" in found:
+            raise Malformed("something came after the end")
+        found.setdefault(kind, []).append(values)
+    return _told(told, found)
+
+
+def _told(told: Told, found: Mapping[str, list[list[Any]]]) -> Told:
+    ends = [_checked(int, value) for (value,) in _sized(found.get("end", []), 1)]
+    loads = [_checked(bool, value) for (value,) in _sized(found.get("loaded", []), 1)]
+    collections = _sized(found.get("collected", []), 1)
+    return Told(
+        nonce=told.nonce,
+        exit=told.exit,
+        signal=told.signal,
+        collected=tuple(_checked(int, item) for (items,) in collections for item in _checked(list, items)),
+        collections=len(collections),
+        broken=tuple((_text(where), _text(what)) for where, what in _sized(found.get("broken", []), 2)),
+        phases=tuple(_phase(values) for values in _sized(found.get("phase", []), 6)),
+        loaded=loads[0] if len(loads) == 1 else None,
+        altered=tuple(
+            _text(item) for (items,) in _sized(found.get("altered", []), 1) for item in _checked(list, items)
+        ),
+        end=ends[0] if ends else None,
+    )
+
+
+def _event(line: str) -> tuple[str, list[Any]]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Malformed("an event is not JSON") from None
+    kinds = ("collected", "broken", "phase", "loaded", "altered", "end")
+    if not isinstance(event, list) or not event or event[0] not in kinds:
+        raise Malformed("an event of no known kind")
+    return event[0], event[1:]
+
+
+def _sized(events: list[list[Any]], size: int) -> list[list[Any]]:
+    if any(len(event) != size for event in events):
+        raise Malformed("an event has another number of values")
+    return events
+
+
+def _phase(values: list[Any]) -> Phase:
+    test, phase, outcome, raised, ran, message = values
+    if phase not in _PHASES or outcome not in _OUTCOMES:
+        raise Malformed("a phase or an outcome of no known name")
+    if ran is not None:
+        _checked(bool, ran)
+    return Phase(_checked(int, test), phase, outcome, _checked(bool, raised), ran, _text(message))
+
+
+def _checked(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise Malformed(f"{type(value).__name__} where {kind.__name__} belongs")
+    return value
+
+
+def _text(value: Any) -> str:
+    return str(_checked(str, value))[:_MAX_TEXT]
+
+
+def _status(value: Any) -> int | None:
+    return None if value is None else int(_checked(int, value))

@@ -1,0 +1,151 @@
+"""The side that runs the tests, in one process with the code under test: nothing it says can be relied upon.
+
+What is done here makes a lie costly and visible: every phase of a test is written out at once, what pytest
+reports is compared with what was seen, and the functions that see and report are checked after each test.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from json import JSONEncoder
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.unittest import TestCaseFunction
+
+from . import canary, integrity, options
+
+_MESSAGE = 300
+"""Characters of a failure's message that are passed on."""
+
+
+def run(channel: int, arguments: dict[str, Any]) -> int:
+    """Run the tests and write events to `channel`; return pytest's exit status."""
+    tests: list[str] = arguments["tests"]
+    watcher = Watcher(channel, tests, arguments["canaries"], arguments["target"])
+    bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
+    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=[watcher]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    watcher.end(code)
+    return code
+
+
+class Watcher:
+    """A plugin that writes out what happens to the tests that were asked for, and to no other."""
+
+    __slots__ = ("_canaries", "_channel", "_encode", "_loaded", "_pid", "_places", "_ran", "_seal", "_target", "_write")
+
+    def __init__(self, channel: int, tests: list[str], canaries: list[dict[str, Any]], target: str) -> None:
+        """Write to `channel`."""
+        self._channel, self._write, self._encode = channel, os.write, JSONEncoder().encode
+        self._places = {test: place for place, test in enumerate(tests)}
+        self._canaries, self._pid, self._loaded = canaries, os.getpid(), False
+        self._target = str(Path.cwd() / target)
+        self._ran: dict[str, int] = {}
+        self._seal: integrity.Seal | None = None
+
+    def _say(self, *event: Any) -> None:
+        if os.getpid() == self._pid:
+            self._write(self._channel, (self._encode(event) + "\n").encode())
+
+    def _check(self) -> None:
+        altered = self._seal.broken() if self._seal else ["nothing was watched"]
+        if altered:
+            self._say("altered", altered[:5])
+
+    def _look(self) -> None:
+        if not self._loaded:
+            self._loaded = any(_comes_from(module, self._target) for module in list(sys.modules.values()))
+
+    @pytest.hookimpl
+    def pytest_load_initial_conftests(self) -> None:
+        """Begin to watch: after pytest's plugins have changed pytest, before a conftest is imported."""
+        self._seal = integrity.Seal()
+
+    @pytest.hookimpl
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Know the marker of a plugin that is off."""
+        config.addinivalue_line("markers", options.MARKER)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Tell what could not be collected."""
+        if report.failed:
+            self._say("broken", report.nodeid, _short(_cause(str(report.longrepr))))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Keep the tests that were asked for, each once, and put the canaries between them."""
+        found = {item.nodeid: item for item in items if item.nodeid in self._places}
+        self._say("collected", sorted(self._places[name] for name in found))
+        kept = list(found.values())
+        for number, (place, item) in enumerate(canary.make(self._canaries, kept), 1):
+            kept.insert(place, item)
+            self._places[item.nodeid] = -number
+        items[:] = kept
+        if self._seal:
+            self._seal.add_tests(kept)
+        self._look()
+        self._check()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
+        """Count how often a test's function was called."""
+        self._ran[pyfuncitem.nodeid] = self._ran.get(pyfuncitem.nodeid, 0) + 1
+        yield
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+        """Tell the outcome of a phase, and beside it whether something was raised."""
+        outcome = yield
+        report = outcome.get_result()
+        said = "xfail" if hasattr(report, "wasxfail") else report.outcome
+        plain = isinstance(item, pytest.Function) and not isinstance(item, TestCaseFunction)
+        ran = self._ran.get(item.nodeid, 0) > 0 if plain and report.when == "call" else None
+        raised = call.excinfo is not None
+        message = _message(call) if raised else ""
+        self._say("phase", self._places.get(item.nodeid), report.when, said, raised, ran, message)
+        if report.when == "teardown":
+            self._check()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Tell what is known after the last test, before pytest takes its own changes back."""
+        self._look()
+        self._check()
+        self._say("loaded", self._loaded)
+
+    def end(self, code: int) -> None:
+        """Tell that pytest has returned."""
+        self._say("end", code)
+
+
+def _comes_from(module: Any, path: str) -> bool:
+    try:
+        file = module.__file__
+        return isinstance(file, str) and (file == path or os.path.realpath(file) == os.path.realpath(path))
+    except Exception:  # noqa: BLE001 - whatever stands in sys.modules
+        return False
+
+
+def _message(call: pytest.CallInfo[None]) -> str:
+    error = call.excinfo.value if call.excinfo else None
+    try:
+        return _short(f"{type(error).__name__}: {error}")
+    except BaseException as wrong:  # noqa: BLE001 - an exception's own code may raise anything
+        return type(wrong).__name__
+
+
+def _cause(text: str) -> str:
+    """Return the lines of a traceback that name the exception, or all of it."""
+    lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return " ".join(lines[-3:]) or text
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MESSAGE else line[:_MESSAGE] + "…"

@@ -1,0 +1,105 @@
+"""The whole suite under coverage: which test ran which line. Trusts the repository."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import options
+
+
+def cover(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run the suite and tell which test ran which line; see the package for arguments and result."""
+    # What newer Pythons take instead cannot tell tests apart.
+    os.environ["COVERAGE_CORE"] = "ctrace"
+    measured = importlib.import_module("coverage").Coverage(
+        data_file=None, config_file=False, source=["."], branch=False, messages=False
+    )
+    log = Log(measured)
+    left_out = [f"--deselect={name}" for name in arguments["deselect"]]
+    left_out += [f"--ignore={name}" for name in arguments["deselect"] if "::" not in name]
+    measured.start()
+    try:
+        code = pytest.main(options.arguments([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
+    finally:
+        measured.stop()
+    sets, lines = _lines(measured.get_data(), Path.cwd())
+    tests = [[name, outcome, round(seconds, 4)] for name, (outcome, seconds) in log.tests.items()]
+    return {"exit": int(code), "tests": tests, "broken": log.broken, "sets": sets, "lines": lines}
+
+
+class Log:
+    """A plugin that names coverage's contexts after the tests, and keeps how each ended."""
+
+    def __init__(self, measured: Any) -> None:
+        """Switch the contexts of `measured`."""
+        self._measured = measured
+        self.tests: dict[str, tuple[str, float]] = {}
+        self.broken: list[list[str]] = []
+
+    @pytest.hookimpl
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Know the marker of a plugin that is off."""
+        config.addinivalue_line("markers", options.MARKER)
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected."""
+        if report.failed:
+            self.broken.append([report.nodeid, str(report.longrepr)[-2000:]])
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        """Put what the test runs, fixtures included, under its position."""
+        place = len(self.tests)
+        start = time.perf_counter()
+        if item.nodeid in self.tests:
+            yield
+            return
+        self.tests[item.nodeid] = ("passed", 0.0)
+        self._measured.switch_context(str(place))
+        yield
+        self._measured.switch_context("")
+        self.tests[item.nodeid] = (self.tests[item.nodeid][0], time.perf_counter() - start)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Any:
+        """Keep the worst outcome of a test's phases."""
+        outcome = yield
+        report = outcome.get_result()
+        said = "xfail" if hasattr(report, "wasxfail") else str(report.outcome)
+        if said != "passed" and self.tests[item.nodeid][0] != "failed":
+            self.tests[item.nodeid] = (said, 0.0)
+
+
+def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]]]:
+    """Return the sets of tests, each once, and for every file which line has which set."""
+    sets: dict[str, int] = {}
+    lines: dict[str, dict[str, int]] = {}
+    for name in sorted(data.measured_files()):
+        path = Path(name)
+        if not path.is_relative_to(root):
+            continue
+        held = lines.setdefault(path.relative_to(root).as_posix(), {})
+        for line, contexts in sorted(data.contexts_by_lineno(name).items()):
+            ran = _ranges(sorted(int(context) for context in contexts if context))
+            if ran:
+                held[str(line)] = sets.setdefault(ran, len(sets))
+    return list(sets), lines
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return sorted numbers as ``0-3,7``."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)

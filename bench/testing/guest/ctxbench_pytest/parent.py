@@ -1,0 +1,102 @@
+"""The side that reports: starts the child that runs the tests, and passes on what it says and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+from . import child
+
+MAX_EVENTS = 512 * 1024
+"""Bytes; a child that says more is ended."""
+_PR_SET_DUMPABLE = 4
+_STEP = 0.05
+"""Seconds between two looks at whether the child has ended without closing its pipe."""
+
+
+def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run the tests in a child and return its events with its end."""
+    _hide()
+    nonce = arguments.pop("nonce")
+    read, write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 70
+        try:
+            status = child.run(_alone(write), arguments)
+        finally:
+            # Nothing that was left behind for the interpreter's end may run.
+            os._exit(status)
+    os.close(write)
+    try:
+        events, status = _listen(read, pid)
+    finally:
+        os.close(read)
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "nonce": nonce,
+        "exit": code if code >= 0 else None,
+        "signal": -code if code < 0 else None,
+        "events": events.decode("utf-8", "replace"),
+    }
+
+
+def _hide() -> None:
+    """Keep this process's memory and files from being opened through /proc by the child."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _alone(write: int) -> int:
+    """Close every file of the parent's but standard input, output and `write`; return where that is now.
+
+    The result's own channel is among those that go.
+    """
+    place = 3
+    if write != place:
+        os.dup2(write, place, inheritable=False)
+    os.closerange(place + 1, os.sysconf("SC_OPEN_MAX"))
+    fcntl.fcntl(place, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    return place
+
+
+def _listen(read: int, pid: int) -> tuple[bytes, int]:
+    """Return what the child wrote and its wait status; not its children, which may keep the pipe open."""
+    os.set_blocking(read, False)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        # After its end what it wrote is there as a whole; before it there may be more to come.
+        while piece := _piece(read):
+            parts.append(piece)
+            size += len(piece)
+            if size > MAX_EVENTS:
+                return b"".join(parts)[:MAX_EVENTS], status if ended else _kill(pid)
+        if ended:
+            return b"".join(parts), status
+        if piece is None:
+            select.select([read], [], [], _STEP)
+        else:
+            time.sleep(_STEP / 10)
+
+
+def _piece(read: int) -> bytes | None:
+    """Return the next bytes, nothing at the end of the pipe, or None if none are there now."""
+    with contextlib.suppress(BlockingIOError):
+        return os.read(read, 65536)
+    return None
+
+
+def _kill(pid: int) -> int:
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]

@@ -1,0 +1,133 @@
+"""`Judge`: verdicts on completions of one sample set, over pools that are opened when they are first needed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import TracebackType
+
+from bench.errors import InputFault, MachineFault
+from bench.files import sha256
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.suites import suite_of
+from bench.testing.types import Judgement, Suite, Verdict
+from bench.types import Sample
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.types import Pool, Sandbox
+
+_LOG = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn the sandbox's fault of having no box into a `MachineFault` of one line."""
+    try:
+        yield
+    except SandboxUnavailable as error:
+        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+class _Room:
+    """One repository: its suite, its image and, once it is needed, its pool."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.lock = threading.Lock()
+        self.suite = suite
+        self.image = ""
+        self.pool: Pool | None = None
+
+
+class Judge:
+    """Judges completions; a context manager that ends every box on leaving. Safe to use from many threads."""
+
+    def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int) -> None:
+        """Judge samples of `sample_set` in boxes of `sandbox`.
+
+        Args:
+            home: where the repositories are.
+            sample_set: the samples with their references.
+            sandbox: the back end.
+            width: how many completions of one repository are judged at once.
+        """
+        self._home, self._set, self._sandbox, self._width = home, sample_set, sandbox, width
+        self._lock = threading.Lock()
+        self._rooms: dict[str, _Room] = {}
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Judge:
+        """Open nothing yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every box."""
+        with self._lock:
+            self._rooms.clear()
+            self._open.__exit__(kind, error, trace)
+
+    def image(self, sample: Sample) -> str:
+        """Return a key of all that a verdict on this sample depends on beside its tests and the completion.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if the image cannot be made here.
+        """
+        room = self._room(sample.repo)
+        with room.lock:
+            return self._prepared(room)
+
+    def judge(self, sample: Sample, text: str) -> Judgement:
+        """Return the verdict on `text` as the function that a sample asks for.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if no box can be had at all; one that was lost gives `Verdict.BROKEN`.
+        """
+        reference = self._set.references[sample.id]
+        if not reference.tests:
+            return Judgement(verdict=Verdict.NO_TESTS, reason="the sample has no tests")
+        room = self._room(sample.repo)
+        secret = secrets.token_hex(16)
+        try:
+            job = room.suite.job(sample, reference, text, secret)
+        except InputFault as fault:
+            return Judgement(verdict=Verdict.FAILED, reason=str(fault))
+        try:
+            outcome = self._pool(room).run(job)
+        except SandboxLost as lost:
+            return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+        return room.suite.judge(reference, outcome, secret)
+
+    def _room(self, repo: str) -> _Room:
+        with self._lock:
+            if repo not in self._rooms:
+                self._rooms[repo] = _Room(suite_of(self._home, self._set, repo))
+            return self._rooms[repo]
+
+    def _prepared(self, room: _Room) -> str:
+        if not room.image:
+            with explained():
+                digest = self._sandbox.prepare(room.suite.environment, _LOG.info)
+            parts = [self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
+            room.image = sha256(json.dumps(parts))
+        return room.image
+
+    def _pool(self, room: _Room) -> Pool:
+        with room.lock:
+            if room.pool is None:
+                self._prepared(room)
+                with explained():
+                    manager = self._sandbox.open(room.suite.environment, limits=room.suite.limits, width=self._width)
+                    pool = manager.__enter__()
+                # Only after it was entered: one that could not be opened has nothing to end.
+                with self._lock:
+                    self._open.push(manager.__exit__)
+                room.pool = pool
+            return room.pool

@@ -1,0 +1,168 @@
+"""From an outcome to a verdict: passed only if every expected test did, exactly once, and nothing speaks against it.
+
+Pure. The reasons are a few fixed phrases, with the detail behind a colon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.testing import events
+from bench.testing.canaries import Canary
+from bench.testing.events import Phase, Told
+from bench.testing.types import TAMPERED, Judgement, Verdict
+from sandbox.types import Ended, Outcome
+
+_MAX_REASON = 300
+_FAILED_STATUS = 1
+"""pytest's exit status when a test failed: the only right one, since the canaries do."""
+_NO_TESTS_STATUS = (4, 5)
+"""Named tests not found; nothing collected."""
+
+
+def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
+    """Return what the outcome of a run of `tests` means.
+
+    Args:
+        tests: ids of those that must pass.
+        canaries: those that must fail.
+        nonce: what the result must carry.
+        outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
+    """
+    verdict, reason, run = _verdict(tests, canaries, nonce, outcome)
+    return Judgement(
+        verdict=verdict,
+        reason=_short(reason),
+        tests_run=run,
+        output=outcome.output,
+        seconds=outcome.seconds,
+        peak_bytes=outcome.peak_bytes,
+    )
+
+
+def ended(outcome: Outcome) -> tuple[Verdict, str] | None:
+    """Return the verdict on a job that did not come to its end by itself, None on one that did."""
+    if outcome.ended is Ended.TIMED_OUT:
+        return Verdict.TIMED_OUT, "ran out of time"
+    if outcome.ended is Ended.WRECKED:
+        return Verdict.FAILED, "wrecked its box, three times"
+    if outcome.ended is Ended.KILLED:
+        return Verdict.FAILED, _killed(outcome.signal, outcome)
+    return None
+
+
+def _verdict(
+    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome
+) -> tuple[Verdict, str, int]:
+    early = ended(outcome)
+    if early:
+        return *early, 0
+    if outcome.result is None:
+        return Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})", 0
+    try:
+        told = events.read(outcome.result)
+    except events.Malformed as error:
+        return Verdict.FAILED, f"{TAMPERED}: {error}", 0
+    by_test = _by_test(told)
+    run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
+    reason = _lie(told, by_test, tests, canaries, nonce) or _cut_short(told, outcome)
+    if reason:
+        return Verdict.FAILED, reason, run
+    if told.broken:
+        where, what = told.broken[0]
+        return Verdict.FAILED, f"import or collection broke: {where}: {what}", run
+    if not run and not told.collected and told.end in _NO_TESTS_STATUS:
+        return Verdict.NO_TESTS, "none of the expected tests was found", 0
+    reason = _wrong(by_test, tests) or _unproven(told, by_test, canaries, outcome)
+    return (Verdict.FAILED, reason, run) if reason else (Verdict.PASSED, "", run)
+
+
+def _by_test(told: Told) -> dict[int, list[Phase]]:
+    found: dict[int, list[Phase]] = {}
+    for phase in told.phases:
+        found.setdefault(phase.test, []).append(phase)
+    return found
+
+
+def _lie(
+    told: Told, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
+) -> str:
+    """Return what cannot be said without lying, or nothing."""
+    if told.nonce != nonce:
+        return f"{TAMPERED}: the result is not this job's"
+    if told.altered:
+        return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(told.altered))}"
+    places = {*range(len(tests)), *range(-len(canaries), 0)}
+    if told.collections > 1 or not by_test.keys() <= places or len(set(told.collected)) < len(told.collected):
+        return f"{TAMPERED}: tests that were not asked for"
+    for phases in by_test.values():
+        if not _in_order(phases):
+            return f"{TAMPERED}: a test was reported more than once, or in parts"
+        if any(phase.outcome == "passed" and (phase.raised or phase.ran is False) for phase in phases):
+            return f"{TAMPERED}: a test that failed or was not run was reported as passed"
+    for number in range(1, len(canaries) + 1):
+        phases = by_test.get(-number, [])
+        if any(phase.phase == "call" and phase.outcome == "passed" for phase in phases):
+            return f"{TAMPERED}: a test that must fail was reported as passed"
+    return ""
+
+
+def _in_order(phases: Sequence[Phase]) -> bool:
+    """Say whether the phases are setup, calls (one for each subtest too), teardown, as far as they got."""
+    names = [phase.phase for phase in phases]
+    setups, teardowns = names.count("setup"), names.count("teardown")
+    if setups != 1 or names[0] != "setup" or teardowns > 1:
+        return False
+    return not teardowns or names[-1] == "teardown"
+
+
+def _cut_short(told: Told, outcome: Outcome) -> str:
+    if told.signal is not None:
+        return _killed(told.signal, outcome)
+    if told.end is None:
+        return f"ended early: exit status {told.exit} before all tests were done"
+    if told.end != told.exit:
+        return f"{TAMPERED}: exit status {told.exit} where the tests ended with {told.end}"
+    return ""
+
+
+def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> str:
+    """Return which expected tests did not pass, or nothing."""
+    reasons: list[str] = []
+    for place, test in enumerate(tests):
+        bad = _bad(by_test.get(place, []))
+        if bad:
+            reasons.append(f"{test}: {bad}")
+    if not reasons:
+        return ""
+    return f"{len(reasons)} of {len(tests)} tests did not pass: {reasons[0]}"
+
+
+def _bad(phases: Sequence[Phase]) -> str:
+    if not phases:
+        return "not run"
+    for phase in phases:
+        if phase.outcome != "passed":
+            return f"{phase.outcome} in {phase.phase}: {phase.message}" if phase.message else phase.outcome
+    names = [phase.phase for phase in phases]
+    return "" if "call" in names and "teardown" in names else "not run to its end"
+
+
+def _unproven(told: Told, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
+    """Return what is missing for a pass although every test was reported as passed, or nothing."""
+    if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
+        return f"{TAMPERED}: a test that must fail did not fail as it must"
+    if told.exit != _FAILED_STATUS or outcome.exit_code != 0 or told.collections != 1:
+        return f"{TAMPERED}: exit status {told.exit} where it must be {_FAILED_STATUS}"
+    if told.loaded is not True:
+        return "the tests did not import the changed file"
+    return ""
+
+
+def _killed(signal: int | None, outcome: Outcome) -> str:
+    return "out of memory" if outcome.out_of_memory else f"killed by signal {signal}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"

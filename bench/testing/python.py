@@ -1,0 +1,117 @@
+"""`PythonSuite`: how the pytest suite of one repository judges one changed file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from bench.errors import InputFault
+from bench.manifest_types import TestSuite
+from bench.testing import guest
+from bench.testing.canaries import canaries, nonce
+from bench.testing.judging import judge
+from bench.testing.shifting import indentation
+from bench.testing.splice import splice
+from bench.testing.types import Judgement
+from bench.types import Reference, Sample
+from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
+
+PYTEST = "pytest>=9,<10"
+COVERAGE = "coverage>=7.10,<8"
+SECONDS = 20.0
+"""A sample's tests are few and fast; what takes longer loops."""
+LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
+
+
+def requirements(tests: TestSuite) -> tuple[str, ...]:
+    """Return what a suite needs installed, to be locked: its own requirements, pytest and coverage.
+
+    A suite that names pytest itself, as old ones do with ``pytest<8``, decides about its version.
+    """
+    names = {re.split(r"[^A-Za-z0-9._-]", each.strip(), maxsplit=1)[0].lower() for each in tests.requirements}
+    ours = [each for each, name in ((PYTEST, "pytest"), (COVERAGE, "coverage")) if name not in names]
+    return (*ours, *tests.requirements)
+
+
+def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> Environment:
+    """Return what stands in a box for a suite.
+
+    Args:
+        tests: the suite.
+        lock: what is installed, each as ``name==version``.
+        project: the distribution that `tree` is, as ``name==version``; empty for none.
+        tree: path -> content of the repository.
+    """
+    return Environment(
+        name=project.replace("==", "-") or "python",
+        requirements=lock,
+        project=project,
+        tree=tree,
+        library=guest.library(),
+        path=(tests.pythonpath,),
+        preload=(guest.PACKAGE,),
+    )
+
+
+class PythonSuite:
+    """The `Suite` of a repository that pytest tests."""
+
+    def __init__(self, tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> None:
+        """Take a suite; see `environment` for the arguments."""
+        self.environment = environment(tests, lock, project, tree)
+        self.limits = LIMITS
+        self._arguments = tests.arguments
+
+    def blank(self, sample: Sample) -> str:
+        """Return the function with its docstring and no body."""
+        start, _ = _span(sample)
+        lines = sample.prefix.split("\n")[start:]
+        first = indentation(lines[0])
+        if not lines[-1].strip() and len(lines[-1]) <= len(first):
+            inner = next((indentation(line) for line in reversed(lines[1:]) if line.strip()), "")
+            lines[-1] = inner if len(inner) > len(first) else first + "    "
+        return "\n".join(lines) + "pass\n"
+
+    def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's tests on the file with `text` in it.
+
+        Raises:
+            InputFault: if the text defines no such function, or cannot be written in the file's encoding.
+        """
+        if sample.path not in self.environment.tree:
+            raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
+        changed = splice(self.environment.tree[sample.path], _span(sample), sample.name or "", text)
+        tests = list(reference.tests)
+        call = Call(
+            function=guest.RUN,
+            arguments={
+                "tests": tests,
+                "target": sample.path,
+                "canaries": [canary.argument() for canary in canaries(secret, tests)],
+                "arguments": list(self._arguments),
+                "nonce": nonce(secret),
+            },
+        )
+        return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
+
+    def cover(self, tests: TestSuite, seconds: float) -> Job:
+        """Return the job that runs the whole suite of the repository as it is, under coverage."""
+        call = Call(
+            function=guest.COVER,
+            arguments={
+                "paths": list(tests.paths),
+                "deselect": list(tests.deselect),
+                "arguments": list(tests.arguments),
+            },
+        )
+        return Job(action=call, seconds=seconds)
+
+    def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
+        """Return what the outcome of such a job means."""
+        return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
+
+
+def _span(sample: Sample) -> tuple[int, int]:
+    if sample.span is None:
+        raise InputFault("the sample is no function", where=sample.id, cure="use a set built with --kind function")
+    return sample.span

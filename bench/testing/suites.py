@@ -1,0 +1,80 @@
+"""From a sample set's manifest and the fetched repository to a `Suite`, and what the manifest holds for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.errors import InputFault
+from bench.home import Home
+from bench.manifest_types import TestSuite
+from bench.samples import SampleSet
+from bench.testing import tree as trees
+from bench.testing.python import PythonSuite
+from bench.testing.types import Suite
+from bench.types import Language
+
+_TUPLES = ("requirements", "paths", "arguments", "deselect")
+_TEXTS = ("pythonpath", "notes")
+
+
+def entry(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return what a manifest keeps under ``repositories[repo]["tests"]``; `suite_of` reads it.
+
+    Args:
+        tests: the suite.
+        lock: what is installed, each as ``name==version``.
+        project: the distribution that `tree` is; empty for none.
+        tree: the repository's files, as `bench.testing.tree.read` gives them.
+    """
+    return {
+        **{key: list(getattr(tests, key)) for key in _TUPLES},
+        **{key: getattr(tests, key) for key in _TEXTS},
+        "lock": list(lock),
+        "project": project,
+        "tree": trees.digest(tree),
+    }
+
+
+def suite_of(home: Home, sample_set: SampleSet, repo: str) -> Suite:
+    """Return the suite that judges a set's samples of one repository.
+
+    Raises:
+        InputFault: if the set has no tests for it, or it is not fetched as the set was built from it.
+    """
+    known = sample_set.manifest["repositories"].get(repo)
+    held = known.get("tests") if isinstance(known, dict) else None
+    if not isinstance(known, dict) or not isinstance(held, dict):
+        raise InputFault(
+            f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
+            cure="build a set with `ctxbench samples build NAME --kind function`",
+        )
+    root = home.repos / str(known.get("checkout", ""))
+    cure = known.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
+    if not known.get("checkout") or not root.is_dir():
+        raise InputFault(f"the repository {repo!r} is not fetched", where=str(root), cure=cure)
+    tree = trees.read(root)
+    if held.get("tree") != trees.digest(tree):
+        raise InputFault(
+            f"the files of {repo!r} are not those that the sample set {sample_set.name!r} was built from",
+            where=str(root),
+            cure=f"remove that folder, then {cure}",
+        )
+    if known.get("language") != Language.PYTHON:
+        raise InputFault(f"{known.get('language')} functions cannot be tested", where=repo, cure="use a Python set")
+    return PythonSuite(_tests(held, repo), _strings(held, "lock", repo), str(held.get("project", "")), tree)
+
+
+def _tests(held: Mapping[str, Any], repo: str) -> TestSuite:
+    texts = {key: str(held.get(key, default)) for key, default in (("pythonpath", "."), ("notes", ""))}
+    lists = {key: _strings(held, key, repo) for key in _TUPLES}
+    return TestSuite(**lists, **texts)  # type: ignore[arg-type]  # each key has its own type
+
+
+def _strings(held: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
+    values = held.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InputFault(
+            f"field {key} is no list of texts", where=f"manifest.json: {repo}", cure="build the set again with --force"
+        )
+    return tuple(values)

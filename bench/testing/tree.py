@@ -1,0 +1,48 @@
+"""A repository's files as bytes, as boxes get them: links, version control and compiled files left out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.errors import InputFault
+from bench.files import explained, sha256
+
+MAX_BYTES = 48 << 20
+"""Of all files together: a box's working folder is no larger than 64 MiB, and tests write too."""
+_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
+
+
+def read(root: Path) -> dict[str, bytes]:
+    """Return path -> content of every plain file below `root`, in sorted order.
+
+    Raises:
+        InputFault: if they are too large for a box.
+        MachineFault: if one cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    size = 0
+    with explained(root):
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+            for name in sorted(files):
+                path = Path(folder, name)
+                if path.is_symlink() or name.endswith(".pyc") or not path.is_file():
+                    continue
+                content = path.read_bytes()
+                size += len(content)
+                if size > MAX_BYTES:
+                    raise InputFault(
+                        f"its files are larger than {MAX_BYTES >> 20} MiB",
+                        where=str(root),
+                        cure="limit it with source_dir, or leave it out of function samples",
+                    )
+                found[path.relative_to(root).as_posix()] = content
+    return dict(sorted(found.items()))
+
+
+def digest(tree: Mapping[str, bytes]) -> str:
+    """Return a SHA-256 over paths and contents."""
+    return sha256(json.dumps([[path, sha256(tree[path])] for path in sorted(tree)]))
