@@ -1,12 +1,12 @@
 """The seam between mining and a language: what a language is given, and what it finds. No I/O of its own.
 
-`bench.functions.python` and `bench.functions.java` are miners: modules with the two functions of `Miner`.
+`bench.functions.python` and `bench.functions.java` are miners: modules with the functions of `Miner`.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -20,6 +20,8 @@ from bench.types import Language
 from sandbox.types import Sandbox
 
 Report = Callable[[str], None]
+Lock = Callable[[Sequence[str], str], tuple[str, ...]]
+"""Resolves requirements, and what they and a project (``name==version`` or empty) require, to one version each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Project:
     snapshot: Snapshot
     """Its source files, as text; lines of samples count in these."""
     home: Home
+    lock: Lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class Miner(Protocol):
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
         """Return what `bench.testing.suites.suite_of` needs, as a JSON object for the set's manifest.
 
-        May use the network, e.g. to resolve requirements to versions.
+        May use the network, by `project.lock`.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
@@ -76,6 +79,10 @@ class Miner(Protocol):
             InputFault: if its tests cannot be run.
             SandboxError: if the machine failed.
         """
+        ...
+
+    def lift(self, lines: list[str]) -> str:
+        """Return a function's lines moved to the left margin, so that its `Suite` puts the same lines back."""
         ...
 
 

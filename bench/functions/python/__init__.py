@@ -1,1 +1,119 @@
-"""Mining Python: documented functions by syntax, levels by names, tests by coverage."""
+"""Mining Python: documented functions by syntax, what they need by names, their tests by coverage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from bench.errors import InputFault
+from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, usable
+from bench.functions.mining import Found, Project, Report
+from bench.functions.python import static
+from bench.functions.python.cover import cover
+from bench.functions.python.locking import locked
+from bench.functions.python.static import Known
+from bench.functions.types import Candidate
+from bench.manifest_types import TestSuite
+from bench.repository import is_hidden
+from bench.sources.base import PypiSource
+from bench.testing import python as pytest_suite
+from bench.testing import suites
+from bench.testing import tree as trees
+from bench.testing.coverage import Covered
+from bench.testing.python import PythonSuite
+from bench.testing.splice import lift
+from bench.testing.types import Suite
+from sandbox.types import Sandbox
+
+__all__ = ["find", "lift", "tests"]
+
+
+def tests(project: Project, report: Report) -> dict[str, Any]:
+    """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
+    suite = _suite(project)
+    name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
+    distribution = f"{name}=={project.manifest.version}" if name else ""
+    report(f"{project.manifest.name}: resolving what its tests need")
+    lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+    return suites.entry(suite, lock, distribution, trees.read(project.root))
+
+
+def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
+    """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
+    if not isinstance(suite, PythonSuite):
+        raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
+    read = static.read(project)
+    report(
+        f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.known)} of them usable"
+    )
+    covered = cover(project, suite, _suite(project), sandbox, report)
+    runs = _runs(covered, read.hidden)
+    drops, candidates, slow = Counter(read.drops), [], 0
+    for known in read.known:
+        made = _candidate(known, covered, runs)
+        if made is None:
+            drops["not_covered"] += 1
+        elif made.seconds > SLOW_TOGETHER:
+            drops["too_slow"] += 1
+            slow += 1
+        else:
+            candidates.append(made)
+    outcomes = Counter(test.outcome for test in covered.tests)
+    counts = {
+        **read.counts,
+        **{f"tests_{outcome}": count for outcome, count in sorted(outcomes.items())},
+        "covered": len(candidates) + slow,
+    }
+    return Found(candidates=tuple(candidates), hidden=read.hidden, counts=counts, drops=dict(sorted(drops.items())))
+
+
+def _suite(project: Project) -> TestSuite:
+    if project.manifest.tests is None:
+        raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
+    return project.manifest.tests
+
+
+def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
+    """Return what is known of each test; breadth counts lines of files that are no tests."""
+    breadth: Counter[int] = Counter()
+    for path, lines in covered.lines.items():
+        if not is_hidden(path, hidden):
+            for positions in lines.values():
+                breadth.update(positions)
+    return {
+        test.id: TestRun(test.outcome == "passed", test.seconds, breadth[position])
+        for position, test in enumerate(covered.tests)
+    }
+
+
+def _candidate(known: Known, covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
+    """Return the candidate, None if no usable test runs a line of its body."""
+    definition = known.definition
+    lines: dict[str, set[int]] = {}
+    for line, positions in covered.lines.get(known.path, {}).items():
+        if definition.first[0] <= line < definition.end:
+            for position in positions:
+                lines.setdefault(covered.tests[position].id, set()).add(line)
+    covering = {
+        test: frozenset(ran)
+        for test, ran in lines.items()
+        # A test in the file itself would be changed with it.
+        if usable(runs[test]) and test.partition("::")[0] != known.path
+    }
+    if not covering:
+        return None
+    chosen = choose(covering, runs)
+    return Candidate(
+        path=known.path,
+        name=definition.name,
+        signature=definition.signature,
+        docstring=definition.docstring,
+        start=definition.start,
+        cursor=definition.cursor,
+        end=definition.end,
+        level=known.level,
+        uses=known.uses,
+        tests=chosen,
+        seconds=sum(runs[test].seconds for test in chosen),
+    )

@@ -1,0 +1,214 @@
+"""Builds sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples.
+
+Nothing here is of one language. Every documented function is accounted for: it is a sample, it was not
+needed, or the manifest counts why it is none.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from bench import samples as sets
+from bench import snapshot
+from bench.errors import InputFault
+from bench.files import sha256
+from bench.functions.certificates import Certificates
+from bench.functions.certify import certify
+from bench.functions.mining import Found, Lock, Project, Report, miner
+from bench.functions.samples import make, ordered
+from bench.functions.types import Candidate, Level
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.judge import Judge, explained
+from bench.testing.suites import suite_of
+from bench.types import Kind, Reference, Sample
+
+if TYPE_CHECKING:
+    from bench.checkout import Checkout
+    from bench.manifest_types import RepoManifest
+    from sandbox.types import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """What one repository gives."""
+
+    samples: tuple[Sample, ...]
+    references: tuple[Reference, ...]
+    entry: Mapping[str, Any]
+    """For the set's manifest."""
+
+
+def _silent(_: str) -> None:
+    return
+
+
+def build(  # noqa: PLR0913 - each is a choice of the build's
+    manifests: Sequence[RepoManifest],
+    home: Home,
+    name: str,
+    *,
+    sandbox: Sandbox,
+    lock: Lock,
+    per_repo: int = 50,
+    seed: int = 0,
+    workers: int = 1,
+    report: Report = _silent,
+    force: bool = False,
+) -> SampleSet:
+    """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
+
+    The order of `manifests` and the number of `workers` change nothing, and neither does the back end
+    unless tests behave differently in it. What took long is kept in the home folder's cache: an
+    interrupted build goes on where it stopped.
+
+    Args:
+        manifests: the repositories, names unique, each with ``[tests]``.
+        home: where repositories and samples are kept.
+        name: the set's name.
+        sandbox: where tests run.
+        lock: resolves requirements (`sandbox.wheels.lock`).
+        per_repo: most samples a repository; at least 1.
+        seed: of every draw.
+        workers: how many samples to judge at once.
+        report: told what happens, a line at a time.
+        force: replace another set of that name.
+
+    Raises:
+        InputFault: if a name is given twice, a repository has no tests or gives no sample, or another set
+            has the name.
+        MachineFault: if the sandbox failed; the same build can be run again.
+    """
+    from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+
+    sets.folder(home, name)
+    _check(manifests, per_repo)
+    mined: dict[str, Mined] = {}
+    for manifest in sorted(manifests, key=lambda each: each.name):
+        found = checkout.fetch(manifest, home, report=report)
+        read = snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir)
+        project = Project(manifest=manifest, root=found.root, snapshot=read, home=home, lock=lock)
+        mined[manifest.name] = _mine(
+            project, found, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
+        )
+    about = _manifest(mined, seed=seed, per_repo=per_repo)
+    samples = [sample for each in mined.values() for sample in each.samples]
+    references = [reference for each in mined.values() for reference in each.references]
+    return sets.save(home, name, samples, references, about, force=force)
+
+
+def _check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
+    if per_repo < 1:
+        raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
+    if len({each.name for each in manifests}) < len(manifests):
+        raise InputFault("a repository is given twice", cure="name each repository once")
+    for each in manifests:
+        if each.tests is None:
+            raise InputFault(
+                "its manifest has no [tests]: nothing could judge its functions",
+                where=each.name,
+                cure="add a [tests] table (docs/functions.md says how), or choose another repository",
+            )
+
+
+def _mine(
+    project: Project, checkout: Checkout, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report
+) -> Mined:
+    name, language = project.manifest.name, project.manifest.language
+    with explained():
+        entry = _entry(project, checkout, miner(language).tests(project, report))
+        suite = suite_of(project.home, _provisional(name, entry, [], []), name)
+        found = miner(language).find(project, suite, sandbox, report)
+    tried = ordered(found.candidates, repo=name, seed=seed)
+    made = [make(project, found, candidate, miner(language).lift) for candidate in tried]
+    references = {reference.id: reference for _, reference in made}
+    report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
+    drafts = _provisional(name, entry, [sample for sample, _ in made], references.values())
+    with Judge(project.home, drafts, sandbox, width=workers) as judge:
+        certified = certify(
+            drafts.samples,
+            references,
+            suite.blank,
+            judge,
+            Certificates(_kept(project.home, suite.environment.digest, sandbox.name)),
+            wanted=per_repo,
+            workers=workers,
+            tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,
+        )
+    if not certified.samples:
+        raise _none(name, found, certified.drops)
+    report(f"{name}: {len(certified.samples)} samples of {len(tried)} candidates")
+    chosen = {sample.id for sample in certified.samples}
+    kept = [each for each, (sample, _) in zip(tried, made, strict=True) if sample.id in chosen]
+    counts = _counts(found, tried, kept, certified.drops)
+    return Mined(certified.samples, tuple(references[each.id] for each in certified.samples), {**entry, **counts})
+
+
+def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the set's manifest says of a repository before it is mined."""
+    return {
+        "language": project.manifest.language.value,
+        "license": project.manifest.license,
+        "version": project.manifest.version,
+        "source": checkout.source,
+        "checkout": checkout.root.relative_to(project.home.repos).as_posix(),
+        "source_dir": project.manifest.source_dir,
+        "exclude": list(project.manifest.exclude),
+        "snapshot": project.snapshot.digest,
+        "read_with_replacement": project.snapshot.replaced,
+        "tests": dict(tests),
+    }
+
+
+def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
+    dropped = Counter(found.drops) + Counter(failed)
+    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
+    return InputFault(
+        f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
+        cure="check its [tests], or choose another repository",
+    )
+
+
+def _kept(home: Home, environment: str, back_end: str) -> Any:
+    """Return where certificates of an environment on a back end are kept."""
+    return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
+
+
+def _provisional(repo: str, entry: Mapping[str, Any], samples: Any, references: Any) -> SampleSet:
+    """Return a set of samples that are not certified yet, for what reads sets."""
+    return SampleSet("", "", tuple(samples), {each.id: each for each in references}, {"repositories": {repo: entry}})
+
+
+def _counts(
+    found: Found, tried: Sequence[Candidate], kept: Sequence[Candidate], failed: Mapping[str, int]
+) -> dict[str, Any]:
+    levels = Counter(candidate.level for candidate in kept)
+    return {
+        **found.counts,
+        "candidates": len(tried),
+        "tried": len(kept) + sum(failed.values()),
+        "kept": len(kept),
+        "kept_one_line": sum(candidate.end - candidate.cursor.line == 1 for candidate in kept),
+        "levels": {level.value: levels[level] for level in Level if levels[level]},
+        "drops": dict(sorted((Counter(found.drops) + Counter(failed)).items())),
+    }
+
+
+def _manifest(mined: Mapping[str, Mined], *, seed: int, per_repo: int) -> dict[str, Any]:
+    entries = {name: dict(each.entry) for name, each in mined.items()}
+    keys = ("functions", "documented", "covered", "candidates", "tried", "kept")
+    return {
+        "ctxbench": version("ctxbench"),
+        "python": platform.python_version(),
+        "parsers": {name: version(name) for name in ("tree-sitter", "tree-sitter-java", "tree-sitter-python")},
+        "kind": Kind.FUNCTION.value,
+        "seed": seed,
+        "per_repo": per_repo,
+        "repositories": entries,
+        "totals": {key: sum(entry[key] for entry in entries.values()) for key in keys},
+    }

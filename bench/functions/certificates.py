@@ -1,0 +1,49 @@
+"""Keeps certificates in the home folder's cache, so that an interrupted or larger build does none twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from pathlib import Path
+
+from bench.errors import InputFault
+from bench.files import dump_line, explained, read_text, sha256
+from bench.types import Reference, Sample
+
+
+class Certificates:
+    """The certificates of one environment on one back end: a file of JSON lines that only grows."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is kept; a line that a crash cut off is left out.
+
+        Args:
+            path: named after the environment and the back end.
+        """
+        self._path, self._lock = path, threading.Lock()
+        self._known: dict[str, str] = {}
+        with contextlib.suppress(InputFault):
+            for line in read_text(path).split("\n"):
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    record = json.loads(line)
+                    self._known[str(record["key"])] = str(record["result"])
+
+    def get(self, sample: Sample, reference: Reference) -> str | None:
+        """Return what came out before, None if nothing did."""
+        return self._known.get(_key(sample, reference))
+
+    def put(self, sample: Sample, reference: Reference, result: str) -> None:
+        """Keep what came out; safe to call from many threads."""
+        line = dump_line({"key": _key(sample, reference), "id": sample.id, "result": result})
+        with self._lock, explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as out:
+                # A line of its own also behind one that was cut off.
+                out.write(("\n" if out.tell() else "").encode() + line.encode())
+        self._known[_key(sample, reference)] = result
+
+
+def _key(sample: Sample, reference: Reference) -> str:
+    parts = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column], reference.target, reference.tests]
+    return sha256(json.dumps(parts))

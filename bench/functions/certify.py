@@ -1,0 +1,147 @@
+"""The certificate of a sample: its reference passes every time, and an empty body fails.
+
+A fault of the machine is no property of a sample: it ends the build, which can be run again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from bench.errors import MachineFault
+from bench.testing.types import Judgement, Verdict
+from bench.types import Reference, Sample
+
+RUNS = 3
+"""How often the reference must pass."""
+CERTIFIED = "certified"
+
+
+class Judging(Protocol):
+    """The part of `bench.testing.judge.Judge` that is needed."""
+
+    def judge(self, sample: Sample, text: str) -> Judgement:
+        """Return the verdict on a completion."""
+        ...
+
+
+class Known(Protocol):
+    """Results of earlier builds."""
+
+    def get(self, sample: Sample, reference: Reference) -> str | None:
+        """Return what came out before, None if nothing did."""
+        ...
+
+    def put(self, sample: Sample, reference: Reference, result: str) -> None:
+        """Keep what came out; called from many threads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """What came of certifying."""
+
+    samples: tuple[Sample, ...]
+    """In the order given."""
+    drops: Counter[str]
+    """Reason -> samples that were tried and failed."""
+
+
+def certify(
+    samples: Sequence[Sample],
+    references: Mapping[str, Reference],
+    blank: Callable[[Sample], str],
+    judging: Judging,
+    known: Known,
+    *,
+    wanted: int,
+    workers: int,
+    tick: Callable[[int, int], None],
+) -> Certified:
+    """Certify samples in order until enough are; the number of workers changes nothing.
+
+    Args:
+        samples: in the order in which to try them.
+        references: sample id -> answer.
+        blank: gives a sample's function with an empty body.
+        judging: runs the tests.
+        known: results of earlier builds, which are not made again.
+        wanted: how many are enough.
+        workers: how many to judge at once.
+        tick: told how many were certified and tried.
+
+    Raises:
+        MachineFault: if the machine failed under a test.
+    """
+    found: list[Sample] = []
+    drops: Counter[str] = Counter()
+
+    def one(sample: Sample) -> str:
+        reference = references[sample.id]
+        result = known.get(sample, reference)
+        if result is None:
+            result = certificate(sample, reference.target, blank(sample), judging)
+            known.put(sample, reference, result)
+        return result
+
+    for sample, result in _in_order(one, samples, workers):
+        if result == CERTIFIED:
+            found.append(sample)
+        else:
+            drops[result] += 1
+        tick(len(found), len(found) + drops.total())
+        if len(found) == wanted:
+            break
+    return Certified(tuple(found), drops)
+
+
+def _in_order(one: Callable[[Sample], str], samples: Sequence[Sample], workers: int) -> Iterator[tuple[Sample, str]]:
+    """Yield each sample with its result, in order; no more than `workers` are begun ahead."""
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
+    waiting: deque[tuple[Sample, Future[str]]] = deque()
+    try:
+        for sample in samples:
+            waiting.append((sample, pool.submit(one, sample)))
+            if len(waiting) > workers:
+                first, result = waiting.popleft()
+                yield first, result.result()
+        while waiting:
+            first, result = waiting.popleft()
+            yield first, result.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def certificate(sample: Sample, reference: str, blank: str, judging: Judging) -> str:
+    """Return `CERTIFIED`, or why a sample is none.
+
+    ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
+    (sometimes), ``blank_passed``.
+
+    Raises:
+        MachineFault: if the machine failed under a test.
+    """
+    verdicts: list[Verdict] = []
+    for _ in range(RUNS):
+        verdicts.append(_verdict(sample, reference, judging))
+        if verdicts[-1] is Verdict.NO_TESTS:
+            return "reference_has_no_tests"
+    if Verdict.PASSED not in verdicts:
+        return "reference_timed_out" if Verdict.TIMED_OUT in verdicts else "reference_failed"
+    if set(verdicts) != {Verdict.PASSED}:
+        return "flaky"
+    return "blank_passed" if _verdict(sample, blank, judging) is Verdict.PASSED else CERTIFIED
+
+
+def _verdict(sample: Sample, text: str, judging: Judging) -> Verdict:
+    judgement = judging.judge(sample, text)
+    if judgement.verdict is Verdict.BROKEN:
+        raise MachineFault(
+            f"the sandbox failed under a test: {judgement.reason}",
+            where=sample.id,
+            cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
+        )
+    return judgement.verdict

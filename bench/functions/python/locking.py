@@ -1,0 +1,34 @@
+"""Versions that are resolved once in a home folder, so that building a set again installs the same ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+from collections.abc import Sequence
+
+from bench.errors import InputFault
+from bench.files import read_text, sha256, write_atomic
+from bench.functions.mining import Lock
+from bench.home import Home
+
+
+def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
+    """Return ``name==version`` for each requirement and what it requires.
+
+    Args:
+        requirements: pip requirement strings.
+        distribution: the project under test as ``name==version``, itself left out; empty for none.
+        home: keeps the answer under ``cache/locks/``.
+        lock: resolves what is not kept; may use the network.
+    """
+    python = ".".join(platform.python_version_tuple()[:2])
+    key = sha256(json.dumps([sorted(requirements), distribution, python]))
+    place = home.cache / "locks" / f"{key[:32]}.json"
+    with contextlib.suppress(InputFault, ValueError):
+        kept = json.loads(read_text(place))
+        if isinstance(kept, list) and all(isinstance(each, str) for each in kept):
+            return tuple(kept)
+    found = tuple(sorted(lock(requirements, distribution)))
+    write_atomic(place, json.dumps(found, indent=1) + "\n")
+    return found

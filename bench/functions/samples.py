@@ -1,0 +1,84 @@
+"""From candidates to samples, and the order in which they are tried. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from bench.functions.mining import Found, Project
+from bench.functions.types import Candidate, Level
+from bench.repository import is_hidden
+from bench.types import Kind, Reference, Sample
+
+BENCHMARK = "ctxbench"
+
+
+def make(
+    project: Project, found: Found, candidate: Candidate, lift: Callable[[list[str]], str]
+) -> tuple[Sample, Reference]:
+    """Return the sample of a candidate, with its answer.
+
+    Args:
+        project: the repository.
+        found: what was found in it; its test places are hidden.
+        candidate: one of its candidates.
+        lift: the language's, see `bench.functions.mining.Miner`.
+    """
+    lines = project.snapshot.texts[candidate.path].split("\n")
+    line, column = candidate.cursor.line, candidate.cursor.column
+    identity = f"{project.manifest.name}/{candidate.path}::{candidate.name}"
+    sample = Sample(
+        id=identity,
+        benchmark=BENCHMARK,
+        language=project.manifest.language,
+        kind=Kind.FUNCTION,
+        subkind=candidate.level.value,
+        repo=project.manifest.name,
+        path=candidate.path,
+        cursor=candidate.cursor,
+        prefix="".join(f"{text}\n" for text in lines[:line]) + lines[line][:column],
+        suffix="\n".join(lines[candidate.end :]),
+        uses=candidate.uses,
+        name=candidate.name,
+        signature=candidate.signature,
+        docstring=candidate.docstring,
+        span=(candidate.start, candidate.end),
+        hidden=_hidden(found.hidden, candidate.tests),
+    )
+    target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
+    return sample, Reference(id=identity, target=target, tests=candidate.tests)
+
+
+def _hidden(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
+    """Return the test places, and the files of the tests that are in none of them."""
+    files = {test.partition("::")[0] for test in tests}
+    return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
+
+
+def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
+    """Return the candidates in the order in which they are tried; trying fewer gives a beginning of it.
+
+    Levels take turns, and inside a level files do, each in a random order that stays: so neither a
+    frequent level nor a large file crowds out the others.
+    """
+    levels: dict[Level, dict[str, list[Candidate]]] = {}
+    for candidate in sorted(candidates, key=lambda each: (each.path, each.start)):
+        levels.setdefault(candidate.level, {}).setdefault(candidate.path, []).append(candidate)
+    queues = []
+    for level in sorted(levels, key=list(Level).index):
+        files = levels[level]
+        names = sorted(files)
+        _draw(seed, repo, level).shuffle(names)
+        for name in names:
+            _draw(seed, repo, level, name).shuffle(files[name])
+        queues.append(_turns([files[name] for name in names]))
+    return _turns(queues)
+
+
+def _turns(queues: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    rounds = max(map(len, queues), default=0)
+    return [queue[turn] for turn in range(rounds) for queue in queues if turn < len(queue)]
+
+
+def _draw(*key: str | int) -> Random:
+    return Random("\0".join(map(str, key)))  # noqa: S311 - a sample, not a secret

@@ -1,0 +1,101 @@
+"""Checks a set of function samples on this machine: every reference passes, every empty body fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from bench.errors import InputFault
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.judge import Judge
+from bench.testing.suites import suite_of
+from bench.testing.types import Judgement, Suite, Verdict
+from bench.types import Kind, Sample
+from sandbox.types import Sandbox
+
+Report = Callable[[str], None]
+REFERENCE, BLANK = "reference", "blank"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The two verdicts on one sample."""
+
+    id: str
+    reference: Judgement
+    blank: Judgement
+
+    def faults(self) -> Iterator[tuple[str, Judgement]]:
+        """Yield what is not as it must be: ``reference`` or ``blank``, and its judgement."""
+        if self.reference.verdict is not Verdict.PASSED:
+            yield REFERENCE, self.reference
+        if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
+            yield BLANK, self.blank
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What verifying a set found."""
+
+    checked: tuple[Checked, ...]
+    """In the set's order."""
+
+    @property
+    def references_passed(self) -> int:
+        """How many references passed."""
+        return sum(each.reference.verdict is Verdict.PASSED for each in self.checked)
+
+    @property
+    def blanks_passed(self) -> int:
+        """How many empty bodies passed; none may."""
+        return sum(each.blank.verdict is Verdict.PASSED for each in self.checked)
+
+    @property
+    def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
+        """Sample id, ``reference`` or ``blank``, and the judgement that is not as it must be."""
+        return tuple((each.id, what, judgement) for each in self.checked for what, judgement in each.faults())
+
+
+def verify(
+    home: Home, sample_set: SampleSet, sandbox: Sandbox, *, workers: int, report: Report, tick: Callable[[int], None]
+) -> Verification:
+    """Judge the reference and an empty body of every sample once.
+
+    Args:
+        home: where the repositories are.
+        sample_set: function samples.
+        sandbox: where tests run.
+        workers: how many samples to judge at once.
+        report: told what is not as it must be, a line at a time.
+        tick: told 1 for every sample that is done.
+
+    Raises:
+        InputFault: if the set holds no function samples, or its repositories are not there as it was built.
+        MachineFault: if no box can be had.
+    """
+    wanted = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
+    if not wanted:
+        raise InputFault(
+            f"the sample set {sample_set.name!r} holds no functions: there is nothing to run",
+            cure="build one with `ctxbench samples build NAME --kind function --repo R`",
+        )
+    suites = {repo: suite_of(home, sample_set, repo) for repo in dict.fromkeys(sample.repo for sample in wanted)}
+    found: list[Checked] = []
+    with Judge(home, sample_set, sandbox, width=workers) as judge:
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")
+        try:
+            for checked in pool.map(lambda sample: _check(sample, sample_set, suites[sample.repo], judge), wanted):
+                for what, judgement in checked.faults():
+                    report(f"{checked.id}: {what} {judgement.verdict} {judgement.reason}".rstrip())
+                found.append(checked)
+                tick(1)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return Verification(tuple(found))
+
+
+def _check(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Judge) -> Checked:
+    reference = judge.judge(sample, sample_set.references[sample.id].target)
+    return Checked(sample.id, reference, judge.judge(sample, suite.blank(sample)))
