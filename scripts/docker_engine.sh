@@ -1,0 +1,50 @@
+#!/bin/sh
+# See to it that a Docker engine answers and that there is an image to build on: scripts/docker_engine.sh
+# Where none answers, and only as root with apt-get: installs docker.io, starts dockerd in the background.
+# The engine keeps running; run it as often as you like. DOCKERD_LOG names dockerd's log.
+set -eu
+cd "$(dirname "$0")/.."
+log="${DOCKERD_LOG:-/var/log/dockerd.log}"
+base=python:3.11-slim-bookworm
+say() { echo "docker_engine: $*" >&2; }
+fail() { say "$*"; exit 1; }
+answers() { command -v docker >/dev/null 2>&1 && docker version >/dev/null 2>&1; }
+
+install_engine() {
+    command -v dockerd >/dev/null 2>&1 && command -v docker >/dev/null 2>&1 && command -v iptables >/dev/null 2>&1 && return 0
+    say "installing docker.io and iptables with apt-get"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -q --no-install-recommends docker.io iptables >/dev/null 2>&1 && return 0
+    apt-get update -q >/dev/null 2>&1 || return 1
+    apt-get install -y -q --no-install-recommends docker.io iptables >/dev/null 2>&1
+}
+
+start_engine() {
+    if [ -d /run/systemd/system ]; then
+        systemctl start docker >/dev/null 2>&1 || fail "systemd cannot start Docker; look at journalctl -u docker"
+    else
+        say "starting dockerd (log: $log)"
+        # In a session of its own, so that it outlives this script and the terminal; it must not hold our lock.
+        setsid dockerd >"$log" 2>&1 </dev/null 9>&- &
+    fi
+    waited=0
+    until answers; do
+        waited=$((waited + 1))
+        [ "$waited" -le 60 ] || fail "dockerd does not answer after 60 s: $(tail -n 1 "$log" 2>/dev/null || true)"
+        sleep 1
+    done
+}
+
+if ! answers; then
+    [ "$(id -u)" = 0 ] || fail "no Docker engine answers; start Docker, or run this as root"
+    command -v apt-get >/dev/null 2>&1 || fail "no Docker engine answers; install and start Docker"
+    exec 9>/run/ctxbench-docker.lock
+    flock 9
+    if ! answers; then
+        install_engine || fail "docker.io could not be installed; check the connection to the Debian mirror (apt-get update)"
+        answers || start_engine
+    fi
+    flock -u 9
+fi
+docker image inspect "$base" >/dev/null 2>&1 || docker pull -q "$base" >/dev/null 2>&1 || scripts/debian_base.sh
+say "Docker $(docker version --format '{{.Server.Version}}') answers"
