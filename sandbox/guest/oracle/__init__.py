@@ -4,7 +4,7 @@
 untrusted one. What the two must be given by the guest:
 
 - the untrusted process is made before the check is read, so its memory never held it; it is confined, and
-  of the guest's descriptors it has only its two pipe ends and the standard three (stdin is empty);
+  of descriptors it has only its end of a socket and the standard three (stdin is empty);
 - the trusted process cannot be traced or signalled by it, and is the only one with the job's result pipe.
 
 What cannot be tested this way: objects that are no plain values (see `values`), arguments changed in place
@@ -13,6 +13,6 @@ limits, before the call returns, so an endless one is refused.
 """
 
 from sandbox.guest.oracle.candidate import serve
-from sandbox.guest.oracle.tester import Line, run
+from sandbox.guest.oracle.tester import Stage, run
 
-__all__ = ["Line", "run", "serve"]
+__all__ = ["Stage", "run", "serve"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -19,17 +20,13 @@ from sandbox.guest.oracle.channel import Channel, Gone
 _FILE = "<program>"
 
 
-def serve(incoming: int, outgoing: int) -> None:
+def serve(line: socket.socket) -> None:
     """Load the program that the tester sends, then answer calls until the tester is gone.
 
     Run this in a process that was made before the check was read, confined, with no other descriptor open
     but the standard three. The program is executed as the module ``candidate``, not as ``__main__``.
-
-    Args:
-        incoming: a pipe's end to read requests from.
-        outgoing: a pipe's end to write replies to.
     """
-    channel = Channel(incoming, outgoing)
+    channel = Channel(line)
     with contextlib.suppress(Gone):
         program, entry = channel.receive()
         try:

@@ -1,8 +1,8 @@
-"""One end of the line between tester and candidate: values as messages over two pipes."""
+"""One end of the line between tester and candidate: values as messages over a socket."""
 
 from __future__ import annotations
 
-import os
+import socket
 import struct
 from typing import Any
 
@@ -13,14 +13,14 @@ _PIECE = 1 << 16
 
 
 class Gone(Exception):
-    """Raised when the other end has closed its pipe."""
+    """Raised when the other end is gone."""
 
 
 class Channel:
-    """Sends to one file descriptor and receives from another; owns neither."""
+    """Sends and receives over a connected stream socket, which it does not own."""
 
-    def __init__(self, incoming: int, outgoing: int) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
 
     def send(self, message: bytes) -> None:
         """Write an encoded value, whole.
@@ -28,10 +28,8 @@ class Channel:
         Raises:
             Gone: if nobody reads any more.
         """
-        data = memoryview(_LENGTH.pack(len(message)) + message)
         try:
-            while data:
-                data = data[os.write(self._outgoing, data) :]
+            self._line.sendall(_LENGTH.pack(len(message)) + message)
         except OSError as error:
             raise Gone(str(error)) from None
 
@@ -51,7 +49,7 @@ class Channel:
         data = bytearray()
         while len(data) < count:
             try:
-                piece = os.read(self._incoming, min(_PIECE, count - len(data)))
+                piece = self._line.recv(min(_PIECE, count - len(data)))
             except OSError as error:
                 raise Gone(str(error)) from None
             if not piece:

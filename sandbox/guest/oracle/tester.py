@@ -6,6 +6,7 @@ import contextlib
 import linecache
 import os
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -19,27 +20,25 @@ from sandbox.guest.oracle.channel import Channel, Gone
 _FILE = "<check>"
 
 
-class Line(Protocol):
-    """What the tester holds of the candidate's process, in which `candidate.serve` runs."""
+_SERVE = "sandbox.guest.oracle:serve"
 
-    @property
-    def incoming(self) -> int:
-        """A pipe's end to read its replies from."""
 
-    @property
-    def outgoing(self) -> int:
-        """A pipe's end to write requests to."""
+class Stage(Protocol):
+    """Has one confined process, made before the check was read, that can run the program."""
 
-    @property
-    def work(self) -> str:
-        """The folder that the candidate may write: nothing is imported from below it here."""
+    def start(self, function: str, arguments: dict[str, Any]) -> socket.socket:
+        """Call ``module:function`` there with a socket and `arguments`; return our end of the socket.
+
+        Raises:
+            OSError: if that process is gone.
+        """
 
 
 class Broken(BaseException):
     """Ends the check. No ordinary exception: a check that expects one must not take this for it."""
 
 
-def run(check: Mapping[str, Any], box: Line) -> dict[str, Any]:
+def run(check: Mapping[str, Any], box: Stage) -> dict[str, Any]:
     """Test the candidate; return ``{"passed": bool, "detail": str}``.
 
     It passes only if ``check(candidate)`` returned and the line never broke on the way, whatever the check
@@ -47,11 +46,15 @@ def run(check: Mapping[str, Any], box: Line) -> dict[str, Any]:
 
     Args:
         check: the fields of `sandbox.types.Check`: program, entry and check.
-        box: the candidate's process.
+        box: what starts the candidate's process.
     """
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    _forget_imports(box.work)
-    stand_in = StandIn(Channel(box.incoming, box.outgoing), check["entry"])
+    _forget_imports()
+    try:
+        line = box.start(_SERVE, {})
+    except OSError:
+        return {"passed": False, "detail": "the candidate's process ended before it began"}
+    stand_in = StandIn(Channel(line), check["entry"])
     try:
         with _silence():
             stand_in.load(check["program"])
@@ -135,9 +138,9 @@ def _trusted(source: str) -> Any:
     return module.check
 
 
-def _forget_imports(work: str) -> None:
-    """Keep what the candidate can write off the import path: a module there would run in this process."""
-    top = os.path.realpath(work)
+def _forget_imports() -> None:
+    """Keep the working folder, which the candidate can write, off the import path of this process."""
+    top = os.path.realpath(".")
     below = [path for path in sys.path if f"{os.path.realpath(path)}/".startswith(f"{top}/")]
     sys.path[:] = [path for path in sys.path if path.startswith("/") and path not in below]
 

@@ -7,45 +7,53 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import sandbox
+
 _TESTER = """
-import json, sys
-from types import SimpleNamespace
+import json, socket, sys
 from sandbox.guest import oracle
-check, incoming, outgoing, work = json.load(sys.stdin)
-if work: sys.path.insert(0, work)
-print(json.dumps(oracle.run(check, SimpleNamespace(incoming=incoming, outgoing=outgoing, work=work or "/nowhere"))))
+class Stage:
+    def start(self, function, arguments):
+        assert (function, arguments) == ("sandbox.guest.oracle:serve", {})
+        return socket.socket(fileno=int(sys.argv[1]))
+sys.path.insert(0, sys.argv[2])
+print(json.dumps(oracle.run(json.load(sys.stdin), Stage())))
 """
-_CANDIDATE = "import sys; from sandbox.guest import oracle; oracle.serve(int(sys.argv[1]), int(sys.argv[2]))"
+_CANDIDATE = (
+    "import socket, sys; from sandbox.guest import oracle; oracle.serve(socket.socket(fileno=int(sys.argv[1])))"
+)
+_ROOT = str(Path(sandbox.__file__).parents[1])
 
 
 def judge(
-    program: str, check: str, *, entry: str = "f", work: str = "", flags: tuple[str, ...] = ()
+    program: str, check: str, *, entry: str = "f", work: str = "/", flags: tuple[str, ...] = ()
 ) -> dict[str, object]:
     """Run a check against a program in two processes of their own."""
-    requests, replies = os.pipe(), os.pipe()
-    ends = [str(requests[0]), str(replies[1])]
-    command = [sys.executable, "-c", _CANDIDATE, *ends]
+    ours, theirs = socket.socketpair()
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, pass_fds=(requests[0], replies[1]), **quiet) as candidate:
-        os.close(requests[0])
-        os.close(replies[1])
-        given = json.dumps([{"program": program, "entry": entry, "check": check}, replies[0], requests[1], work])
+    environment = {**os.environ, "PYTHONPATH": _ROOT}
+    command = [sys.executable, "-P", "-c", _CANDIDATE, str(theirs.fileno())]
+    with ours, subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, **quiet) as candidate:
+        theirs.close()
         tester = subprocess.run(
-            [sys.executable, *flags, "-c", _TESTER],
-            input=given,
-            pass_fds=(replies[0], requests[1]),
+            [sys.executable, "-P", *flags, "-c", _TESTER, str(ours.fileno()), work],
+            input=json.dumps({"program": program, "entry": entry, "check": check}),
+            pass_fds=[ours.fileno()],
+            env=environment,
+            cwd=work,
             capture_output=True,
             text=True,
             check=True,
             timeout=60,
         )
-        os.close(requests[1])
-        os.close(replies[0])
+        ours.close()
         candidate.wait(timeout=60)
     assert tester.stderr == ""
     return json.loads(tester.stdout)  # type: ignore[no-any-return]
@@ -121,9 +129,9 @@ def test_no_candidate_ends_a_loop_of_the_check_from_inside(stop):
         "import os\ndef f(n):\n    os._exit(0)\n",
         "import os\nos._exit(0)\n",
         "import sys\nsys.exit(0)\n",
-        "import os\ndef f(n):\n    os.close(int(__import__('sys').argv[2]))\n",
-        "import os, sys\ndef f(n):\n    os.write(int(sys.argv[2]), b'\\0\\0\\0\\1N' * 9)\n",
-        "import os, sys\ndef f(n):\n    os.write(int(sys.argv[2]), b'\\xff' * 9)\n",
+        "import os\ndef f(n):\n    os.close(int(__import__('sys').argv[1]))\n",
+        "import os, sys\ndef f(n):\n    os.write(int(sys.argv[1]), b'\\0\\0\\0\\1N' * 9)\n",
+        "import os, sys\ndef f(n):\n    os.write(int(sys.argv[1]), b'\\xff' * 9)\n",
         "def f(n):\n    return object()\n",
         "def f(n):\n    raise SystemExit(0)\n",
     ],
