@@ -54,7 +54,7 @@ rm -f "$root"/usr/lib/python3*/EXTERNALLY-MANAGED
 ln -sf python3 "$root/usr/bin/python"
 rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/var/log/*
 tar -C "$root" --numeric-owner -c . | docker import \
-    --change 'CMD ["python3"]' --change 'LABEL ctxbench.base=debian' \
+    --change 'CMD ["python3"]' \
     --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8' \
     - "$tag" >/dev/null || fail "the image could not be imported; look at the engine's log"
 say "made $tag ($(docker image inspect --format '{{.Size}}' "$tag" | awk '{ printf "%d MB", $1 / 1000000 }'))"

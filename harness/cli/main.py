@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "image": ("harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 
 

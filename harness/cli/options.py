@@ -39,3 +39,15 @@ def db_option(function: F) -> F:
         metavar="URL",
         help="SQLAlchemy URL of the results (CTXBENCH_DB); default: results.db in the home folder.",
     )(function)
+
+
+def base_image_option(function: F) -> F:
+    """Add ``--base-image``; the command receives its name."""
+    return click.option(
+        "--base-image",
+        envvar="CTXBENCH_BASE_IMAGE",
+        default="python:3.11-slim-bookworm",
+        show_default=True,
+        metavar="IMAGE",
+        help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
+    )(function)

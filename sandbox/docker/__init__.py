@@ -19,7 +19,7 @@ from sandbox import wheels
 from sandbox.docker import bases, images
 from sandbox.docker.engine import Client, answers, connected
 from sandbox.docker.launcher import DockerLauncher
-from sandbox.docker.stock import touch
+from sandbox.docker.stock import BUILDS, touch
 from sandbox.errors import SandboxUnavailable
 from sandbox.folders import held
 from sandbox.types import Environment, Limits, Pool, Report
@@ -43,10 +43,7 @@ class DockerSandbox:
             found = self._found(client, environment)
             if found is None:
                 base = bases.get(client, self.base_image, report)
-                name = images.tag(environment, base)
-                # Two processes that want the same image: one builds, the other waits and takes it.
-                with held(self._notes / "locks" / name.replace(":", "-")):
-                    found = images.find(client, name) or self._build(client, environment, base, report)
+                found = self._build(client, environment, base, report)
             return images.key(found, environment)
 
     @contextlib.contextmanager
@@ -85,4 +82,7 @@ class DockerSandbox:
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = bases.python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
-        return images.build(client, environment, base, folder, report)
+        # One build at a time: who waited for the same image takes it, who waited for a like one its layers.
+        with held(self._notes / BUILDS):
+            found = images.find(client, images.tag(environment, base))
+            return found or images.build(client, environment, base, folder, report)

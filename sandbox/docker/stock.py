@@ -11,6 +11,10 @@ from typing import Any
 from sandbox.docker import bases, images
 from sandbox.docker.engine import Client, told
 from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.folders import held
+
+BUILDS = "builds.lock"
+"""Held by whoever builds, or removes what builds have left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,11 @@ def prune(client: Client, notes: Path, base_image: str, *, everything: bool = Fa
     Returns:
         What was removed, and a line on each that could not be, such as one with a running box.
     """
+    with held(notes / BUILDS):
+        return _prune(client, notes, base_image, everything)
+
+
+def _prune(client: Client, notes: Path, base_image: str, everything: bool) -> tuple[list[Stored], list[str]]:
     gone: list[Stored] = []
     kept: list[str] = []
     # Tagged ones first: a stage cannot go while an image is built on it.

@@ -1,0 +1,81 @@
+"""``ctxbench image``: the sandbox's images, which take most of the disk that it uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.home import Home
+from harness.cli.options import base_image_option, home_option
+
+if TYPE_CHECKING:
+    from sandbox.docker.stock import Stored
+
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+@click.group()
+def image() -> None:
+    """List and remove the Docker images that code runs in."""
+
+
+@image.command("list")
+@base_image_option
+@home_option
+def list_images(base_image: str, home: Home) -> None:
+    """List the images: size, age, when they were used last, and whether the present code still uses them.
+
+    Images share what they have in common: the sizes do not add up.
+    """
+    from sandbox.docker.engine import connected
+    from sandbox.docker.stock import stored
+
+    with connected() as client:
+        found = stored(client, home.cache / "sandbox" / "docker", base_image)
+    whole = [each for each in found if each.tag]
+    if not whole:
+        click.echo("no images yet; they are built when function samples are built, verified or run", err=True)
+    for each in whole:
+        click.echo(_line(each))
+    if stages := len(found) - len(whole):
+        click.echo(f"{stages} stages of builds besides; `ctxbench image prune` removes them", err=True)
+
+
+@image.command()
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove every image of ctxbench; they are built again when needed."
+)
+@base_image_option
+@home_option
+def prune(everything: bool, base_image: str, home: Home) -> None:
+    """Remove the images that the present code has no use for, and what builds left behind.
+
+    Images that are not ctxbench's stay, the base image among them.
+    """
+    from sandbox.docker import stock
+    from sandbox.docker.engine import connected
+
+    with connected() as client:
+        gone, kept = stock.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
+    whole = [each for each in gone if each.tag]
+    for each in whole:
+        click.echo(f"removed {_name(each)}")
+    for line in kept:
+        click.echo(f"kept {line}", err=True)
+    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(kept)} kept")
+
+
+def _line(each: Stored) -> str:
+    state = f"{each.boxes} boxes" if each.boxes else "current" if each.current else "of no use"
+    used = "never" if each.idle is None else f"{_time(each.idle)} ago"
+    return f"{_name(each):50} {each.size / 1e6:7.0f} MB  built {_time(each.age)} ago  used {used}  {state}"
+
+
+def _name(each: Stored) -> str:
+    return f"{each.tag.partition(':')[2][:12]} {each.name}"
+
+
+def _time(seconds: float) -> str:
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
+    return f"{max(0.0, seconds) / size:.0f} {unit}"
