@@ -7,13 +7,14 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sandbox.owners import owner
-
 PART = ".part"
-"""What the name of a folder being built ends in; `sandbox.leftovers` knows it."""
+"""What the name of a folder being built ends in."""
+_SURELY_HELD = 60.0
+"""Seconds after which a living process has locked the folder that it made."""
 
 
 @contextlib.contextmanager
@@ -33,13 +34,33 @@ def held(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """Give an empty folder in `parent`, named after this process and its start, and remove it afterwards."""
+    """Give an empty folder in `parent`, locked while this process lives, and remove it afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{owner().replace(':', '-')}-", suffix=PART, dir=parent))
+    made = Path(tempfile.mkdtemp(prefix=".", suffix=PART, dir=parent))
+    lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+        os.close(lock)
+
+
+def abandoned(folder: Path) -> bool:
+    """Return whether nobody holds the lock on a folder that its maker locks, and it is old enough to say so."""
+    try:
+        if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
+            return False
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
 
 
 def once(folder: Path, make: Callable[[Path], None]) -> Path:

@@ -1,0 +1,90 @@
+"""The back end `bubblewrap`: boxes of the kernel's namespaces, for machines where no Docker engine answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from sandbox.bubblewrap import host
+from sandbox.bubblewrap.box import BubblewrapLauncher
+from sandbox.bubblewrap.image import PYTHON, Image, make
+from sandbox.bubblewrap.layout import layout
+from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from sandbox.pool import open_pool
+from sandbox.types import Environment, Limits, Pool, Report
+
+_PROBE = (PYTHON, "-I", "-S", "-c", "print('box')")
+_SECONDS = 30.0
+_REFUSED = (
+    "let plain users make user namespaces (`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
+    "`sysctl -w kernel.unprivileged_userns_clone=1` on old Debian), or use an engine of Docker's"
+)
+
+
+class BubblewrapSandbox:
+    """Boxes under bwrap, as root or as a plain user; see `sandbox.types.Sandbox`."""
+
+    name = "bubblewrap"
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache.absolute()
+        self._made: dict[str, Image] = {}
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Start a box and end it.
+
+        Raises:
+            SandboxUnavailable: if that fails, with what bwrap or the kernel said.
+        """
+        environment, limits = Environment(name="probe"), Limits()
+        image = make(environment, self._cache, lambda _: None)
+        box = BubblewrapLauncher("", layout(environment, image, limits), limits, _PROBE).start()
+        said = ""
+        try:
+            said = box.receive(time.monotonic() + _SECONDS).decode("utf-8", "replace").strip()
+        except SandboxLost as lost:
+            said = lost.what
+        finally:
+            box.end()
+        if said != "box":
+            raise SandboxUnavailable(said, where="bubblewrap", cure=_REFUSED)
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Make what is missing for an environment; see `sandbox.types.Sandbox.prepare`."""
+        host.bwrap()
+        return self._image(environment, report).digest
+
+    def open(
+        self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
+    ) -> AbstractContextManager[Pool]:
+        """Open a pool of a prepared environment; see `sandbox.types.Sandbox.open`."""
+        image = self._image(environment, lambda _: None)
+        launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits)
+        return open_pool(launcher, environment, limits, width=width, reuse=reuse)
+
+    def _image(self, environment: Environment, report: Report) -> Image:
+        with self._lock:
+            made = self._made.get(environment.digest)
+            if made is None:
+                try:
+                    made = make(environment, self._cache, report)
+                except OSError as error:
+                    raise SandboxUnavailable(
+                        f"cannot be made: {error}", where=str(self._cache), cure="free some disk and run it again"
+                    ) from error
+                self._made[environment.digest] = made
+            return made
+
+
+def available(cache: Path) -> SandboxError | None:
+    """Return why no box can be started here; None if one was."""
+    with suppress(OSError):
+        try:
+            BubblewrapSandbox(cache).check()
+        except SandboxError as fault:
+            return fault
+        return None
+    return SandboxUnavailable("the cache cannot be written", where=str(cache), cure="choose another --home")

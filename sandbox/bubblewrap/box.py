@@ -1,0 +1,263 @@
+"""Starts boxes under bwrap and ends them, with everything in them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from sandbox.bubblewrap import cgroups, host
+from sandbox.bubblewrap.layout import GUEST, Layout
+from sandbox.errors import SandboxLost
+from sandbox.types import Limits
+
+_CHUNK = 64 * 1024
+_LAST_WORDS = 4096
+"""Bytes kept of what a box says on stderr."""
+_PATIENCE = 5.0
+"""Seconds for killed processes to be gone; the kernel needs milliseconds."""
+_STAGE = Path(__file__).with_name("stage.py")
+_F_SETPIPE_SZ = 1031
+
+
+class BubblewrapBox:
+    """One running box; see `sandbox.box.Box`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.Group) -> None:
+        self._process, self._status, self._group = process, status, group
+        assert process.stdin and process.stdout and process.stderr
+        self._in, self._out, self._err = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
+        for handle in (self._in, self._out, self._err, status):
+            os.set_blocking(handle, False)
+        self._words = b""
+        self._ended: str | None = None
+        self._ending, self._sending, self._receiving = threading.Lock(), threading.Lock(), threading.Lock()
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Write all of `data`; see `sandbox.box.Box.send`."""
+        rest = memoryview(data)
+        with self._sending:
+            while rest:
+                self._wait(self._in, select.POLLOUT, deadline)
+                try:
+                    rest = rest[os.write(self._in, rest[:_CHUNK]) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise self._lost() from error
+
+    def receive(self, deadline: float) -> bytes:
+        """Return the next bytes; see `sandbox.box.Box.receive`."""
+        with self._receiving:
+            while True:
+                self._wait(self._out, select.POLLIN, deadline)
+                try:
+                    data = os.read(self._out, _CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise self._lost() from error
+                if not data:
+                    raise self._lost()
+                return data
+
+    def end(self) -> str:
+        """Kill it and wait until nothing of it is left; see `sandbox.box.Box.end`."""
+        with self._ending:
+            if self._ended is None:
+                self._ended = self._end()
+            return self._ended
+
+    def _end(self) -> str:
+        reason = ""
+        if self._process.poll() is not None:
+            reason = self._story()
+        self._kill()
+        self._drain()
+        self._group.remove()
+        # Whoever waits for bytes has been woken by their end; only then may the numbers be used again.
+        for lock, stream in ((self._sending, self._process.stdin), (self._receiving, self._process.stdout)):
+            if lock.acquire(timeout=_PATIENCE):
+                with contextlib.suppress(OSError):
+                    assert stream
+                    stream.close()
+                lock.release()
+        assert self._process.stderr
+        self._process.stderr.close()
+        os.close(self._status)
+        return reason
+
+    def _story(self) -> str:
+        self._drain()
+        words = self._words.decode("utf-8", "replace").strip()
+        code = self._process.returncode
+        how = f"signal {-code}" if code < 0 else f"signal {code - 128}" if code > 128 else f"exit code {code}"
+        if self._group.killed_for_memory():
+            how += ", out of memory"
+        return f"its first process ended with {how}" + (f": {words}" if words else "")
+
+    def _kill(self) -> None:
+        """Kill the box's first process, and with it all others: bwrap ends after the last of them."""
+        first = self._first()
+        if first is not None:
+            with contextlib.suppress(OSError), contextlib.closing(_Handle(first)) as handle:
+                # Its number may be another's by now, unless it is still a child of the bwrap that we have not reaped.
+                if _parent(first) == self._process.pid:
+                    handle.kill(_PATIENCE)
+        else:
+            # Not there yet, and killed with its parent: so bwrap has set it.
+            self._process.kill()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pid in self._group.processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _first(self) -> int | None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in os.read(self._status, 4096).splitlines():
+                pid = json.loads(line).get("child-pid")
+                if isinstance(pid, int):
+                    return pid
+        return None
+
+    def _wait(self, handle: int, event: int, deadline: float) -> None:
+        """Wait until a stream can be used, draining the last words, which would otherwise stop the guest."""
+        poll = select.poll()
+        poll.register(handle, event)
+        poll.register(self._err, select.POLLIN)
+        while True:
+            if self._ended is not None:
+                raise self._lost()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run it again")
+            ready = {number for number, _ in poll.poll(min(left, 1.0) * 1000)}
+            if handle in ready:
+                return
+            if self._err in ready and not self._drain():
+                poll.unregister(self._err)
+
+    def _drain(self) -> bool:
+        """Take what stderr holds, keep its first bytes; return whether more may come."""
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(self._err, _CHUNK):
+                self._words += data[: _LAST_WORDS - len(self._words)]
+            return False
+        return True
+
+    def _lost(self) -> SandboxLost:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.5)
+        ended = self._process.returncode is not None and self._ended is None
+        what = f"the box is gone: {self._story()}" if ended else "the box is gone"
+        return SandboxLost(what, where="bubblewrap", cure="run it again")
+
+
+class _Handle:
+    """A process that cannot be mistaken for a later one of the same number."""
+
+    def __init__(self, pid: int) -> None:
+        self._handle = os.pidfd_open(pid)
+
+    def kill(self, seconds: float) -> None:
+        """Kill it and wait until it, and the namespace that it is the first of, are gone."""
+        signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        poll.poll(seconds * 1000)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+
+def _parent(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+class BubblewrapLauncher:
+    """Starts boxes of one layout; see `sandbox.box.Launcher`."""
+
+    def __init__(self, image: str, layout: Layout, limits: Limits, command: Sequence[str] = GUEST) -> None:
+        self.image = image
+        self._layout, self._limits, self._command = layout, limits, command
+
+    def start(self) -> BubblewrapBox:
+        """Start a box and return at once; see `sandbox.box.Launcher.start`."""
+        group = cgroups.make(self._limits)
+        status, theirs = os.pipe()
+        try:
+            spec = self._layout.specification(
+                uid=host.draw_uid(), status=theirs, groups=group.folders, counters=group.counters, command=self._command
+            )
+            process = _starter().start([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
+        except OSError as error:
+            os.close(status)
+            group.remove()
+            raise SandboxLost(f"no box can be started: {error}", where="bubblewrap", cure="run it again") from error
+        finally:
+            os.close(theirs)
+        assert process.stdin
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(process.stdin.fileno(), _F_SETPIPE_SZ, 1 << 20)
+        return BubblewrapBox(process, status, group)
+
+
+class _Starter:
+    """A thread that starts all boxes of this process.
+
+    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a
+    pool's own would take its boxes down when it ends. This one lives as long as the process.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: queue.SimpleQueue[tuple[list[str], int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="bubblewrap-starter", daemon=True).start()
+
+    def start(self, argv: list[str], kept: int) -> subprocess.Popen[bytes]:
+        """Start a program with an empty environment and one more file descriptor."""
+        promise: Future[subprocess.Popen[bytes]] = Future()
+        self._wanted.put((argv, kept, promise))
+        return promise.result()
+
+    def _serve(self) -> None:
+        while True:
+            argv, kept, promise = self._wanted.get()
+            try:
+                # A session of its own: a Ctrl-C is for us, and we end the boxes.
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={},
+                    cwd="/",
+                    close_fds=True,
+                    pass_fds=(kept,),
+                    start_new_session=True,
+                    bufsize=0,
+                )
+            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that asked
+                promise.set_exception(error)
+            else:
+                promise.set_result(process)
+
+
+@functools.cache
+def _starter() -> _Starter:
+    return _Starter()

@@ -1,0 +1,141 @@
+"""Control groups for boxes, versions 1 and 2: memory, processes and processor time of a box as a whole.
+
+Only root can make them here. Elsewhere the limits of each process, and the guest's own watch over the
+memory of the box, hold it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox.owners import alive, owner
+from sandbox.types import Limits
+
+ROOT = Path("/sys/fs/cgroup")
+_PREFIX = "ctxbench-box-"
+_PERIOD = 100_000
+"""Microseconds over which processor time is shared out."""
+_SPARE = 4
+"""Processes of ours in a group: bwrap, and the guest with its helpers."""
+_numbers = itertools.count()
+_V1 = ("memory", "pids", "cpu")
+
+
+class Group:
+    """The control groups of one box; with no folders, nothing is limited or counted."""
+
+    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
+        self.folders = folders
+
+    @property
+    def counters(self) -> list[tuple[str, str]]:
+        """Return (folder here, folder in the box): a guest reads its limits and counters there, as in Docker."""
+        if version() == 2:
+            return [(str(folder), str(ROOT)) for folder in self.folders]
+        return [
+            (str(folder), str(folder.parent)) for folder in self.folders if folder.parent.name in ("memory", "pids")
+        ]
+
+    def processes(self) -> set[int]:
+        """Return who is in it."""
+        found: set[int] = set()
+        for folder in self.folders:
+            with contextlib.suppress(OSError, ValueError):
+                found |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        return found
+
+    def killed_for_memory(self) -> bool:
+        """Return whether the kernel killed something in it because memory ran out."""
+        for folder in self.folders:
+            for name in ("memory.events", "memory.oom_control"):
+                with contextlib.suppress(OSError):
+                    rows = dict(line.split() for line in (folder / name).read_text().splitlines())
+                    return rows.get("oom_kill", "0") != "0"
+        return False
+
+    def remove(self, seconds: float = 5.0) -> None:
+        """Remove it once it is empty, which a moment after the last process's end it is."""
+        deadline = time.monotonic() + seconds
+        for folder in self.folders:
+            while folder.is_dir():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(0.005)
+
+
+def version() -> int:
+    """Return 2 or 1, whichever holds the memory controller here; 0 if there is none."""
+    if (ROOT / "cgroup.controllers").is_file():
+        return 2
+    return 1 if (ROOT / "memory").is_dir() else 0
+
+
+def make(limits: Limits) -> Group:
+    """Make the control groups of one box; an empty one where that is not ours to do."""
+    if os.geteuid() != 0:
+        return Group()
+    name = f"{_PREFIX}{owner().replace(':', '-')}-{next(_numbers)}"
+    which = version()
+    if which == 2:
+        folder = ROOT / name
+        return Group((folder,)) if _set(folder, _settings_v2(limits)) else Group()
+    settings = _settings_v1(limits)
+    made = [ROOT / kind / name for kind in _V1 if which and _set(ROOT / kind / name, settings[kind])]
+    return Group(tuple(made))
+
+
+def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
+    """Return (file, text, whether the group is worth nothing without it)."""
+    return [
+        ("memory.max", str(limits.memory), True),
+        ("memory.swap.max", "0", False),
+        ("pids.max", str(limits.processes + _SPARE), True),
+        ("cpu.max", f"{int(limits.cpus * _PERIOD)} {_PERIOD}", False),
+    ]
+
+
+def _settings_v1(limits: Limits) -> dict[str, list[tuple[str, str, bool]]]:
+    return {
+        "memory": [
+            ("memory.limit_in_bytes", str(limits.memory), True),
+            ("memory.memsw.limit_in_bytes", str(limits.memory), False),
+        ],
+        "pids": [("pids.max", str(limits.processes + _SPARE), True)],
+        "cpu": [
+            ("cpu.cfs_period_us", str(_PERIOD), True),
+            ("cpu.cfs_quota_us", str(int(limits.cpus * _PERIOD)), True),
+        ],
+    }
+
+
+def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
+    try:
+        if not folder.parent.is_dir():
+            return False
+        folder.mkdir()
+    except OSError:
+        return False
+    for name, text, needed in settings:
+        try:
+            (folder / name).write_text(text, encoding="ascii")
+        except OSError:
+            if needed:
+                folder.rmdir()
+                return False
+    return True
+
+
+def abandoned() -> Iterator[Path]:
+    """Yield our control groups whose process is gone and that nothing runs in."""
+    for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
+        pid, start, _ = f"{folder.name.removeprefix(_PREFIX)}--".split("-", 2)
+        if folder.is_dir() and not folder.is_symlink() and not alive(f"{pid}:{start}"):
+            yield folder

@@ -1,0 +1,191 @@
+"""What this machine lends to a box: its interpreter, its system folders, its bwrap."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from sandbox.errors import SandboxUnavailable
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Folders of the system that every program needs; some are links into ``/usr``."""
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs")
+"""What programs read of ``/etc``; beside it the ``java-*`` settings. No names of users or of machines."""
+PREFIX = "/ctxbench/python"
+"""Where an interpreter that is none of the system's lies in a box."""
+_FIRST_UID, _LAST_UID = 0x70000000, 0x7FFF0000
+"""A range that no distribution and no container tool gives to anybody."""
+_STAGES = ("/mnt", "/media", "/srv", "/opt")
+_MACHINE = "install bubblewrap (`apt-get install bubblewrap`), or an engine of Docker's"
+
+
+def bwrap() -> str:
+    """Return the path of bwrap.
+
+    Raises:
+        SandboxUnavailable: if it is not installed, or too old.
+    """
+    found = shutil.which("bwrap")
+    if not sys.platform.startswith("linux") or found is None:
+        raise SandboxUnavailable("bubblewrap is not installed", where="bubblewrap", cure=_MACHINE)
+    if version(found) < (0, 4):
+        raise SandboxUnavailable(f"{found} is older than 0.4", where="bubblewrap", cure="install a newer one")
+    return os.path.realpath(found)
+
+
+@functools.cache
+def version(program: str) -> tuple[int, ...]:
+    """Return bwrap's version, e.g. (0, 8, 0); (0,) if it does not say."""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)
+    return tuple(int(part) for part in re.findall(r"\d+", done.stdout)) or (0,)
+
+
+def interpreter() -> Path:
+    """Return the real file of this Python, outside any virtual environment."""
+    return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
+
+
+def python() -> list[tuple[Path, str]]:
+    """Return what the interpreter needs outside the system's folders: (path here, path in the box).
+
+    Such an interpreter lies in somebody's home as often as not; in a box it has a place of its own.
+    """
+    base = _base()
+    # In a virtual environment the second would be that environment's own.
+    folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
+    wanted = [interpreter(), *(Path(os.path.realpath(folder)) for folder in folders)]
+    wanted += sorted((base / "lib").glob("libpython*.so*"))
+    outside = [path for path in dict.fromkeys(wanted) if path.exists() and not within(path, SYSTEM)]
+    return [(path, _moved(path)) for path in outside if not any(other in path.parents for other in outside)]
+
+
+def own_packages() -> list[str]:
+    """Return where in the box this interpreter's own packages would be, which a box must not see."""
+    found = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
+    return [_moved(path) for path in found if path.is_dir()]
+
+
+def links() -> list[tuple[str, str]]:
+    """Return (target, link) of links in the box: the system's, and one to where a shared interpreter seeks its library.
+
+    That library is not found by a variable, which a test that starts programs with none would lose.
+    """
+    found = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
+    if any(path.name.startswith("libpython") for path, _ in python()):
+        found += [(PREFIX, str(path)) for path in dict.fromkeys([Path(sys.base_prefix), _base()])]
+    return found
+
+
+def executable() -> str:
+    """Return the interpreter's path in the box."""
+    return _moved(interpreter())
+
+
+def _base() -> Path:
+    return Path(os.path.realpath(sys.base_prefix))
+
+
+def _moved(path: Path) -> str:
+    """Return a path's place in the box."""
+    if within(path, SYSTEM) or not path.is_relative_to(_base()):
+        return str(path)
+    return f"{PREFIX}/{path.relative_to(_base()).as_posix()}"
+
+
+def etc() -> list[Path]:
+    """Return what a box sees of ``/etc``."""
+    base = Path("/etc")
+    return [path for path in (*(base / name for name in _ETC), *sorted(base.glob("java-*"))) if path.exists()]
+
+
+def within(path: Path, folders: Sequence[str]) -> bool:
+    """Return whether a path is in one of some folders."""
+    return any(path == Path(folder) or Path(folder) in path.parents for folder in folders)
+
+
+def stage(sources: Sequence[Path]) -> str:
+    """Return a folder that a box's mount namespace can cover: one that nothing bound from here lies in."""
+    for name in _STAGES:
+        if Path(name).is_dir() and not any(within(path, [name]) for path in sources):
+            return name
+    raise SandboxUnavailable(
+        f"none of {', '.join(_STAGES)} can be used to stage a box", where="bubblewrap", cure="make an empty /mnt"
+    )
+
+
+def draw_uid() -> int | None:
+    """Return an unprivileged uid for one box, which nothing else runs as; None where we are no root."""
+    if os.geteuid() != 0:
+        return None
+    ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    for inside, _, count in ranges:
+        if inside <= _FIRST_UID and inside + count > _LAST_UID:
+            return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID)
+    inside, _, count = max(ranges, key=lambda each: each[2])
+    # Root of a namespace with few uids: its upper half, or none at all, and then it is a plain user outside.
+    return inside + count // 2 + secrets.randbelow(count // 2) if count >= 4096 else None
+
+
+def release() -> str:
+    """Return what names the system that a box's programs come from."""
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        system = {}
+    name = system.get("PRETTY_NAME") or platform.system()
+    version_file = Path("/etc/debian_version")
+    debian = version_file.read_text(encoding="utf-8").strip() if version_file.is_file() else ""
+    return f"{name} {debian} {platform.machine()} {'-'.join(platform.libc_ver())}"
+
+
+@functools.cache
+def build() -> str:
+    """Return the interpreter's version and build: its banner, and the digest of its file."""
+    digest = hashlib.sha256(interpreter().read_bytes()).hexdigest()
+    return f"{sys.implementation.name} {sys.version} {digest}"
+
+
+def programs(wanted: Sequence[str]) -> list[str]:
+    """Return ``package version`` of Debian packages.
+
+    Raises:
+        SandboxUnavailable: if one is missing, naming what installs it.
+    """
+    if not wanted:
+        return []
+    if shutil.which("dpkg-query") is None:
+        return _by_path(wanted)
+    form = "-f=${Package} ${Version} ${db:Status-Status}\\n"
+    done = subprocess.run(
+        ["dpkg-query", "-W", form, "--", *wanted], capture_output=True, text=True, check=False, timeout=30
+    )
+    rows = [line.split() for line in done.stdout.splitlines()]
+    held = {row[0]: row[1] for row in rows if len(row) == 3 and row[2] == "installed"}
+    _require([name for name in wanted if name.partition(":")[0] not in held])
+    return sorted(f"{name} {number}" for name, number in held.items())
+
+
+def _by_path(wanted: Sequence[str]) -> list[str]:
+    """Look for programs where there is no dpkg: a JDK by ``javac``, others by their own name."""
+    names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in wanted}
+    _require([name for name, program in names.items() if shutil.which(program) is None])
+    return sorted(f"{name} {os.path.realpath(str(shutil.which(program)))}" for name, program in names.items())
+
+
+def _require(missing: Sequence[str]) -> None:
+    if missing:
+        text = " ".join(missing)
+        raise SandboxUnavailable(
+            f"not installed on this machine: {text}", where="bubblewrap", cure=f"run `apt-get install {text}`"
+        )

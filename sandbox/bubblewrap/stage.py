@@ -1,0 +1,104 @@
+"""What runs between us and bwrap: joins the box's control group, makes the mounts that bwrap cannot, drops root.
+
+A program of its own, started as ``python -I -S -B stage.py '<json>'``; it becomes bwrap by exec. It exists because
+
+- bwrap's tmpfs takes no cap on inodes, and an empty file costs kernel memory;
+- as root, bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of
+  ``/proc/sys``. An unprivileged uid, in turn, cannot enter a home such as ``/root``, where the interpreter
+  may lie: so what a box may read is bound to a place that it can reach before root is given up.
+
+As a plain user the same happens in a user namespace of its own. Only the standard library is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+_NEWNS, _NEWUSER = 0x00020000, 0x10000000
+_NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 4096, 16384, 1 << 18
+_PR_SET_NO_NEW_PRIVS = 38
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    """Do what the specification says, then become bwrap; a fault goes to stderr, exit code 125."""
+    try:
+        _become(json.loads(sys.argv[1]))
+    except OSError as error:
+        sys.stderr.write(f"the box could not be staged: {error}\n")
+        sys.exit(125)
+
+
+def _become(spec: dict[str, Any]) -> None:
+    for path in spec["groups"]:
+        _write(path, "0")
+    uid = spec["uid"]
+    _enter(uid)
+    _mount(None, "/", None, _REC | _PRIVATE)
+    stage = spec["stage"]
+    _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=100,mode=755")
+    for source, name in spec["binds"]:
+        _bind(source, f"{stage}/{name}")
+    owner = "" if uid is None else f",uid={uid},gid={uid}"
+    for name, options in spec["tmpfs"]:
+        os.mkdir(f"{stage}/{name}")  # noqa: PTH102 - pathlib costs each box some milliseconds
+        _mount("tmpfs", f"{stage}/{name}", "tmpfs", _NOSUID | _NODEV, options + owner)
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores these, and a program inherits that
+    os.umask(0o022)
+    os.chdir("/")
+    os.execve(spec["argv"][0], spec["argv"], {})  # noqa: S606 - no shell is wanted
+
+
+def _enter(uid: int | None) -> None:
+    if uid is not None:
+        _check(_libc.unshare(_NEWNS), "mount namespace")
+        return
+    user, group = os.geteuid(), os.getegid()
+    _check(_libc.unshare(_NEWNS | _NEWUSER), "user namespace")
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"0 {user} 1")
+    _write("/proc/self/gid_map", f"0 {group} 1")
+
+
+def _bind(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.mkdir(target)  # noqa: PTH102
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    _mount(source, target, None, _BIND | _REC)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    raw = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    _check(_libc.mount(raw[0], raw[1], raw[2], ctypes.c_ulong(flags), raw[3]), f"mount on {target}")
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+if __name__ == "__main__":
+    main()
