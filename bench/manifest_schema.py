@@ -48,6 +48,9 @@ Url = Annotated[str, _matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "
 Licence = Annotated[str, _matches(rf"{_SPDX_WORD}( (AND|OR|WITH) {_SPDX_WORD})*", "an SPDX expression")]
 Project = Annotated[str, _matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
 Package = Annotated[str, _matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
+Jar = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
+Release = Annotated[str, _matches(r"[1-9][0-9]?", "a Java version")]
+Encoding = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9_-]*", "an encoding")]
 Inside = Annotated[str, AfterValidator(_inside)]
 Filled = Annotated[str, _matches(r"(?s).*\S.*", "a text")]
 
@@ -88,6 +91,9 @@ class _Tests(_Table):
     arguments: list[Filled] = Field([], description='give a list of arguments, e.g. ["-o", "addopts="]')
     deselect: list[Inside] = Field([], description='give a list of test files or tests, e.g. ["tests/test_cli.py"]')
     notes: str = Field("", description="give a text")
+    jars: list[Jar] = Field([], description='give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
+    release: Release = Field("", description='give a Java version, e.g. "8" or "17"', validate_default=False)
+    encoding: Encoding = Field("", description='give an encoding, e.g. "ISO-8859-1"', validate_default=False)
 
 
 class _Manifest(_Table):
@@ -152,6 +158,9 @@ def _suite(table: _Tests) -> TestSuite:
         arguments=tuple(table.arguments),
         deselect=tuple(table.deselect),
         notes=table.notes,
+        jars=tuple(table.jars),
+        release=table.release,
+        encoding=table.encoding,
     )
 
 

@@ -16,16 +16,22 @@ class TestSuite:
     __test__ = False  # pytest would take the class for a test case by its name
 
     requirements: tuple[str, ...] = ()
-    """What the tests need beside the package itself, as pip requirement strings."""
+    """What the tests need beside the package itself: pip requirement strings; for Java Debian packages."""
     pythonpath: str = "."
     """The folder that goes first on the import path."""
     paths: tuple[str, ...] = ()
     """Where the tests are; empty: where the runner finds them by itself."""
     arguments: tuple[str, ...] = ()
-    """More arguments of the test runner."""
+    """More arguments of the test runner; for Java, of the virtual machine."""
     deselect: tuple[str, ...] = ()
     """Test files and tests left out, as node ids."""
     notes: str = ""
+    jars: tuple[str, ...] = ()
+    """Java: files of ``/usr/share/java`` that the required packages bring."""
+    release: str = ""
+    """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
+    encoding: str = ""
+    """Java: of the source files; empty: what the ``pom.xml`` says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

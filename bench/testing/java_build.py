@@ -1,0 +1,119 @@
+"""Compiles a Java repository once, in a box, and keeps the jars in the home's cache."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault, MachineFault
+from bench.files import explained, sha256, write_atomic
+from bench.home import Home
+from bench.manifest_types import TestSuite
+from bench.testing import java_guest
+from bench.testing.java import LIMITS, Build, Layout, layout, sources
+from sandbox.errors import SandboxError
+from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
+
+Report = Callable[[str], None]
+_SECONDS = 900.0
+_BIG = Limits(
+    memory=LIMITS.memory,
+    disk=512 * MIB,
+    inodes=60_000,
+    file_bytes=128 * MIB,
+    processes=LIMITS.processes,
+    open_files=1024,
+    result=64 * MIB,
+)
+_FILES = ("main", "test", "tools")
+
+
+def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sandbox | None, report: Report) -> Build:
+    """Return the repository's classes, from the cache or compiled now.
+
+    Args:
+        tests: how it is tested.
+        tree: its files.
+        home: whose cache is used.
+        sandbox: where it is compiled; None: only the cache is looked at.
+        report: told what happens.
+
+    Raises:
+        InputFault: if it cannot be compiled.
+        MachineFault: if it must be compiled and there is no box for that.
+    """
+    where, environment = layout(tests, tree), sources(tests, tree)
+    folder = home.cache / "java" / sha256(json.dumps([environment.digest, where.compiling()]))[:32]
+    kept = _read(folder)
+    if kept is not None:
+        return kept
+    if sandbox is None:
+        raise MachineFault(
+            "the repository's classes are not in the cache", where=str(folder), cure="name a sandbox to compile them in"
+        )
+    report("compiling the repository and its tests")
+    made = _build(_compile(where, environment, sandbox, report))
+    for name in _FILES:
+        write_atomic(folder / f"{name}.jar", getattr(made, name))
+    # Written last: without it the folder counts as empty.
+    write_atomic(folder / "build.json", json.dumps({"dropped": list(made.dropped)}))
+    return made
+
+
+def run_big(environment: Environment, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
+    """Run one job that needs much room and time: all sources, all tests.
+
+    Raises:
+        MachineFault: if there is no box, or it was lost.
+    """
+    try:
+        sandbox.prepare(environment, report)
+        with sandbox.open(environment, limits=_BIG) as pool:
+            return pool.run(job)
+    except SandboxError as error:
+        raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+def told(outcome: Outcome, what: str) -> dict[str, Any]:
+    """Return the result of such a job.
+
+    Raises:
+        InputFault: if the repository's code or our call of it failed.
+        MachineFault: if the box lacks a program.
+    """
+    found = outcome.result if isinstance(outcome.result, dict) else {}
+    if found.get("unusable"):
+        raise MachineFault(str(found["unusable"]), cure="install the programs that `ctxbench doctor` names")
+    if not found or found.get("fault"):
+        said = str(found.get("fault") or outcome.output).strip()
+        last = said.splitlines()[-1] if said else "no output"
+        raise InputFault(f"{what} failed ({outcome.ended}): {last}", cure="see the repository's own notes on its build")
+    return found
+
+
+def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: Report) -> dict[str, Any]:
+    arguments = {"main": list(where.main), "test": list(where.test), **where.compiling()}
+    job = Job(action=Call(function=java_guest.BUILD, arguments=arguments), seconds=_SECONDS)
+    return told(run_big(environment, job, sandbox, report), "compiling it")
+
+
+def _build(found: Mapping[str, Any]) -> Build:
+    try:
+        jars = {name: base64.b64decode(found[name], validate=True) for name in _FILES}
+        dropped = tuple(str(name) for name in found["dropped"])
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise InputFault(f"the compiled classes did not come back: {error!r}", cure="try it again") from None
+    return Build(**jars, dropped=dropped)
+
+
+def _read(folder: Path) -> Build | None:
+    marker = folder / "build.json"
+    if not marker.is_file():
+        return None
+    with explained(folder):
+        dropped = json.loads(marker.read_text(encoding="utf-8"))["dropped"]
+        return Build(**{name: (folder / f"{name}.jar").read_bytes() for name in _FILES}, dropped=tuple(dropped))

@@ -1,0 +1,39 @@
+"""Runs in the box: compiles a Java repository, measures which test reaches which method, judges one changed file.
+
+Each function is called with one mapping of plain data, in the folder that holds the repository, and returns
+plain data. The Java programs that it starts run the repository's code; `judge` also runs untrusted code, under
+the policy that lies beside this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import building, judging, surveying
+from .programs import Unusable
+
+__all__ = ["build", "judge", "survey"]
+
+
+def build(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Compile the repository; see `building.build`."""
+    try:
+        return building.build(arguments)
+    except Unusable as error:
+        return {"unusable": str(error)}
+
+
+def survey(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run every test on sources with probes; see `surveying.survey`."""
+    try:
+        return surveying.survey(arguments)
+    except Unusable as error:
+        return {"unusable": str(error)}
+
+
+def judge(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run tests on one changed file; see `judging.judge`."""
+    try:
+        return judging.judge(arguments)
+    except Unusable as error:
+        return {"unusable": str(error)}

@@ -1,0 +1,93 @@
+"""Compiles the repository: its main classes, its test classes, our canary. Runs none of its code."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .programs import JARS, OWN, class_path, compile_files
+
+_FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
+_ROUNDS = 8
+_TIME = (1980, 1, 1, 0, 0, 0)
+TOOLS = Path(__file__).parent
+
+
+def build(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Compile the repository.
+
+    Args:
+        arguments: ``main`` and ``test`` (source folders), ``encoding``, ``release``, ``jars``.
+
+    Returns:
+        ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile;
+        or ``fault``: why the main classes do not.
+    """
+    options = {"encoding": arguments["encoding"], "release": arguments["release"]}
+    jars = arguments["jars"]
+    main, test, tools = (OWN / name for name in ("main", "test", "tools"))
+    sources = java_files(arguments["main"])
+    status, said = compile_files(sources, main, on=class_path(jars=jars), **options)
+    if status:
+        return {"fault": said}
+    copy_rest(arguments["main"], main)
+    path = class_path(main, jars=[*jars, *JARS])
+    dropped, fault = compile_tests(java_files(arguments["test"]), test, on=path, **options)
+    if fault:
+        return {"fault": fault}
+    copy_rest(arguments["test"], test)
+    status, said = compile_files([str(TOOLS / "Canary.java")], tools, on=class_path(), **options)
+    if status:
+        return {"fault": said}
+    return {"dropped": dropped, **{place.name: base64.b64encode(jar(place)).decode() for place in (main, test, tools)}}
+
+
+def compile_tests(files: Sequence[str], to: Path, *, on: str, encoding: str, release: str) -> tuple[list[str], str]:
+    """Compile what compiles; return the files that do not, and a fault if no end was found."""
+    left, said = list(files), ""
+    dropped: list[str] = []
+    for _ in range(_ROUNDS):
+        if not left:
+            break
+        status, said = compile_files(left, to, on=on, encoding=encoding, release=release, heap=640)
+        if not status:
+            return sorted(dropped), ""
+        broken = {name for name in _FAULT.findall(said) if name in left}
+        if not broken:
+            break
+        dropped += sorted(broken)
+        left = [name for name in left if name not in broken]
+    return sorted(dropped), said or "holds no test that compiles"
+
+
+def java_files(folders: Sequence[str]) -> list[str]:
+    """Return the Java files below some folders, sorted."""
+    found = [path for folder in folders for path in Path(folder).rglob("*.java")]
+    return sorted(path.as_posix() for path in found if path.name not in ("module-info.java",))
+
+
+def copy_rest(folders: Sequence[str], to: Path) -> None:
+    """Copy what is no Java source beside the classes, as build tools do with some of it."""
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_file() and path.suffix not in (".java", ".html"):
+                place = to / path.relative_to(folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(path.read_bytes())
+
+
+def jar(folder: Path) -> bytes:
+    """Return a folder as a jar; equal folders give equal bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _TIME)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, path.read_bytes())
+    return out.getvalue()

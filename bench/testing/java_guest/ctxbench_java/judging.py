@@ -1,0 +1,108 @@
+"""Judges one changed file: compiles it into a folder that stands first, runs the expected tests and the canary."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import reports
+from .programs import JARS, OWN, class_path, compile_files, program, run, virtual_machine
+
+CANARY = "ctxbench.Canary#alarm"
+_CONSOLE = "org.junit.platform.console.ConsoleLauncher"
+_PLAIN = re.compile(r"[\w.$]+#[\w$]+")
+_POLICY = Path(__file__).parent / "judge.policy"
+_HEAP = 384
+"""MiB."""
+
+
+def judge(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Compile the changed file and run tests against it.
+
+    Args:
+        arguments: ``path`` (the changed file), ``types`` (what it may declare), ``classes`` (entries of the main
+            jar that it replaces), ``tests`` (ids), ``resources`` (folders of the class path), ``flags`` (of
+            Java), ``encoding``, ``release``, ``jars``, ``secret``.
+
+    Returns:
+        ``compiled``, ``messages``, ``foreign`` (a class that the file has no right to), and where it compiled
+        ``exit``, ``canary`` and ``tests``: id -> [state, message].
+    """
+    main, overlay = OWN / "main.jar", OWN / "overlay"
+    without(main, set(arguments["classes"]))
+    # JUnit and the tests are not on this path: the file has no use for them.
+    status, said = compile_files(
+        [arguments["path"]],
+        overlay,
+        on=class_path(main, jars=arguments["jars"]),
+        encoding=arguments["encoding"],
+        release=arguments["release"],
+    )
+    if status:
+        return {"compiled": False, "messages": said}
+    strange = foreign(overlay, arguments["types"])
+    if strange:
+        return {"compiled": True, "messages": said, "foreign": strange}
+    places = [overlay, main, *arguments["resources"], OWN / "test.jar", OWN / "tools.jar"]
+    exit_status, said = run_tests(
+        arguments["tests"],
+        places,
+        flags=[*arguments["flags"], *guarded(arguments["secret"])],
+        jars=arguments["jars"],
+    )
+    found = reports.read(OWN / "reports")
+    wanted = {name: [*found[name][:2]] for name in arguments["tests"] if name in found}
+    return {"compiled": True, "messages": said, "exit": exit_status, "canary": found.get(CANARY), "tests": wanted}
+
+
+def guarded(secret: str) -> list[str]:
+    """Return the flags that put the policy in force."""
+    return [
+        "-Djava.security.manager",
+        f"-Djava.security.policy=={_POLICY}",
+        f"-Dctxbench.canary={secret}",
+    ]
+
+
+def foreign(overlay: Path, types: Sequence[str]) -> str:
+    """Return a class that does not belong to the file's own types, or nothing: it would hide another one."""
+    for path in sorted(overlay.rglob("*.class")):
+        name = path.relative_to(overlay).as_posix().removesuffix(".class")
+        if not any(name == each or name.startswith(f"{each}$") for each in types):
+            return name
+    return ""
+
+
+def run_tests(
+    tests: Iterable[str], places: Sequence[Path | str], *, flags: Sequence[str], jars: Sequence[str]
+) -> tuple[int, str]:
+    """Run tests and the canary; return the launcher's exit status and what it and they printed."""
+    scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
+    argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={Path(scratch).absolute()}"]
+    path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
+    argv += [*flags, "-cp", path, _CONSOLE]
+    argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--reports-dir={OWN / 'reports'}"]
+    return run([*argv, *selectors([CANARY, *tests])])
+
+
+def selectors(tests: Iterable[str]) -> list[str]:
+    """Return the launcher's options for tests: single methods, whole classes where one has parameters."""
+    known = sorted(set(tests))
+    whole = {name.partition("#")[0] for name in known if not _PLAIN.fullmatch(name)}
+    single = [f"--select-method={name}" for name in known if name.partition("#")[0] not in whole]
+    return [*(f"--select-class={name}" for name in sorted(whole)), *single]
+
+
+def without(jar: Path, names: set[str]) -> None:
+    """Take entries out of a jar: the classes of the original file, which hold the answer."""
+    beside = jar.with_suffix(".new")
+    with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:
+        for entry in old.infolist():
+            if entry.filename not in names:
+                new.writestr(entry.filename, old.read(entry))
+    shutil.move(beside, jar)

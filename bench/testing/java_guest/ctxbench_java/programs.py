@@ -1,0 +1,95 @@
+"""Starts `javac` and `java`: found, flagged for short runs, their output kept in part."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+OWN = Path(".ctxbench")
+"""Where everything of ours lies, below the repository."""
+JARS = (
+    "junit-platform-console-standalone.jar",
+    "apiguardian-api.jar",
+    "opentest4j.jar",
+    "junit4.jar",
+    "hamcrest.jar",
+)
+"""Of `/usr/share/java`: all that JUnit 3, 4 and 5 need, and their one launcher."""
+_SHARE = Path("/usr/share/java")
+_JDKS = Path("/usr/lib/jvm")
+_JDK = "java-17-openjdk-*"
+_VM = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-XX:-UsePerfData",
+    # The box's limit is not the machine's memory: what Java may take is said, not measured.
+    "-XX:-UseContainerSupport",
+    "-XX:ReservedCodeCacheSize=48m",
+    "-XX:CompressedClassSpaceSize=64m",
+    "-XX:-CreateCoredumpOnCrash",
+    "-XX:ErrorFile=/dev/null",
+)
+_KEPT = 16_000
+"""Characters of a program's output: its beginning and its end."""
+
+
+class Unusable(Exception):
+    """Raised when the box lacks what this package needs: the machine's fault, never the code's."""
+
+
+def program(name: str) -> str:
+    """Return the path of a program of the JDK."""
+    for found in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
+        return str(found)
+    raise Unusable(f"{_JDKS}/{_JDK}/bin/{name} is not there")
+
+
+def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
+    """Return a class path: the places given, then jars of the system, JUnit's unless others are named."""
+    found = [_SHARE / name for name in jars]
+    missing = [str(jar) for jar in found if not jar.is_file()]
+    if missing:
+        raise Unusable(f"{missing[0]} is not there")
+    return os.pathsep.join(str(place) for place in (*places, *found))
+
+
+def virtual_machine(heap: int) -> list[str]:
+    """Return the flags of a short run.
+
+    Args:
+        heap: MiB that its objects may take.
+    """
+    return [*_VM, f"-Xmx{heap}m"]
+
+
+def run(argv: Sequence[str]) -> tuple[int, str]:
+    """Run a program to its end; return its exit status and its output, of which a long middle is left out."""
+    OWN.mkdir(exist_ok=True)
+    with tempfile.TemporaryFile(dir=OWN) as out:
+        status = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False, close_fds=True
+        ).returncode
+        size = out.seek(0, os.SEEK_END)
+        out.seek(0)
+        head = out.read(_KEPT // 2)
+        out.seek(max(len(head), size - _KEPT // 2))
+        tail = out.read()
+    gap = b"\n[...]\n" if size > _KEPT else b""
+    return status, (head + gap + tail).decode("utf-8", "replace")
+
+
+def compile_files(
+    files: Sequence[str], to: Path, *, on: str, encoding: str, release: str, heap: int = 512
+) -> tuple[int, str]:
+    """Compile files into a folder, without annotation processors; return javac's status and messages."""
+    to.mkdir(parents=True, exist_ok=True)
+    listing = OWN / "files.txt"
+    listing.write_text("".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for name in files))
+    argv = [program("javac"), *(f"-J{flag}" for flag in virtual_machine(heap))]
+    argv += ["-proc:none", "-nowarn", "-Xlint:none", "-Xmaxerrs", "10000", "-implicit:none", "-sourcepath", ""]
+    argv += ["-encoding", encoding, "--release", release, "-cp", on, "-d", str(to), f"@{listing}"]
+    return run(argv)

@@ -1,0 +1,103 @@
+"""From an outcome of `ctxbench_java:judge` to a verdict: every expected test passed, and the canary did not. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.testing.judging import ended
+from bench.testing.types import TAMPERED, Judgement, Verdict
+from sandbox.types import Outcome
+
+_MAX_REASON = 300
+_MAX_OUTPUT = 64 * 1024
+_FAILED_STATUS = 1
+"""The launcher's exit status when a test failed: the only right one, since the canary does."""
+_ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
+
+
+def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
+    """Return what the outcome of a run of `tests` means.
+
+    Args:
+        tests: ids of those that must pass.
+        outcome: of a job that called ``ctxbench_java:judge`` with these.
+        secret: what the canary must say.
+    """
+    verdict, reason, run = _verdict(tests, outcome, secret)
+    line = " ".join(reason.split())
+    return Judgement(
+        verdict=verdict,
+        reason=line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…",
+        tests_run=run,
+        output=_output(outcome),
+        seconds=outcome.seconds,
+        peak_bytes=outcome.peak_bytes,
+    )
+
+
+def _output(outcome: Outcome) -> str:
+    told = outcome.result.get("messages") if isinstance(outcome.result, dict) else None
+    return (outcome.output + (told if isinstance(told, str) else ""))[:_MAX_OUTPUT]
+
+
+def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> tuple[Verdict, str, int]:
+    early = ended(outcome)
+    if early:
+        return *early, 0
+    told = outcome.result
+    if not isinstance(told, dict):
+        what = f"no result came (exit status {outcome.exit_code})"
+        if outcome.out_of_memory:
+            what = "out of memory"
+        return Verdict.FAILED, f"ended early: {what}", 0
+    if told.get("unusable"):
+        return Verdict.BROKEN, str(told["unusable"]), 0
+    if told.get("compiled") is not True:
+        return Verdict.FAILED, f"does not compile: {_first_error(str(told.get('messages', '')))}", 0
+    if told.get("foreign"):
+        return Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {told['foreign']}", 0
+    found = told.get("tests")
+    if not isinstance(found, dict):
+        return Verdict.FAILED, f"{TAMPERED}: the result has another form", 0
+    return _tested(tests, told, found, outcome, secret)
+
+
+def _tested(
+    tests: Sequence[str], told: Mapping[str, Any], found: Mapping[str, Any], outcome: Outcome, secret: str
+) -> tuple[Verdict, str, int]:
+    states = {name: _state(found.get(name)) for name in tests}
+    run = sum(1 for state in states.values() if state is not None)
+    canary = _state(told.get("canary"))
+    if canary is None and not run:
+        status = told.get("exit")
+        if isinstance(status, int) and status < 0:
+            why = "out of memory" if outcome.out_of_memory else f"killed by signal {-status}"
+            return Verdict.FAILED, f"ended early: {why}", 0
+        return Verdict.FAILED, f"ended early: no report came (exit status {status})", 0
+    if canary is None or canary[0] == "passed":
+        return Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run
+    if not canary[1].endswith(f": {secret}"):
+        return Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run
+    if not run:
+        return Verdict.NO_TESTS, "none of the expected tests was found", 0
+    for name, state in states.items():
+        if state is None or state[0] != "passed":
+            bad = sum(1 for each in states.values() if each is None or each[0] != "passed")
+            said = "not run" if state is None else f"{state[0]}: {state[1]}"
+            return Verdict.FAILED, f"{bad} of {len(tests)} tests did not pass: {name}: {said}", run
+    if told.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
+        return Verdict.FAILED, f"{TAMPERED}: exit status {told.get('exit')} where it must be {_FAILED_STATUS}", run
+    return Verdict.PASSED, "", run
+
+
+def _state(value: object) -> tuple[str, str] | None:
+    if isinstance(value, list) and len(value) >= 2 and isinstance(value[0], str) and isinstance(value[1], str):
+        return value[0], value[1]
+    return None
+
+
+def _first_error(messages: str) -> str:
+    found = _ERROR.search(messages)
+    return found.group(1) if found else messages.strip().partition("\n")[0]

@@ -1,0 +1,165 @@
+"""Java methods in text: found in their file, taken over from a completion, blanked. Pure; javac has the last word."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from bench.errors import InputFault
+from bench.languages.syntax import Source
+from bench.types import Language
+
+ANNOTATIONS = frozenset({"annotation", "marker_annotation"})
+_COMMENTS = frozenset({"line_comment", "block_comment"})
+_ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_CURE = "give the whole method, from its first modifier to its closing brace"
+_HEAD, _TAIL = "class X {\n", "\n}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Where a method stands in a syntax tree."""
+
+    node: Node
+    first: Node
+    """Where its declaration begins: annotations and comments left out."""
+    body: Node
+
+
+def declared(node: Node) -> Declared | None:
+    """Return a method's parts, None for one without a body."""
+    body = node.child_by_field_name("body")
+    if body is None:
+        return None
+    first = next(child for child in node.children if child.type not in _COMMENTS)
+    if first.type == "modifiers":
+        words = [child for child in first.children if child.type not in ANNOTATIONS | _COMMENTS]
+        first = words[0] if words else _after(node, first)
+    return Declared(node, first, body)
+
+
+def _after(node: Node, modifiers: Node) -> Node:
+    rest = node.children[node.children.index(modifiers) + 1 :]
+    return next(child for child in rest if child.type not in _COMMENTS)
+
+
+def leaf(name: str) -> str:
+    """Return the bare name of ``Outer.method(int)``."""
+    return name.partition("(")[0].rpartition(".")[2]
+
+
+def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text: str) -> bytes:
+    r"""Return a Java file with the lines of one method replaced.
+
+    The text gets the indentation that the method has in the file, and the file's line ends. Javadoc and
+    annotations stand outside the span and stay; those in the text are dropped.
+
+    Args:
+        source: the file.
+        encoding: of the file.
+        span: lines ``[start, end)``, 0-based; ``\r\n`` and ``\r`` end lines as ``\n`` does.
+        name: the method's, as `Candidate.name`.
+        text: the method, at any indentation.
+
+    Raises:
+        InputFault: if the text is not the text of such a method, or the encoding cannot hold it.
+    """
+    lines = _LINES.findall(source.decode(encoding, "surrogateescape"))
+    start, end = span
+    if not 0 <= start < end <= len(lines):
+        raise InputFault(f"the file has no lines {start} to {end}", cure="build the sample set again")
+    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    newline = max(("\n", "\r\n", "\r"), key=ends.count)
+    put = newline.join(shifted(method_text(text, leaf(name)), _indentation(lines[start])))
+    try:
+        changed = (put + ends[end - 1]).encode(encoding)
+    except UnicodeEncodeError as error:
+        what = f"{error.object[error.start]!r} cannot be written in the file's encoding {encoding}"
+        raise InputFault(what, cure=_CURE) from None
+    before, after = ("".join(part).encode(encoding, "surrogateescape") for part in (lines[:start], lines[end:]))
+    return b"".join((before, changed, after))
+
+
+def method_text(text: str, name: str) -> str:
+    """Return a completion without the method's Javadoc and annotations, and without blank ends.
+
+    Raises:
+        InputFault: if it declares no method of that name, or more than a class may hold.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    source = Source(_HEAD + text + _TAIL, Language.JAVA)
+    types = [child for child in source.root.named_children if child.type not in _COMMENTS]
+    body = types[0].child_by_field_name("body") if types else None
+    if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
+        raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
+    found = [node for node in body.named_children if node.type == "method_declaration"]
+    methods = [made for node in found if source.text(_name(node)) == name and (made := declared(node)) is not None]
+    if not methods:
+        raise InputFault(f"the text declares no method {name!r}", cure=_CURE)
+    first = methods[0]
+    begin = _leading(first.node)
+    kept = source.data[len(_HEAD) : begin] + source.data[first.first.start_byte : -len(_TAIL)]
+    return kept.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(_HEAD) else _flush(source, first)
+
+
+def _flush(source: Source, method: Declared) -> str:
+    """Return the method with the indentation that its first line has."""
+    at = method.first.start_byte
+    line = source.data.rfind(b"\n", 0, at) + 1
+    blank = source.data[line:at] if not source.data[line:at].strip() else b""
+    return (blank + source.data[at : -len(_TAIL)]).decode("utf-8", "replace").rstrip()
+
+
+def _leading(node: Node) -> int:
+    """Return where the comments directly before a member begin."""
+    begin, before = node.start_byte, node.prev_named_sibling
+    while before is not None and before.type in _COMMENTS:
+        begin, before = before.start_byte, before.prev_named_sibling
+    return begin
+
+
+def _name(node: Node) -> Node:
+    name = node.child_by_field_name("name")
+    return name if name is not None else node
+
+
+def shifted(text: str, to: str) -> list[str]:
+    """Return a text's lines moved so that the first one begins at the indentation `to`."""
+    lines = text.split("\n")
+    away = _indentation(lines[0])
+    moved = []
+    for line in lines:
+        common = 0
+        while common < len(away) and line[common : common + 1] == away[common]:
+            common += 1
+        moved.append(to + line[common:].rstrip() if line.strip() else "")
+    return moved
+
+
+def blank(head: str) -> str:
+    """Return a method that does nothing and compiles.
+
+    Args:
+        head: its text up to its opening brace, which is the last character but blanks.
+
+    Raises:
+        InputFault: if that is no method's head.
+    """
+    source = Source(f"{_HEAD}{head}}}{_TAIL}", Language.JAVA)
+    stack = [source.root]
+    while stack:
+        node = stack.pop()
+        kind = node.child_by_field_name("type") if node.type == "method_declaration" else None
+        if kind is not None:
+            returned = source.text(kind) + ("[]" if node.child_by_field_name("dimensions") is not None else "")
+            value = "" if returned == "void" else f" return {_ZEROS.get(returned, 'null')};"
+            return f"{head.rstrip()}{value} }}\n"
+        stack.extend(node.named_children)
+    raise InputFault("the sample's prefix does not end in the head of a method", cure="build the sample set again")
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
