@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.types import Kind
-from harness.cells import copies, landlock, open_cells
+from harness.cells import copies, open_cells
+from sandbox.guest import landlock
 from strategies.tiny import query_for, view_for
 
 

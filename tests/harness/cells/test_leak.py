@@ -20,7 +20,8 @@ from bench.repository import Repository, view
 from bench.snapshot import Snapshot
 from bench.snapshot import load as load_snapshot
 from bench.types import Cursor, Language, Query, Reference
-from harness.cells import Cells, landlock, open_cells
+from harness.cells import Cells, open_cells
+from sandbox.guest import landlock
 from tests.helpers.samples import make_sample
 
 ANSWER = "zqx_" + sha256("answer")[:12]
@@ -144,7 +145,7 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
 def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
     off = world.file.parent / "sitecustomize.py"
-    off.write_text("import harness.cells.landlock as it\ndef no(*_): raise OSError\nit.restrict = no\n")
+    off.write_text("import sandbox.guest.landlock as it\ndef no(*_): raise OSError\nit.restrict = no\n")
     monkeypatch.syspath_prepend(str(off.parent))
     with open_cells([world.home], 1) as cells:
         assert cells.describe()["isolation"] == "process"

@@ -1,8 +1,8 @@
-"""Landlock: a process gives up, for itself and its children, the right to most files and to the network.
+"""Landlock: a process gives up, for itself and its children, the right to most files.
 
 Linux only, unprivileged. What it does *not* cover: names, sizes and times of files stay visible
 (`stat` is not restricted); file descriptors that are open already keep working; UDP and Unix
-sockets are not covered before recent kernels, which is why `harness.cells.seccomp` stands beside it.
+sockets are not covered before recent kernels, which is why `sandbox.guest.seccomp` stands beside it.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ def visible(hidden: Iterable[Path]) -> list[str]:
     return sorted(found)
 
 
-def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
+def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> None:
     """Let this thread and its future children read only below `readable`, write only below `writable`, for good.
 
-    TCP is refused from version 4 on; signals to processes outside, from version 6 on.
+    Unless `tcp`, TCP is refused from version 4 on; signals and abstract sockets of processes outside are
+    refused from version 6 on.
 
     Raises:
         OSError: if the kernel refuses; nothing is restricted then.
@@ -74,7 +75,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     if not version:
         raise OSError("no Landlock here")
     handled = _ALL_BY_ABI[min(version, len(_ALL_BY_ABI)) - 1]
-    attributes = struct.pack("=QQQ", handled, _NETWORK, _SCOPES)
+    attributes = struct.pack("=QQQ", handled, 0 if tcp else _NETWORK, _SCOPES)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:

@@ -1,0 +1,148 @@
+"""The job's own process: forked before the job was read, confined, then told what to run.
+
+It knows nothing but what it is told: arguments of a call, a program's words, or a channel to the trusted
+process of a check. What it is told never holds the repository's tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from sandbox.guest import capture, confine, frames
+from sandbox.guest.confine import Bounds
+
+_NOT_FOUND, _NOT_RUN, _REFUSED = 127, 126, 125
+_DESCRIPTORS = 1
+
+
+def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None = None) -> None:
+    """Tell the waiting process what to run, and hand it a descriptor.
+
+    Args:
+        channel: to it.
+        order: ``{"run": "program", "argv": …}``, ``{"run": "call", "function": …, "arguments": …}`` or
+            ``{"run": "serve", "function": …, "arguments": …}``.
+        handle: where a call's result goes, or what `serve` talks over.
+
+    Raises:
+        OSError: if it has ended.
+    """
+    data = frames.payload(order)
+    head = frames.HEADER.pack(frames.JOB, len(data))
+    socket.send_fds(channel, [head], [] if handle is None else [handle])
+    channel.sendall(data)
+
+
+def become(channel: socket.socket, output: int, bounds: Bounds) -> NoReturn:
+    """Be the job's own process; never return."""
+    code = _REFUSED
+    try:
+        confine.set_dumpable(True)  # nothing is in it yet; else it could not be made the first to be killed
+        _join(output)
+        handle = os.dup2(channel.fileno(), 3)
+        confine.enter(bounds, [handle])
+        os.environ.update(_variables(bounds))
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        with socket.socket(fileno=handle) as waiting:
+            order, given = _receive(waiting)
+        channel.detach()
+        code = _run(order, given, bounds)
+    except BaseException:  # noqa: BLE001 - whatever it was, this process must not return
+        traceback.print_exc()
+    finally:
+        finish(code)
+
+
+def finish(code: int) -> NoReturn:
+    """End this process at once, with all that it printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    os._exit(code)
+
+
+def _join(output: int) -> None:
+    """Read nothing, say everything to `output`."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+
+def _variables(bounds: Bounds) -> dict[str, str]:
+    own, home, temporary = bounds.folders
+    path = [os.path.normpath(f"{own}/{entry}") for entry in bounds.path]
+    path += [entry for entry in [os.environ.get("PYTHONPATH", "")] if entry]
+    return {"HOME": home, "TMPDIR": temporary, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:
+    head, handles, _, _ = socket.recv_fds(channel, frames.HEADER.size, _DESCRIPTORS)
+    if not head:
+        os._exit(_REFUSED)  # no order will come: the job was ill, or its supervisor is gone
+    _, length = frames.HEADER.unpack(head + frames.read(channel.fileno(), frames.HEADER.size - len(head)))
+    order, _ = frames.split(frames.read(channel.fileno(), length))
+    return order, handles[0] if handles else None
+
+
+def _run(order: dict[str, Any], handle: int | None, bounds: Bounds) -> int:
+    if order["run"] == "program":
+        _execute(order["argv"])
+    if handle is None:
+        raise ValueError("no descriptor came with the order")
+    function = resolve(order["function"])
+    # Only now: what is trusted was found without the job's folders.
+    sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
+    tempfile.tempdir = None
+    if order["run"] == "serve":
+        return _exit_code(lambda: function(socket.socket(fileno=handle), **order["arguments"]))
+    return _exit_code(lambda: answer(handle, function(order["arguments"])))
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """Return the function ``module:function``."""
+    module, _, attribute = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def answer(handle: int, value: Any) -> None:
+    """Write a result, as JSON, whole."""
+    data = json.dumps(value, allow_nan=False).encode()
+    frames.write(handle, capture.RESULT_LENGTH.pack(len(data)) + data)
+    os.close(handle)
+
+
+def _exit_code(call: Callable[[], Any]) -> int:
+    """Return what a Python program that did this would exit with."""
+    try:
+        call()
+    except SystemExit as leave:
+        if leave.code is None or isinstance(leave.code, int):
+            return (leave.code or 0) & 0xFF
+        sys.stderr.write(f"{leave.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _execute(argv: list[str]) -> NoReturn:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
+    except FileNotFoundError:
+        sys.stderr.write(f"{argv[0]}: no such program\n")
+        finish(_NOT_FOUND)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{argv[0]}: {error}\n")
+        finish(_NOT_RUN)

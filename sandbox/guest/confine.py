@@ -1,0 +1,119 @@
+"""What an untrusted process gives up before it runs anything: resources, files, and what it inherited."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.guest import landlock
+
+_PR_SET_DUMPABLE = 4
+_HIDDEN = ("proc", "sys", "dev", "work")
+"""Entries of the root that are not readable as a whole; the rest of it is the image."""
+_DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+_SHOWN = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
+"""The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The part of a pool's limits that a box keeps itself, see `sandbox.types.Limits`."""
+
+    memory: int
+    file_bytes: int
+    processes: int
+    open_files: int
+    output: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What holds for every job of this box."""
+
+    limits: Limits
+    work: str
+    """Where the three folders of a job are; see `folders`."""
+    path: tuple[str, ...]
+    """Folders of the working folder that stand first on Python's import path."""
+    landlock: int
+    """Version that the kernel offers; 0 for none."""
+    memory_group: bool
+    """Whether the kernel bounds the box's memory as a whole."""
+    process_group: bool
+    """Whether the kernel bounds the number of the box's processes."""
+
+    @property
+    def folder(self) -> str:
+        """The working folder."""
+        return f"{self.work}/job"
+
+    @property
+    def folders(self) -> tuple[str, str, str]:
+        """All that a job may write to: its working folder, its home, its temporary folder."""
+        return self.folder, f"{self.work}/home", f"{self.work}/tmp"  # noqa: S108 - the box's own
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Open or close this process's memory, descriptors and environment to others of the same user."""
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+
+
+def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
+    """Confine this process and its future children, for good.
+
+    It gets a session of its own, keeps no descriptor but 0, 1, 2 and `kept`, and has to have been forked
+    from a process without threads.
+
+    Raises:
+        OSError: if the kernel refuses any of it.
+    """
+    os.setsid()
+    _close_all_but(kept)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores these, and programs would inherit that
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    for which, value in _resources(bounds):
+        resource.setrlimit(which, (value, value))
+    os.chdir(bounds.folder)
+    if bounds.landlock:
+        landlock.restrict(_readable(), [*bounds.folders, SHARED_MEMORY, *_DEVICES], tcp=True)
+
+
+def _close_all_but(kept: Sequence[int]) -> None:
+    start = 3
+    for handle in sorted(kept):
+        os.closerange(start, handle)
+        start = handle + 1
+    os.closerange(start, 1 << 16)
+
+
+def _resources(bounds: Bounds) -> list[tuple[int, int]]:
+    limits = bounds.limits
+    found = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_MSGQUEUE, 0),
+    ]
+    if not bounds.process_group:
+        # In a user namespace of the box's own the kernel counts the box alone: the guest and its supervisor too.
+        found.append((resource.RLIMIT_NPROC, limits.processes + 2))
+    if not bounds.memory_group:
+        # Not the address space, which the JVM reserves by the gigabyte. Twice the limit, so that a program that
+        # goes over it is ended by the watchdog, as it would be by the kernel, and this only bounds what it wins.
+        found.append((resource.RLIMIT_DATA, 2 * limits.memory))
+    return found
+
+
+def _readable() -> list[str]:
+    shown = [f"/{entry.name}" for entry in os.scandir("/") if not entry.is_symlink() and entry.name not in _HIDDEN]
+    return [*shown, *_DEVICES, *_SHOWN]

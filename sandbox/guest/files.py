@@ -1,0 +1,101 @@
+"""A job's folders: written, emptied whatever is in them, and looked over."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_NAMES = itertools.count()
+
+
+def make(folders: Iterable[str]) -> None:
+    """Make folders that only this user may enter."""
+    for folder in folders:
+        Path(folder).mkdir(mode=0o700)
+
+
+def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
+    """Write files below a folder; scripts, which start with ``#!``, can be run.
+
+    Args:
+        folder: where.
+        listing: path and size of each, in order.
+        content: their bytes, one after the other.
+
+    Raises:
+        OSError: if one cannot be written, for example as the disk is full.
+        ValueError: if a path leads out, or the bytes do not match.
+    """
+    made = {""}
+    for path, size in listing:
+        parent, _, name = path.rpartition("/")
+        if not name or {"..", "."} & set(path.split("/")) or path.startswith("/"):
+            raise ValueError(f"a file cannot be called {path!r}")
+        if parent not in made:
+            Path(folder, parent).mkdir(parents=True, exist_ok=True)
+            made.add(parent)
+        if len(content) < size:
+            raise ValueError(f"{path}: bytes are missing")
+        mode = 0o755 if bytes(content[:2]) == b"#!" else 0o644
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(f"{folder}/{path}", flags, mode), "wb", buffering=0) as file:
+            rest = content[:size]
+            while rest:
+                rest = rest[file.write(rest) :]
+        content = content[size:]
+
+
+def empty(folder: str) -> None:
+    """Remove everything in a folder, however deep, closed or oddly named.
+
+    Folders are first moved up into it, so that nothing is ever deep, and opened up, since they are ours.
+
+    Raises:
+        OSError: if something cannot be removed.
+    """
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(top, 0o700)
+        waiting = _flatten(top, top)
+        while waiting:
+            name = waiting.pop()
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+            try:
+                waiting += _flatten(inner, top)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+
+
+def _flatten(inner: int, top: int) -> list[bytes]:
+    """Remove the files of `inner`, move its folders to `top`, return their names there."""
+    found = []
+    with os.scandir(inner) as entries:
+        names = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in names:
+        if not is_folder:
+            os.unlink(name, dir_fd=inner)
+            continue
+        _open_up(name, inner)
+        new = b".ctxbench-%d-%d" % (os.getpid(), next(_NAMES))
+        os.rename(name, new, src_dir_fd=inner, dst_dir_fd=top)
+        found.append(new)
+    return found
+
+
+def _open_up(name: bytes, inner: int) -> None:
+    # Not a link: nothing runs any more that could have changed it since it was listed.
+    if stat.S_IMODE(os.stat(name, dir_fd=inner, follow_symlinks=False).st_mode) & 0o700 != 0o700:
+        os.chmod(name, 0o700, dir_fd=inner)
+
+
+def used(folder: str) -> tuple[int, int]:
+    """Return how many blocks and inodes the file system of a folder has in use: also of files without a name."""
+    found = os.statvfs(folder)
+    return found.f_blocks - found.f_bfree, found.f_files - found.f_ffree

@@ -1,0 +1,110 @@
+"""A system-call filter: no looking into other processes, no shared kernel objects, no namespaces, few sockets.
+
+It closes what Landlock leaves open: other families of sockets, files opened by handle, and memory,
+queues or keys by which one job could leave a note for a later one. The 64-bit calls only: another
+architecture's would pass by the filter, so a process that makes one is killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import socket
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+
+from sandbox.guest.syscalls import NUMBERS
+
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER_MODE = 38, 22, 2
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+KILL, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+ARCHITECTURE, NUMBER, FIRST_ARGUMENT = 4, 0, 16
+"""Offsets in ``struct seccomp_data``; of an argument the low half, which both machines store first."""
+_X32 = 0x40000000
+_NAMESPACES = 0x7E020000
+"""Every ``CLONE_NEW…`` that `clone` knows."""
+FAMILIES = (int(socket.AF_UNIX), int(socket.AF_INET), int(socket.AF_INET6))
+"""Families of sockets that a job may have."""
+MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""What the kernel calls a machine, and its column of `NUMBERS`."""
+
+Line = tuple[int, int, int, int]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def restrict(refused: Iterable[str], *, absent: Iterable[str] = (), families: Sequence[int] | None = None) -> None:
+    """Filter the calls of this thread and its future children, for good.
+
+    Args:
+        refused: calls that fail with EPERM.
+        absent: calls that fail with ENOSYS, as on a kernel without them.
+        families: the only families of sockets there are, and no new namespaces; None leaves both alone.
+
+    Raises:
+        OSError: if the kernel or the machine has no such filter; nothing is refused then.
+    """
+    machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
+    if machine is None:
+        raise OSError(errno.ENOSYS, "no system-call table for this machine")
+    code = program(*machine, refused, absent, families)
+    libc = ctypes.CDLL(None, use_errno=True)
+    held = _Program(len(code) // 8, code)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(held), 0, 0
+    ):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def program(
+    architecture: int,
+    column: int,
+    refused: Iterable[str],
+    absent: Iterable[str] = (),
+    families: Sequence[int] | None = None,
+) -> bytes:
+    """Return the filter: another architecture ends the process, a listed call fails, the rest goes through."""
+    lines: list[Line] = [
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, architecture),
+        (RETURN, 0, 0, KILL),
+        (LOAD, 0, 0, NUMBER),
+        (AT_LEAST, 0, 1, _X32),
+        (RETURN, 0, 0, ERROR | errno.EPERM),
+    ]
+    for error, names in ((errno.EPERM, refused), (errno.ENOSYS, absent)):
+        for number in sorted(_numbers(names, column)):
+            lines += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ERROR | error)]
+    if families is not None:
+        [clone], [sockets] = _numbers(["clone"], column), _numbers(["socket"], column)
+        lines += [*_namespaces(clone), *_families(sockets, families)]
+    lines.append((RETURN, 0, 0, ALLOW))
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def _numbers(names: Iterable[str], column: int) -> list[int]:
+    return [number for name in names if (number := NUMBERS[name][column]) is not None]
+
+
+def _namespaces(number: int) -> list[Line]:
+    return [
+        (EQUAL, 0, 4, number),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (ANY_BIT, 0, 1, _NAMESPACES),
+        (RETURN, 0, 0, ERROR | errno.EPERM),
+        (RETURN, 0, 0, ALLOW),
+    ]
+
+
+def _families(number: int, families: Sequence[int]) -> list[Line]:
+    block: list[Line] = [(LOAD, 0, 0, FIRST_ARGUMENT)]
+    for index, family in enumerate(families):
+        block.append((EQUAL, len(families) - index, 0, family))
+    block += [(RETURN, 0, 0, ERROR | errno.EAFNOSUPPORT), (RETURN, 0, 0, ALLOW)]
+    return [(EQUAL, 0, len(block), number), *block]

@@ -1,0 +1,185 @@
+"""The first process of a box: it prepares, forks a supervisor for each job, and removes every trace of it.
+
+It reads only headers and the settings; trees and jobs are read by processes that it forks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from sandbox.guest import confine, files, frames, groups, landlock, seccomp
+from sandbox.guest.confine import SHARED_MEMORY, Bounds, Limits
+from sandbox.guest.supervisor import Supervisor
+from sandbox.guest.syscalls import REFUSED_TO_JOBS
+
+PROTOCOL = 1
+_IN, _OUT = 0, 1
+_WORK = "/work"
+
+
+class Guest:
+    """A box from within."""
+
+    def __init__(self, settings: dict[str, Any], work: str = _WORK) -> None:
+        """Take the limits of every job to come."""
+        limits = Limits(**settings["limits"])
+        self._group = groups.memory_group(limits.memory)
+        self._bounds = Bounds(
+            limits=limits,
+            work=work,
+            path=tuple(settings["path"]),
+            landlock=landlock.abi(),
+            memory_group=self._group is not None,
+            process_group=groups.holds_processes(limits.processes),
+        )
+        self._preload: list[str] = settings["preload"]
+        self._used: tuple[int, int] | None = None
+
+    def prepare(self) -> dict[str, Any]:
+        """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
+        filtered = _filter_calls(memory_group=self._group is not None)
+        fault = self._import()
+        try:
+            self._remake()
+        except OSError as error:
+            fault = fault or f"the working folder cannot be made: {error}"
+        gc.collect()
+        gc.freeze()  # what is there now stays shared with every job
+        return {
+            "protocol": PROTOCOL,
+            "fault": fault,
+            "python": platform.python_version(),
+            "landlock": self._bounds.landlock,
+            "seccomp": filtered,
+            "memory": f"cgroup-v{self._group.version}" if self._group else "watchdog",
+            "user": os.getuid(),
+        }
+
+    def _import(self) -> str:
+        for name in self._preload:
+            try:
+                importlib.import_module(name)
+            except BaseException as error:  # noqa: BLE001 - a module may raise anything; the pool is told
+                return f"{name} cannot be imported: {type(error).__name__}: {error}"
+        return ""
+
+    def serve(self) -> str:
+        """Take frames until there are no more; return why the box is of no use any more, if so."""
+        while (header := frames.read_header(_IN)) is not None:
+            kind, length = header
+            if kind == frames.TREE:
+                status = _in_fork(lambda: self._unpack(length))  # noqa: B023 - called at once
+                if status:
+                    return f"the tree's writer ended with {status}"
+            elif kind == frames.JOB:
+                status = _in_fork(lambda: self._supervise(length))  # noqa: B023 - called at once
+                trouble = f"the supervisor ended with {status}" if status else self._clean()
+                frames.write(_OUT, frames.frame(frames.END, {"trouble": trouble}))
+                if trouble:
+                    return trouble
+            else:
+                return f"a frame of kind {kind!r}"
+        return ""
+
+    def _unpack(self, length: int) -> None:
+        head, content = frames.split(frames.read(_IN, length))
+        fault = ""
+        try:
+            files.write(self._bounds.folder, head["files"], content)
+        except (OSError, ValueError) as error:
+            fault = f"the tree cannot be written: {error}"
+        frames.write(_OUT, frames.frame(frames.READY, {"fault": fault}))
+
+    def _supervise(self, length: int) -> None:
+        supervisor = Supervisor(self._bounds, self._group)
+        frames.write(_OUT, supervisor.run(frames.read(_IN, length)))
+
+    def _clean(self) -> str:
+        """Remove every trace of a job; return what could not be."""
+        end_the_rest()
+        try:
+            self._remake()
+        except OSError as error:
+            return f"a job's files cannot be removed: {error}"
+        if self._used is not None and files.used(self._bounds.work) > self._used:
+            return "a job's files are still somewhere"
+        return ""
+
+    def _remake(self) -> None:
+        files.empty(self._bounds.work)
+        with contextlib.suppress(FileNotFoundError):
+            files.empty(SHARED_MEMORY)
+        files.make(self._bounds.folders)
+        if self._used is None and os.path.ismount(self._bounds.work):
+            self._used = files.used(self._bounds.work)
+
+
+def _filter_calls(*, memory_group: bool) -> bool:
+    # Files in memory are in no process's size, so that the watchdog would not see them.
+    absent = ["clone3"] if memory_group else ["clone3", "memfd_create"]
+    try:
+        seccomp.restrict(REFUSED_TO_JOBS, absent=absent, families=seccomp.FAMILIES)
+    except OSError:
+        return False
+    return True
+
+
+def _in_fork(work: Callable[[], None]) -> int:
+    """Do something in a forked process, return its status; other processes that end meanwhile are reaped."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException as error:  # noqa: BLE001 - this process must not return
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            return status
+
+
+def end_the_rest() -> None:
+    """Kill every process of the box but this one, in one pass that no fork escapes, and reap them."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+
+
+def main() -> NoReturn:
+    """Serve one pool until its stream ends.
+
+    Raises:
+        SystemExit: 1 with a line on stderr if this is not the first process of a box.
+    """
+    if os.getpid() != 1:
+        sys.exit("sandbox.guest is the first process of a box; it would kill every other process here")
+    sys.exit(live(_WORK))
+
+
+def live(work: str) -> str | None:
+    """Be a box's first process; return what ended it before its stream did."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    confine.set_dumpable(False)
+    header = frames.read_header(_IN)
+    if header is None:
+        return None
+    if header[0] != frames.SETTINGS:
+        return f"a frame of kind {header[0]!r} before the settings"
+    guest = Guest(frames.split(frames.read(_IN, header[1]))[0], work)
+    frames.write(_OUT, frames.frame(frames.GREETING, guest.prepare()))
+    return guest.serve() or None

@@ -1,0 +1,174 @@
+"""Runs one job: reads it past the guest, starts it, watches it, says what became of it.
+
+A supervisor is forked for every job and ends with it, so that the job's files, arguments and tests are
+in no memory that a later job is forked from.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from sandbox.guest import capture, child, confine, files, frames
+from sandbox.guest.confine import Bounds
+from sandbox.guest.groups import MemoryGroup
+from sandbox.guest.watchdog import SECONDS, Watchdog
+
+_LAST = 1 << 20
+"""Bytes of output that are still taken when a job has ended but something that it started goes on."""
+_ORACLE = "sandbox.guest.oracle"
+
+
+class Supervisor:
+    """One job."""
+
+    def __init__(self, bounds: Bounds, group: MemoryGroup | None) -> None:
+        """Fork the job's own process, which waits; nothing of the job is known yet."""
+        self._bounds, self._group = bounds, group
+        self._watchdog = None if group else Watchdog(bounds.limits.memory)
+        self._output, self._said = capture.Output(bounds.limits.output), os.pipe()
+        self._result, self._answered = capture.Result(bounds.limits.result), os.pipe()
+        self._channel, theirs = socket.socketpair()
+        self._clean = os.fork()
+        if self._clean == 0:
+            child.become(theirs, self._said[1], bounds)
+        theirs.close()
+
+    def run(self, data: bytes) -> bytes:
+        """Run what a job frame says; return the frame of its outcome."""
+        head, content = frames.split(data)
+        try:
+            files.write(self._bounds.folder, head["files"], content)
+        except (OSError, ValueError) as error:
+            return frames.frame(frames.OUTCOME, {"fault": f"the job's files cannot be written: {error}"})
+        kills = self._group.kills() if self._group else 0
+        began = time.monotonic()
+        ended = self._watch(self._start(head["action"]), began + head["seconds"])
+        took = time.monotonic() - began
+        killed = self._watchdog.killed if self._watchdog else self._group is not None and self._group.kills() > kills
+        result = self._result.whole
+        tail = self._output.tail
+        return frames.frame(
+            frames.OUTCOME,
+            {
+                **ended,
+                "seconds": took,
+                "out_of_memory": killed,
+                "left_out": self._output.left_out,
+                "sizes": [len(self._output.head), len(tail), -1 if result is None else len(result)],
+            },
+            [bytes(self._output.head), tail, result or b""],
+        )
+
+    def _start(self, action: dict[str, Any]) -> int:
+        """Start the job; return the process whose end is the job's."""
+        main = self._clean
+        try:
+            if action["run"] == "check":
+                main = self._fork_tester(action["check"])
+            elif action["run"] == "call":
+                child.start(self._channel, action, self._answered[1])
+            else:
+                child.start(self._channel, action)
+        except OSError:
+            pass  # it has ended already, by itself or for want of memory: its status tells
+        for handle in (self._said[1], self._answered[1]):
+            os.close(handle)
+        return main
+
+    def _fork_tester(self, check: dict[str, Any]) -> int:
+        """Fork the trusted process of a check; it alone holds the test, and the way to the result."""
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.dup2(self._said[1], 1)
+                os.dup2(self._said[1], 2)
+                confine.enter(self._bounds, [self._channel.fileno(), self._answered[1]])
+                oracle = importlib.import_module(_ORACLE)
+                child.answer(self._answered[1], oracle.run(check, Stage(self._channel)))
+                code = 0
+            except BaseException as error:  # noqa: BLE001 - this process must not return
+                sys.stderr.write(f"the check itself failed: {type(error).__name__}: {error}\n")
+            finally:
+                child.finish(code)
+        if self._watchdog:
+            self._watchdog.trust(pid)
+        return pid
+
+    def _watch(self, main: int, deadline: float) -> dict[str, Any]:
+        """Wait for the end of process `main`, or for the deadline, while output is taken."""
+        late = False
+        handle = os.pidfd_open(main)
+        poll = select.poll()
+        taken: dict[int, capture.Output | capture.Result] = {
+            self._said[0]: self._output,
+            self._answered[0]: self._result,
+        }
+        for readable in (handle, *taken):
+            os.set_blocking(readable, False)
+            poll.register(readable, select.POLLIN)
+        gone = False
+        while not gone:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                late = True
+                break
+            if self._watchdog:
+                self._watchdog.look()
+                left = min(left, SECONDS)
+            for ready, _ in poll.poll(left * 1000 + 1):
+                if ready == handle:
+                    gone = True
+                elif not capture.drain(ready, taken[ready]):
+                    poll.unregister(ready)
+        found = self._reap(main)
+        for readable, into in taken.items():
+            capture.drain(readable, into, _LAST)
+        return {**found, "ended": "timed-out", "exit_code": None, "signal": None} if late else found
+
+    def _reap(self, main: int) -> dict[str, Any]:
+        """End what is left of the job's own processes; return what became of the main one and what they used."""
+        cpu, peak, status = 0.0, 0, 0
+        for pid in {main, self._clean}:
+            for end in (os.killpg, os.kill):
+                try:
+                    end(pid, signal.SIGKILL)
+                except OSError:
+                    continue
+            _, found, usage = os.wait4(pid, 0)
+            cpu += usage.ru_utime + usage.ru_stime
+            peak = max(peak, usage.ru_maxrss * 1024)
+            status = found if pid == main else status
+        used = {"cpu_seconds": cpu, "peak_bytes": peak}
+        if os.WIFSIGNALED(status):
+            return {**used, "ended": "killed", "exit_code": None, "signal": os.WTERMSIG(status)}
+        return {**used, "ended": "exited", "exit_code": os.waitstatus_to_exitcode(status), "signal": None}
+
+
+class Stage:
+    """What the trusted process of a check has: one clean process to run the untrusted program in."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        """Take the way to the waiting process."""
+        self._channel = channel
+
+    def start(self, function: str, arguments: dict[str, Any]) -> socket.socket:
+        """Start it on ``module:function``, called with a socket and `arguments`; return our end of that socket.
+
+        It was forked before the job was read, so nothing of the check is in its memory; it is confined as the
+        process of any job is; its stdout and stderr are the job's output. Works once.
+
+        Raises:
+            OSError: if it has ended already.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs, self._channel:
+            child.start(self._channel, {"run": "serve", "function": function, "arguments": arguments}, theirs.fileno())
+        return ours

@@ -1,0 +1,196 @@
+"""The pool's end of one box: it greets, sends trees and jobs, and suspects every answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from typing import Any
+
+from sandbox.box import Box
+from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from sandbox.guest import frames
+from sandbox.types import Call, Check, Command, Ended, Environment, Job, Limits, Outcome
+
+GREETING_SECONDS = 60.0
+TREE_SECONDS = 60.0
+GRACE_SECONDS = 20.0
+"""How much later than a job's own time its outcome may come, on a busy machine, before its box counts as lost."""
+_HEAD = 1 << 16
+"""Bytes that an answer may have beside output and result."""
+_CURE = "run it again; if it stays, see `ctxbench doctor`"
+
+
+class Link:
+    """One box, from its start to its end."""
+
+    def __init__(self, box: Box, limits: Limits) -> None:
+        """Talk to `box`, which has just been started."""
+        self._box, self._limits, self._buffer = box, limits, bytearray()
+        self._most = limits.output + limits.result + _HEAD
+        self.jobs = 0
+        """Jobs that were begun in it."""
+
+    def greet(self, environment: Environment) -> dict[str, Any]:
+        """Send the settings, wait until the guest is ready; return what it says of itself.
+
+        Raises:
+            SandboxLost: if the box went away.
+            SandboxUnavailable: if the environment does not work in it.
+        """
+        deadline = time.monotonic() + GREETING_SECONDS
+        names = ("memory", "file_bytes", "processes", "open_files", "output", "result")
+        limits = {name: value for name, value in dataclasses.asdict(self._limits).items() if name in names}
+        settings = {"limits": limits, "preload": list(environment.preload), "path": list(environment.path)}
+        self._box.send(frames.frame(frames.SETTINGS, settings), deadline)
+        greeting, _ = self._receive(frames.GREETING, deadline)
+        self._refuse(greeting)
+        return greeting
+
+    def plant(self, tree: bytes) -> None:
+        """Send a tree frame, wait until it is written.
+
+        Raises:
+            SandboxLost: if the box went away.
+            SandboxUnavailable: if the tree cannot be written in it.
+        """
+        deadline = time.monotonic() + TREE_SECONDS
+        self._box.send(tree, deadline)
+        self._refuse(self._receive(frames.READY, deadline)[0])
+
+    def run(self, job: Job) -> Outcome:
+        """Run a job.
+
+        Raises:
+            SandboxLost: if the box went away, or no outcome came.
+            SandboxError: if the job cannot be begun.
+        """
+        self.jobs += 1
+        deadline = time.monotonic() + job.seconds + GRACE_SECONDS
+        self._box.send(job_frame(job), deadline)
+        head, rest = self._receive(frames.OUTCOME, deadline)
+        if "fault" in head:
+            raise SandboxError(
+                str(head["fault"]), where="a job", cure="raise the limits of the pool, or mend its files"
+            )
+        try:
+            return _outcome(head, rest)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SandboxLost(f"the box sent what is no outcome ({error})", cure=_CURE) from None
+
+    def finish(self) -> str:
+        """Wait until the traces of the last job are removed; return what is wrong with the box, empty if nothing.
+
+        Raises:
+            SandboxLost: if the box went away.
+        """
+        return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no word"))
+
+    def end(self) -> str:
+        """End the box; say why it had ended, if it had."""
+        return self._box.end()
+
+    def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
+        found, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline))
+        if found != kind or length > self._most:
+            raise SandboxLost(f"the box sent {found!r} of {length} bytes where {kind!r} was due", cure=_CURE)
+        try:
+            return frames.split(self._take(length, deadline))
+        except frames.FrameError as error:
+            raise SandboxLost(f"the box sent {error}", cure=_CURE) from None
+
+    def _take(self, size: int, deadline: float) -> bytes:
+        while len(self._buffer) < size:
+            self._buffer += self._box.receive(deadline)
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    @staticmethod
+    def _refuse(answer: dict[str, Any]) -> None:
+        if answer.get("fault"):
+            raise SandboxUnavailable(
+                str(answer["fault"]), where="the environment", cure="mend what its image is made from"
+            )
+
+
+def tree_frame(environment: Environment) -> bytes:
+    """Return the frame that plants an environment's tree; empty if it has none.
+
+    Raises:
+        ValueError: if a path leads out of the working folder.
+    """
+    if not environment.tree:
+        return b""
+    check_paths(environment.tree)
+    return frames.frame(frames.TREE, {"files": frames.files_head(environment.tree)}, environment.tree.values())
+
+
+def job_frame(job: Job) -> bytes:
+    """Return the frame of a job.
+
+    Raises:
+        ValueError: if a path leads out of the working folder, or it names no program or function.
+    """
+    check_paths(job.files)
+    head = {"action": _action(job.action), "seconds": job.seconds, "files": frames.files_head(job.files)}
+    return frames.frame(frames.JOB, head, job.files.values())
+
+
+def _action(action: Command | Call | Check) -> dict[str, Any]:
+    if isinstance(action, Command):
+        if not action.argv:
+            raise ValueError("a command needs a program")
+        return {"run": "program", "argv": list(action.argv)}
+    if isinstance(action, Call):
+        if not all(action.function.partition(":")):
+            raise ValueError(f"{action.function!r} is not `module:function`")
+        return {"run": "call", "function": action.function, "arguments": dict(action.arguments)}
+    return {"run": "check", "check": {"program": action.program, "entry": action.entry, "check": action.check}}
+
+
+def check_paths(files: object) -> None:
+    """Refuse paths that are not plain, relative and POSIX.
+
+    Raises:
+        ValueError: for the first of them.
+    """
+    for path in files:  # type: ignore[attr-defined]
+        if not path or "\0" in path or {"", ".", ".."} & set(path.split("/")):
+            raise ValueError(f"a file cannot be called {path!r}")
+
+
+def _outcome(head: dict[str, Any], rest: memoryview) -> Outcome:
+    first, last, size = head["sizes"]
+    left_out = int(head["left_out"])
+    output = bytes(rest[:first]).decode("utf-8", "replace")
+    if left_out:
+        output += f"\n[{left_out} bytes are left out here]\n"
+    output += bytes(rest[first : first + last]).decode("utf-8", "replace")
+    return Outcome(
+        ended=Ended(head["ended"]),
+        exit_code=_whole(head["exit_code"]),
+        signal=_whole(head["signal"]),
+        output=output,
+        truncated=left_out > 0,
+        result=None if size < 0 else _result(bytes(rest[first + last :])),
+        out_of_memory=bool(head["out_of_memory"]),
+        seconds=float(head["seconds"]),
+        cpu_seconds=float(head["cpu_seconds"]),
+        peak_bytes=int(head["peak_bytes"]),
+    )
+
+
+def _whole(value: object) -> int | None:
+    return None if value is None else int(value)  # type: ignore[call-overload]
+
+
+def _result(data: bytes) -> Any:
+    try:
+        return json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,38 @@
+"""The guest without a box, for trusted test jobs only: it isolates nothing but by Landlock and the filter.
+
+``python -m tests.helpers.bare_guest FOLDER``: what is the first process of a box elsewhere is a plain
+process here, so it must not kill all that it can, but what it made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from sandbox.guest import confine, server
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _end_descendants() -> None:
+    while children := Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(int(pid), 0)
+
+
+if __name__ == "__main__":
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    server.end_the_rest = _end_descendants
+    shared = Path(sys.argv[1], "shm")
+    shared.mkdir()
+    server.SHARED_MEMORY = confine.SHARED_MEMORY = str(shared)
+    confine._readable = lambda: ["/"]
+    work = Path(sys.argv[1], "work")
+    work.mkdir()
+    sys.exit(server.live(str(work)))
