@@ -87,7 +87,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     sets.folder(home, name)
-    _check(manifests, per_repo)
+    check(manifests, per_repo)
     mined: dict[str, Mined] = {}
     for manifest in sorted(manifests, key=lambda each: each.name):
         found = checkout.fetch(manifest, home, report=report)
@@ -102,7 +102,12 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     return sets.save(home, name, samples, references, about, force=force)
 
 
-def _check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
+def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
+    """Check what can be checked before anything is fetched or run.
+
+    Raises:
+        InputFault: see `build`.
+    """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
     if len({each.name for each in manifests}) < len(manifests):

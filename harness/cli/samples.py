@@ -5,19 +5,16 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bench.errors import InputFault
 from bench.home import Home
 from harness.cli.options import home_option
+from harness.cli.samples_functions import build_functions, sandbox_option, verify
+from harness.cli.samples_show import show_sample, show_set
 
-if TYPE_CHECKING:
-    from bench.samples import SampleSet
-    from bench.types import Reference, Sample
-
-_SHOWN_LINES = 12
 _LANGUAGES = click.Choice(["python", "java"])
 
 
@@ -28,6 +25,9 @@ def _say(text: str) -> None:
 @click.group()
 def samples() -> None:
     """Build, show, import and export sample sets."""
+
+
+samples.add_command(verify)
 
 
 @samples.command("list")
@@ -71,6 +71,7 @@ def list_sets(home: Home) -> None:
     "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help="Processes to use."
 )
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
+@sandbox_option
 @home_option
 def build(
     *,
@@ -82,15 +83,18 @@ def build(
     seed: int,
     workers: int,
     force: bool,
+    sandbox: str | None,
     home: Home,
 ) -> None:
     """Build the sample set NAME from real repositories.
 
     Lines that use what the repository's own files import from each other become samples, as in
-    ProjBench. The same seed gives the same bytes.
+    ProjBench. With --kind function, documented functions do that the repository's own tests cover:
+    each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
+    gives the same bytes.
     """
-    if kind == "function":
-        raise InputFault("function samples are not built yet", cure="use --kind line")
+    if kind == "line" and sandbox is not None:
+        raise click.UsageError("--sandbox is for --kind function: lines are not run")
     from bench import manifest
     from bench import samples as sets
     from bench.projbench.build import build as build_set
@@ -101,6 +105,11 @@ def build(
         manifests = [each for each in manifests if each.language.value == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
+    if kind == "function":
+        build_functions(
+            manifests, home, name, sandbox=sandbox, per_repo=per_repo, seed=seed, workers=workers, force=force
+        )
+        return
     made = build_set(manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=_say, force=force)
     click.echo(f"{name}: {len(made.samples)} samples, digest {made.digest}")
 
@@ -120,7 +129,7 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
         click.echo("\n".join(sample.id for sample in made.samples))
         return
     if sample_id is None:
-        _show_set(made)
+        show_set(made)
         return
     known = {sample.id: sample for sample in made.samples}
     if sample_id not in known:
@@ -130,49 +139,7 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
             f"no sample of {name!r} is called {sample_id!r}",
             cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
         )
-    _show_sample(known[sample_id], made.references[sample_id] if reference else None)
-
-
-def _show_set(made: SampleSet) -> None:
-    about = made.manifest
-    click.echo(f"{made.name}: {len(made.samples)} {about.get('kind', '')} samples, digest {made.digest}")
-    made_by = ", ".join(
-        f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
-    )
-    click.echo(made_by)
-    for repo, entry in about["repositories"].items():
-        mine = [sample for sample in made.samples if sample.repo == repo]
-        kinds = sorted({sample.subkind for sample in mine})
-        parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
-        click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
-        for label, key in (("files", "files"), ("lines", "lines"), ("candidates", "candidates"), ("usable", "usable")):
-            if key in entry:
-                click.echo(f"  {label:12} {entry[key]}")
-        click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
-        for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
-            if entry.get(key):
-                click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
-    if made.samples:
-        click.echo(f"\nsee one with `ctxbench samples show {made.name} '{made.samples[0].id}'`")
-
-
-def _show_sample(sample: Sample, reference: Reference | None) -> None:
-    click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
-    click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
-    if sample.masked:
-        click.echo("masked  lines " + ", ".join(f"{start + 1} to {end}" for start, end in sample.masked))
-    click.echo()
-    lines = sample.prefix.split("\n")
-    first = max(0, len(lines) - _SHOWN_LINES)
-    for number, line in enumerate(lines[first:], sample.context_start + first + 1):
-        cursor = "▏" if number == sample.context_start + len(lines) else ""
-        click.echo(f"{number:6}  {line}{cursor}")
-    if reference is not None:
-        click.echo(f"\nreference\n        {reference.target}")
-        if reference.original_import:
-            click.echo("masked import")
-            for line in reference.original_import.split("\n"):
-                click.echo(f"        {line}")
+    show_sample(known[sample_id], made.references[sample_id] if reference else None)
 
 
 @samples.command()

@@ -1,0 +1,67 @@
+"""What ``ctxbench samples show`` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from bench.samples import SampleSet
+    from bench.types import Reference, Sample
+
+_SHOWN_LINES = 12
+_COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
+
+
+def show_set(made: SampleSet) -> None:
+    """Print what a set holds, and what was dropped when it was built."""
+    about = made.manifest
+    click.echo(f"{made.name}: {len(made.samples)} {about.get('kind', '')} samples, digest {made.digest}")
+    made_by = ", ".join(
+        f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
+    )
+    click.echo(made_by)
+    for repo, entry in about["repositories"].items():
+        mine = [sample for sample in made.samples if sample.repo == repo]
+        kinds = sorted({sample.subkind for sample in mine})
+        parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
+        click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
+        for key in _COUNTS:
+            if key in entry:
+                click.echo(f"  {key:12} {entry[key]}")
+        if about.get("kind") != "function":
+            click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
+        for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
+            if entry.get(key):
+                click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
+    if made.samples:
+        click.echo(f"\nsee one with `ctxbench samples show {made.name} '{made.samples[0].id}'`")
+
+
+def show_sample(sample: Sample, reference: Reference | None) -> None:
+    """Print a sample as a person wants to read it, its answer too if that is given."""
+    click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
+    click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
+    if sample.hidden:
+        click.echo("hidden  " + ", ".join(sample.hidden))
+    if sample.masked:
+        click.echo("masked  lines " + ", ".join(f"{start + 1} to {end}" for start, end in sample.masked))
+    click.echo()
+    lines = sample.prefix.split("\n")
+    first = max(0, len(lines) - _SHOWN_LINES)
+    for number, line in enumerate(lines[first:], sample.context_start + first + 1):
+        cursor = "▏" if number == sample.context_start + len(lines) else ""
+        click.echo(f"{number:6}  {line}{cursor}")
+    if reference is not None:
+        click.echo("\nreference")
+        for line in reference.target.split("\n"):
+            click.echo(f"        {line}".rstrip())
+        if reference.tests:
+            click.echo("tests")
+            for test in reference.tests:
+                click.echo(f"        {test}")
+        if reference.original_import:
+            click.echo("masked import")
+            for line in reference.original_import.split("\n"):
+                click.echo(f"        {line}")
