@@ -109,7 +109,7 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
         "tmpfs": {
             # Executable: compiled extensions and programs that a test builds are loaded from there.
             "/work": f"rw,exec,nosuid,nodev,size={limits.disk},nr_inodes={limits.inodes},mode=0700,{owned}",
-            "/dev/shm": f"rw,noexec,nosuid,nodev,size={_SHM},nr_inodes=1024,mode=1777",  # noqa: S108 - the box's own
+            "/dev/shm": f"rw,noexec,nosuid,nodev,size={_SHM},nr_inodes=1024,mode=0700,{owned}",  # noqa: S108 - the box's own
         },
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges", f"seccomp={_seccomp()}"],
