@@ -1,0 +1,81 @@
+"""A back end that runs nothing, for tests: it answers jobs from a function."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.link import check_paths, job_frame
+from sandbox.types import Environment, Job, Limits, Outcome, Pool, Report
+
+
+class FakeSandbox:
+    """See `sandbox.types.Sandbox`; `jobs` lists what was asked for, `opened` how many pools are open."""
+
+    name = "fake"
+
+    def __init__(self, answer: Callable[[Job], Outcome]) -> None:
+        """Answer jobs with `answer`, which may raise `SandboxLost`; it must be safe to call from many threads."""
+        self.answer = answer
+        self.jobs: list[Job] = []
+        self.prepared: list[str] = []
+        self.opened = 0
+        self.lock = threading.Lock()
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Note that it was asked for."""
+        check_paths(environment.tree)
+        report(f"{environment.name}: nothing to make")
+        self.prepared.append(environment.digest)
+        return environment.digest
+
+    def open(
+        self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
+    ) -> AbstractContextManager[Pool]:
+        """Open a pool of an environment that was prepared.
+
+        Raises:
+            SandboxUnavailable: if it was not.
+        """
+        if environment.digest not in self.prepared:
+            raise SandboxUnavailable(
+                "is not prepared", where=f"fake environment {environment.name}", cure="call prepare() first"
+            )
+        return self._opened(environment, width)
+
+    @contextlib.contextmanager
+    def _opened(self, environment: Environment, width: int) -> Iterator[Pool]:
+        pool = FakePool(self, environment.digest, width)
+        self.opened += 1
+        try:
+            yield pool
+        finally:
+            self.opened -= 1
+            pool.closed = True
+
+
+class FakePool:
+    """See `sandbox.types.Pool`."""
+
+    def __init__(self, sandbox: FakeSandbox, image: str, width: int) -> None:
+        """Take at most `width` jobs at once."""
+        self.image, self.closed = image, False
+        self._sandbox, self._slots = sandbox, threading.BoundedSemaphore(width)
+
+    def run(self, job: Job) -> Outcome:
+        """Return the fake's answer.
+
+        Raises:
+            SandboxLost: if the answer does, or the pool is closed.
+            ValueError: if the job is none.
+        """
+        if self.closed:
+            raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+        job_frame(job)
+        with self._slots:
+            with self._sandbox.lock:
+                self._sandbox.jobs.append(job)
+            return self._sandbox.answer(job)

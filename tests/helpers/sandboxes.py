@@ -1,0 +1,76 @@
+"""Fixtures that open real back ends: in CI one that is missing is a failure, elsewhere a skip with its cure."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.registry import open_sandbox
+from sandbox.types import Environment, Report, Sandbox
+
+BACK_ENDS = ("docker", "bubblewrap")
+
+
+def cache() -> Path:
+    """Return where images for tests are kept: one place for every worker, and from run to run."""
+    folder = Path(tempfile.gettempdir()) / f"ctxbench-test-sandbox-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} is another user's")
+    return folder
+
+
+@contextmanager
+def locked() -> Iterator[Path]:
+    """Keep the cache to this worker."""
+    with (cache() / "lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield cache()
+
+
+class Locked:
+    """A back end whose images are made by one worker at a time."""
+
+    def __init__(self, inner: Sandbox) -> None:
+        self.inner, self.name, self.open = inner, inner.name, inner.open
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        with locked():
+            return self.inner.prepare(environment, report)
+
+
+def real(name: str) -> Sandbox:
+    """Return a back end by name, or skip; in CI, fail."""
+    try:
+        with locked() as folder:
+            return Locked(open_sandbox(name, folder))
+    except SandboxUnavailable as missing:
+        give_up: Callable[[str], object] = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        give_up(str(missing))
+        raise AssertionError from missing
+
+
+@pytest.fixture(scope="session")
+def docker_sandbox() -> Sandbox:
+    """Return the Docker back end."""
+    return real("docker")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap_sandbox() -> Sandbox:
+    """Return the bubblewrap back end."""
+    return real("bubblewrap")
+
+
+@pytest.fixture(scope="session", params=BACK_ENDS)
+def real_sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Return each back end in turn."""
+    sandbox: Sandbox = request.getfixturevalue(f"{request.param}_sandbox")
+    return sandbox
