@@ -1,0 +1,62 @@
+"""A real engine, and boxes with a stand-in for the guest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.docker import DockerSandbox
+from sandbox.docker.box import DockerBox
+from sandbox.docker.engine import Client, answers, connected
+from sandbox.docker.launcher import DockerLauncher
+from sandbox.types import Environment, Limits
+from tests.sandbox.docker.standin import GUEST
+
+NAME = f"test-docker-{os.getpid()}"
+"""What the environments of these tests are called, so that their images can be removed."""
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Client]:
+    """Give the engine's client; afterwards remove the images that tests have tagged."""
+    if not answers():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no Docker engine answers")
+    with connected() as client:
+        yield client
+        for image in client.api.images(filters={"label": f"ctxbench.name={NAME}"}):
+            for tag in image["RepoTags"] or []:
+                client.api.remove_image(tag, force=True)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sandbox")
+
+
+@pytest.fixture(scope="session")
+def docker_sandbox(engine: Client, cache: Path) -> DockerSandbox:
+    return DockerSandbox(cache, base_image=os.environ.get("CTXBENCH_BASE_IMAGE", ""))
+
+
+@pytest.fixture(scope="session")
+def environment() -> Environment:
+    """Return an environment whose guest runs what it is sent."""
+    library = {"sandbox/guest/__main__.py": GUEST}
+    return Environment(name=NAME, library=library, tree={"answer.py": b"SECRET = 1\n"}, variables=(("LIMIT", "3"),))
+
+
+@pytest.fixture(scope="session")
+def launcher(docker_sandbox: DockerSandbox, environment: Environment) -> Iterator[DockerLauncher]:
+    docker_sandbox.prepare(environment, lambda _: None)
+    with docker_sandbox.launcher(environment, Limits(memory=128 << 20, disk=8 << 20, inodes=500)) as launcher:
+        yield launcher
+
+
+@pytest.fixture
+def box(launcher: DockerLauncher) -> Iterator[DockerBox]:
+    made = launcher.start()
+    yield made
+    made.end()

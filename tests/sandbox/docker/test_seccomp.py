@@ -1,0 +1,136 @@
+"""The profile: what it says, and what a box is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sandbox.docker.box import DockerBox
+from scripts import seccomp_profile
+from tests.sandbox.docker.standin import run
+
+NUMBERS = {
+    "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "pidfd_getfd": 438, "kcmp": 312,
+    "io_uring_setup": 425, "userfaultfd": 323, "bpf": 321, "unshare": 272, "setns": 308, "mount": 165, "umount2": 166,
+    "pivot_root": 155, "chroot": 161, "fsopen": 430, "move_mount": 429, "add_key": 248, "request_key": 249,
+    "keyctl": 250, "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240, "reboot": 169, "kexec_load": 246,
+    "init_module": 175, "swapon": 167, "acct": 163, "quotactl": 179, "settimeofday": 164, "sethostname": 170,
+    "syslog": 103, "iopl": 172, "ioperm": 173, "perf_event_open": 298, "fanotify_init": 300,
+    "open_by_handle_at": 304, "name_to_handle_at": 303, "modify_ldt": 154, "memfd_secret": 447, "mbind": 237,
+    "move_pages": 279,
+}  # fmt: skip
+"""Of x86_64."""
+CALL = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+value = {}
+for name, number in %s.items():
+    # Arguments that no call takes: one that is let through fails with another error.
+    ctypes.set_errno(0)
+    libc.syscall(number, -1, -1, -1, -1, -1, -1)
+    value[name] = ctypes.get_errno()
+"""
+NATIVE = """
+import ctypes, mmap, os
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(bytes(%r))
+pid = os.fork()
+if not pid:
+    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+    os._exit(0)
+value = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+def names(action: str) -> set[str]:
+    profile = json.loads(seccomp_profile.OUT.read_text())
+    return {name for rule in profile["syscalls"] if rule["action"] == action for name in rule["names"]}
+
+
+def test_the_file_is_what_the_script_writes() -> None:
+    assert json.loads(seccomp_profile.OUT.read_text()) == seccomp_profile.profile()
+
+
+def test_nothing_is_allowed_that_is_blocked_for_a_reason() -> None:
+    blocked = {name for group in seccomp_profile.BLOCKED.values() for name in group.split()}
+    assert not blocked & names("SCMP_ACT_ALLOW")
+    assert set(NUMBERS) <= blocked
+    assert json.loads(seccomp_profile.OUT.read_text())["defaultAction"] == "SCMP_ACT_ERRNO"
+
+
+def test_no_call_is_named_twice_without_a_condition() -> None:
+    listed = [name for group in seccomp_profile.ALLOWED.values() for name in group.split()]
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.slow
+def test_a_box_is_refused_every_blocked_call(box: DockerBox) -> None:
+    if run(box, "import os; value = os.uname().machine") != "x86_64":
+        pytest.skip("the numbers are x86_64's")
+    assert run(box, CALL % NUMBERS) == dict.fromkeys(NUMBERS, 1)
+    # A call whose flags cannot be seen is said to be absent, so that C libraries take the one before it.
+    assert run(box, CALL % {"clone3": 435}) == {"clone3": 38}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [16, 17, 29, 38, 40, 44], ids=["NETLINK", "PACKET", "CAN", "ALG", "VSOCK", "XDP"])
+def test_a_box_has_no_sockets_but_the_plain_ones(box: DockerBox, family: int) -> None:
+    code = "import socket\nfor kind in (socket.SOCK_RAW, socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):"
+    code += "\n try: socket.socket(%d, kind).close(); value = 'made'; break\n except PermissionError: value = 'refused'"
+    assert run(box, code % family) == "refused"
+    for plain in (1, 2, 10):
+        assert run(box, f"import socket; socket.socket({plain}, socket.SOCK_STREAM).close(); value = 1") == 1
+
+
+@pytest.mark.slow
+def test_new_namespaces_are_refused_through_clone_too(box: DockerBox) -> None:
+    code = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+value = []
+for flag in (0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
+    ctypes.set_errno(0)
+    pid = libc.syscall(56, flag | 17, 0, 0, 0, 0)
+    value.append((pid, ctypes.get_errno()))
+"""
+    assert run(box, code) == [[-1, 1]] * 7
+
+
+@pytest.mark.slow
+def test_the_old_32_bit_calls_end_the_process(box: DockerBox) -> None:
+    if run(box, "import os; value = os.uname().machine") != "x86_64":
+        pytest.skip("machine code of x86_64")
+    # mov eax, 20 (getpid); int 0x80; ret: under a filter of the 64-bit calls alone, death by SIGSYS.
+    assert run(box, NATIVE % [0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]) == -31
+    # mov eax, 0x40000027 (x32's getpid); syscall; ret.
+    assert run(box, NATIVE % [0xB8, 0x27, 0, 0, 0x40, 0x0F, 0x05, 0xC3]) == -31
+    # The same machine code with a call of the 64-bit ABI: it is not the page that is refused.
+    assert run(box, NATIVE % [0xB8, 0x27, 0, 0, 0, 0x0F, 0x05, 0xC3]) == 0
+
+
+@pytest.mark.slow
+def test_what_programs_need_works(box: DockerBox) -> None:
+    code = """
+import asyncio, multiprocessing, sqlite3, subprocess, sys, threading, tempfile, os
+os.environ["TMPDIR"] = "/work"
+assert subprocess.run([sys.executable, "-c", "print(6)"], capture_output=True).stdout == b"6\\n"
+thread = threading.Thread(target=int); thread.start(); thread.join()
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+process = context.Process(target=queue.put, args=(7,)); process.start()
+value = [queue.get(timeout=20)]
+process.join()
+async def main():
+    made = await asyncio.create_subprocess_exec("echo", "8", stdout=-1)
+    return int((await made.communicate())[0])
+value.append(asyncio.run(main()))
+base = sqlite3.connect("/work/base"); base.execute("create table t (a)"); base.commit()
+value.append(len(base.execute("select * from sqlite_master").fetchall()))
+"""
+    assert run(box, code, 60) == [7, 8, 1]
+
+
+def test_the_profile_is_beside_the_code() -> None:
+    assert (Path(seccomp_profile.__file__).parents[1] / "sandbox" / "docker" / "seccomp.json") == seccomp_profile.OUT
