@@ -29,14 +29,14 @@ class Judging(Protocol):
 
 
 class Known(Protocol):
-    """Results of earlier builds."""
+    """Certificates of earlier builds. What failed is tried again: the fault may have been ours."""
 
-    def get(self, sample: Sample, reference: Reference) -> str | None:
-        """Return what came out before, None if nothing did."""
+    def has(self, sample: Sample, reference: Reference) -> bool:
+        """Say whether a sample was certified before."""
         ...
 
-    def put(self, sample: Sample, reference: Reference, result: str) -> None:
-        """Keep what came out; called from many threads."""
+    def add(self, sample: Sample, reference: Reference) -> None:
+        """Keep a certificate; called from many threads."""
         ...
 
 
@@ -68,7 +68,7 @@ def certify(
         references: sample id -> answer.
         blank: gives a sample's function with an empty body.
         judging: runs the tests.
-        known: results of earlier builds, which are not made again.
+        known: certificates of earlier builds, which are not made again.
         wanted: how many are enough.
         workers: how many to judge at once.
         tick: told how many were certified and tried.
@@ -81,10 +81,11 @@ def certify(
 
     def one(sample: Sample) -> str:
         reference = references[sample.id]
-        result = known.get(sample, reference)
-        if result is None:
-            result = certificate(sample, reference.target, blank(sample), judging)
-            known.put(sample, reference, result)
+        if known.has(sample, reference):
+            return CERTIFIED
+        result = certificate(sample, reference.target, blank(sample), judging)
+        if result == CERTIFIED:
+            known.add(sample, reference)
         return result
 
     for sample, result in _in_order(one, samples, workers):

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from bench.errors import InputFault, MachineFault
-from bench.files import read_text, write_atomic
+from bench.files import read_text, sha256, write_atomic
 from bench.functions.mining import Project, Report
 from bench.manifest_types import TestSuite
 from bench.testing.coverage import Covered, read
 from bench.testing.events import Malformed
 from bench.testing.python import PythonSuite
 from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.types import MIB, Ended, Outcome, Sandbox
+from sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
 """For the whole suite; coverage by test costs two to six times the plain run."""
@@ -26,20 +26,23 @@ _RAN = (0, 1)
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
-    """Return the coverage of a suite by test; it is kept in the home folder under the environment's digest.
+    """Return the coverage of a suite by test; it is kept in the home folder for as long as nothing of it changes.
 
     Raises:
         InputFault: if the suite cannot be run.
         MachineFault: if the sandbox failed.
     """
     name = project.manifest.name
-    place = project.home.cache / "coverage" / f"{suite.environment.digest[:32]}.json"
+    asked = suite.cover(tests, SECONDS)
+    # What is asked for is no part of the environment: which tests are left out, and arguments.
+    key = sha256(f"{suite.environment.digest} {asked.action}")
+    place = project.home.cache / "coverage" / f"{key[:32]}.json"
     with contextlib.suppress(InputFault, ValueError):
         found = read(json.loads(read_text(place)))
         report(f"{name}: coverage of {len(found.tests)} tests is known")
         return found
     report(f"{name}: running its tests under coverage")
-    outcome = _run(suite, tests, sandbox, report)
+    outcome = _run(suite, asked, sandbox, report)
     result = _checked(name, outcome)
     found = read(result)
     passed = sum(test.outcome == "passed" for test in found.tests)
@@ -50,12 +53,12 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     return found
 
 
-def _run(suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Outcome:
+def _run(suite: PythonSuite, asked: Job, sandbox: Sandbox, report: Report) -> Outcome:
     limits = replace(suite.limits, **_NEEDED)
     try:
         sandbox.prepare(suite.environment, report)
         with sandbox.open(suite.environment, limits=limits) as pool:
-            return pool.run(suite.cover(tests, SECONDS))
+            return pool.run(asked)
     except (SandboxUnavailable, SandboxLost) as error:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
