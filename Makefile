@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
 
-.PHONY: help quickstart test unit lint docs bench setup setup-dev clean
+.PHONY: help quickstart test unit lint docs bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -11,7 +11,7 @@ help:           ## Show these targets
 quickstart: setup  ## Build samples of real repositories, run two strategies, print the leaderboard
 	$(BIN)/ctxbench quickstart
 
-test: lint      ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
+test: lint engine  ## Everything CI checks: lint, types, layers, all tests (some reach a package index)
 	$(BIN)/pytest -n auto -m "not slow and not network"
 	$(BIN)/pytest -m "slow or network"
 
@@ -29,6 +29,9 @@ docs: setup-dev ## Write docs/commands.md from the commands' own help
 
 bench: setup-dev ## Print the measured ratios (minutes)
 	$(BIN)/python -m benchmarks
+
+engine:         ## Start a Docker engine where none answers (as root, on Debian), for the sandbox's tests
+	@scripts/docker_engine.sh
 
 setup:
 	@scripts/setup.sh

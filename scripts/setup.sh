@@ -56,7 +56,14 @@ say "installing ctxbench $target into $venv"
 with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
     say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
 command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: repositories with a git source cannot be fetched"
+# Function samples are judged in a sandbox: Docker where an engine answers, bubblewrap where none does.
+command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
+    say "bubblewrap is missing: function samples need it, or a Docker engine (Debian: apt-get install bubblewrap)"
 case ",$extras," in *,dev,*)
+    command -v javac >/dev/null 2>&1 || apt_install openjdk-17-jdk-headless || say "a JDK is missing: Java's tests fail"
+    [ -e /usr/share/java/junit-platform-console-standalone.jar ] ||
+        apt_install junit4 junit5 libhamcrest-java libopentest4j-java libapiguardian-java ||
+        say "JUnit is missing: Java's tests fail"
     # Debian keeps the server's programs off the PATH.
     command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt_install postgresql ||
         say "PostgreSQL's server is missing: its tests are skipped" ;;
