@@ -2,38 +2,88 @@
 
 from __future__ import annotations
 
-import functools
 import os
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from bench.errors import CtxbenchError, MachineFault
 from bench.home import Home
 from harness.cli.options import db_option, home_option
+from harness.cli.samples_functions import sandbox_option
+from sandbox.errors import SandboxUnavailable
+
+if TYPE_CHECKING:
+    from bench.samples import SampleSet
+    from harness.attempt import Summary
+
+_Done: TypeAlias = "tuple[list[Summary], CtxbenchError | None]"
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 @click.command()
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="Take only N samples, from the repositories in turn."
 )
+@sandbox_option
 @home_option
 @db_option
-def quickstart(*, limit: int | None, home: Home, db: str | None) -> None:
+def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> None:
     """Do the main job once: fetch real repositories, build samples, run two strategies, print the leaderboard.
 
-    Needs no GPU and no model: the built-in generator learns from the prompt alone. Run it again and it
-    takes seconds, since everything that is stored is used; no number changes.
+    Completes lines, then whole functions, which the repositories' own tests judge in a sandbox. Needs no
+    GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
+    seconds, since everything that is stored is used; no number changes.
     """
-    from harness import quickstart as job
     from harness.cli.leaderboard import printed, read_tables
-    from harness.cli.progress import progress
     from harness.leaderboard import board
+
+    lines, fault = _lines(limit, home, db)
+    functions: list[Summary] = []
+    try:
+        functions, other = _functions(limit, sandbox, home, db)
+    except SandboxUnavailable as unavailable:
+        # The lines are done and shown all the same; the exit code and the last line tell what is missing.
+        other = MachineFault(unavailable.what, where=unavailable.where, cure=unavailable.cure)
+    here = {summary.run for summary in [*lines, *functions]}
+    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in here]
+    click.echo(printed(board(tables), "table"), nl=False)
+    _say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
+    for one in (fault, other):
+        if one is not None:
+            raise one
+
+
+def _lines(limit: int | None, home: Home, db: str | None) -> _Done:
+    from harness import quickstart as job
+
+    manifests = job.fetch_set(home, _say)
+    chosen = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=_say)
+    return _run(chosen, limit, None, home, db)
+
+
+def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
+    from harness import quickstart as job
+    from sandbox.registry import open_sandbox
+
+    judge = open_sandbox(sandbox, home.cache / "sandbox")
+    _say(f"tests run in {judge.name}")
+    manifests = job.fetch_set(home, _say, job.FUNCTION_SET)
+    chosen = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=_say)
+    return _run(chosen, limit, judge.name, home, db)
+
+
+def _run(chosen: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
+    from harness import quickstart as job
+    from harness.cli.progress import progress
     from harness.runner import Choices, fault_of, run
     from harness.store import open_store
 
-    say = functools.partial(click.echo, err=True)
-    manifests = job.fetch_set(home, say)
-    chosen = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
-    say(f"{len(chosen.samples)} samples of {len(manifests)} repositories in {home.samples / chosen.name}")
+    repositories = len(chosen.manifest["repositories"])
+    _say(f"{len(chosen.samples)} samples of {repositories} repositories in {home.samples / chosen.name}")
     with open_store(db or home.database) as store:
         summaries = run(
             home,
@@ -41,13 +91,7 @@ def quickstart(*, limit: int | None, home: Home, db: str | None) -> None:
             chosen,
             strategies=job.STRATEGIES,
             generator=job.GENERATOR,
-            choices=Choices(limit=limit),
+            choices=Choices(limit=limit, sandbox=sandbox),
             progress=progress,
         )
-    here = {summary.run for summary in summaries}
-    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in here]
-    click.echo(printed(board(tables), "table"), nl=False)
-    say(f"Next: `ctxbench samples show {chosen.name}`, `ctxbench strategy list`, and your own strategy: README.md")
-    fault = fault_of(summaries)
-    if fault is not None:
-        raise fault
+    return summaries, fault_of(summaries)
