@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PART = ".part"
-"""What the name of a folder being built ends in."""
+LOCKED, PART = ".ctxbench-", ".part"
+"""What the name of a folder being built starts and ends with; its builder holds a lock on it."""
 _SURELY_HELD = 60.0
 """Seconds after which a living process has locked the folder that it made."""
 
@@ -36,7 +36,7 @@ def held(path: Path) -> Iterator[None]:
 def scratch(parent: Path) -> Iterator[Path]:
     """Give an empty folder in `parent`, locked while this process lives, and remove it afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".", suffix=PART, dir=parent))
+    made = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
     lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

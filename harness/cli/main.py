@@ -21,6 +21,7 @@ from sandbox.errors import SandboxError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "quickstart": ("harness.cli.quickstart:quickstart", "Build samples, run two strategies, print the leaderboard."),
+    "doctor": ("harness.cli.doctor:doctor", "Say what this machine offers; --clean removes what a crash left."),
     "repo": ("harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
     "samples": ("harness.cli.samples:samples", "Build, show, import and export sample sets."),
     "strategy": ("harness.cli.strategy:strategy", "List, show and check context strategies."),

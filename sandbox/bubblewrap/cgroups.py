@@ -92,6 +92,14 @@ def make(limits: Limits) -> Group:
     return Group(tuple(made))
 
 
+def usable() -> bool:
+    """Return whether a box's memory can be held by one here, by making one."""
+    group = make(Limits())
+    held = bool(group.counters)
+    group.remove()
+    return held
+
+
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
     """Return (file, text, whether the group is worth nothing without it)."""
     return [
@@ -134,8 +142,8 @@ def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
 
 
 def abandoned() -> Iterator[Path]:
-    """Yield our control groups whose process is gone and that nothing runs in."""
+    """Yield our control groups whose process is gone; their boxes went with it."""
     for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
-        pid, start, _ = f"{folder.name.removeprefix(_PREFIX)}--".split("-", 2)
-        if folder.is_dir() and not folder.is_symlink() and not alive(f"{pid}:{start}"):
+        label = folder.name.removeprefix(_PREFIX).rpartition("-")[0].replace("-", ":")
+        if folder.is_dir() and not folder.is_symlink() and not alive(label):
             yield folder

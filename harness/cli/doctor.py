@@ -1,0 +1,211 @@
+"""``ctxbench doctor``: what this machine offers, what is missing and how to get it; ``--clean`` after a crash."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from bench.home import Home
+from harness.cli.options import base_image_option, home_option
+from sandbox.errors import SandboxError
+
+_GIB = 1 << 30
+_LITTLE = 5 * _GIB
+"""Bytes of free disk: images, environments and repositories of the built-in sets take about this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    name: str
+    good: bool | None
+    """None where nothing is wrong without it."""
+    text: str
+    cure: str = ""
+
+
+@click.command()
+@click.option("--clean", is_flag=True, help="Remove what killed runs left: containers, control groups, folders.")
+@base_image_option
+@home_option
+def doctor(clean: bool, base_image: str, home: Home) -> int:
+    """Say what this machine offers, what is missing, and how to get it.
+
+    Untrusted code runs in Docker, or else in bubblewrap: one of the two must work for function samples.
+    Line samples need neither.
+    """
+    if clean:
+        return _clean(home)
+    docker, bubblewrap = _docker(base_image), _bubblewrap()
+    for finding in (*docker, *bubblewrap):
+        _show(finding)
+    for check in (_kernel, _python, _java, _gpu, _extras):
+        for finding in check():
+            _show(finding)
+    _show(_disk(home))
+    _show(_left(home))
+    if docker[0].good or bubblewrap[0].good:
+        return 0
+    click.echo("ctxbench: no function sample can be run here: neither Docker nor bubblewrap works", err=True)
+    return 1
+
+
+def _show(finding: Finding) -> None:
+    mark = {True: "ok", False: "missing", None: "-"}[finding.good]
+    click.echo(f"{mark:8} {finding.name:14} {finding.text}")
+    if finding.cure and finding.good is not True:
+        click.echo(f"{'':23} -> {finding.cure}")
+
+
+def _docker(base_image: str) -> list[Finding]:
+    from sandbox.docker import bases
+    from sandbox.docker.engine import connected
+    from sandbox.registry import docker_fault
+
+    if (fault := docker_fault()) is not None:
+        return [Finding("docker", False, fault.what, fault.cure)]
+    try:
+        with connected() as client:
+            version = client.version().get("Version", "of unknown version")
+            base = bases.local(client, base_image)
+            tags = client.images.get(base).tags if base else []
+    except SandboxError as error:
+        return [Finding("docker", False, error.what, error.cure)]
+    cure = "it is pulled when it is needed; where no registry can be reached: scripts/debian_base.sh, as root"
+    used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
+    image = Finding("base image", True, used)
+    if base is None:
+        image = Finding("base image", None, f"{base_image} is not here", cure)
+    return [Finding("docker", True, f"engine {version}"), image]
+
+
+def _bubblewrap() -> list[Finding]:
+    from sandbox.bubblewrap import cgroups, host
+    from sandbox.bubblewrap.backend import available
+
+    # Nothing is written into a home folder by asking.
+    with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:
+        fault = available(Path(cache))
+    if fault is not None:
+        return [Finding("bubblewrap", False, fault.what, fault.cure)]
+    version = ".".join(map(str, host.version(host.bwrap())))
+    who = "root, each box as a user of its own" if host.draw_uid() is not None else f"user {os.geteuid()}"
+    held = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by the guest's own watch"
+    return [Finding("bubblewrap", True, f"{version}, as {who}; a box's memory is held {held}")]
+
+
+def _kernel() -> Iterator[Finding]:
+    from sandbox.bubblewrap import cgroups
+    from sandbox.guest import landlock
+
+    version = landlock.abi()
+    cure = "boot with `lsm=landlock,...` on Linux 5.13 or later; boxes have one wall less without it"
+    yield Finding("landlock", True, f"version {version}") if version else Finding("landlock", False, "none", cure)
+    groups = cgroups.version()
+    yield Finding("control groups", True if groups else None, f"version {groups}" if groups else "none")
+
+
+def _python() -> Iterator[Finding]:
+    from sandbox.wheels import pip_missing
+
+    yield Finding("python", True, f"{platform.python_version()} at {sys.executable}")
+    fault = pip_missing()
+    yield Finding("pip", fault is None, "there" if fault is None else fault.what, "" if fault is None else fault.cure)
+
+
+def _java() -> Iterator[Finding]:
+    from bench.testing.java import PROGRAMS
+    from sandbox.bubblewrap import host
+
+    if shutil.which("java"):
+        done = _ask(["java", "-version"])
+        yield Finding("java", True, done.splitlines()[0] if done else "it does not say its version")
+    else:
+        yield Finding("java", None, "not installed; only bubblewrap needs it here", f"apt-get install {PROGRAMS[0]}")
+    try:
+        host.programs(PROGRAMS)
+    except SandboxError as error:
+        yield Finding("junit", None, error.what, error.cure)
+    else:
+        yield Finding("junit", True, "with what it needs")
+
+
+def _gpu() -> Iterator[Finding]:
+    found = _ask(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).splitlines()
+    yield Finding("gpu", True if found else None, "; ".join(found) or "none; the built-in generator needs none")
+
+
+def _extras() -> Iterator[Finding]:
+    """Yield which optional parts are installed."""
+    try:
+        wanted = importlib.metadata.requires("ctxbench") or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    parts: dict[str, list[str]] = {}
+    for line in wanted:
+        if match := re.search(r"extra\s*==\s*['\"]([^'\"]+)", line):
+            parts.setdefault(match[1], []).append(re.split(r"[^A-Za-z0-9._-]", line)[0])
+    for extra, names in sorted(parts.items()):
+        missing = [name for name in names if not _installed(name)]
+        text = f"not installed: {', '.join(missing)}" if missing else "installed"
+        yield Finding(f"[{extra}]", None if missing else True, text, f"pip install -e '.[{extra}]'")
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _disk(home: Home) -> Finding:
+    place = next(path for path in (home.root, *home.root.parents) if path.is_dir())
+    free = shutil.disk_usage(place).free
+    text = f"{free / _GIB:.0f} GiB free at {place}"
+    return Finding("disk", free >= _LITTLE, text, "free some, or choose another --home")
+
+
+def _left(home: Home) -> Finding:
+    from sandbox.leftovers import find
+
+    count = sum(1 for _ in find(home.root))
+    return Finding("left behind", None if count else True, f"{count or 'nothing'}", "ctxbench doctor --clean")
+
+
+def _clean(home: Home) -> int:
+    from sandbox.leftovers import find
+
+    removed = failed = 0
+    for leftover in find(home.root):
+        try:
+            leftover.remove()
+        except (OSError, SandboxError) as error:
+            failed += 1
+            click.echo(f"cannot remove {leftover.what}: {error}", err=True)
+        else:
+            removed += 1
+            click.echo(f"removed {leftover.what}")
+    click.echo(f"{removed} removed" if removed else "nothing was left behind", err=True)
+    return 1 if failed else 0
+
+
+def _ask(argv: list[str]) -> str:
+    """Return what a program says; empty if it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""

@@ -1,0 +1,171 @@
+"""Finds and removes what a killed process left behind; never what belongs to a living one.
+
+Everything of ours can be told to be abandoned:
+
+- boxes that are containers carry a label that names their process and its start (`sandbox.owners`);
+- so do control groups, in their name;
+- scratch folders are locked by their process for as long as it lives;
+- other half-written folders and files (``.*.part``, ``.*.old``) are abandoned if no process that may write
+  such things is older than they are, and they are an hour old: another machine may share the home;
+- a container that a build of an image stopped in is abandoned when it is an hour old: no step takes that long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.bubblewrap import cgroups
+from sandbox.docker.engine import connected, told
+from sandbox.errors import SandboxError, SandboxLost
+from sandbox.folders import LOCKED, abandoned
+from sandbox.owners import alive
+
+_SCRATCH = ("ctxbench-cells-*", "ctxbench-box-*")
+_HALF = (".part", ".old")
+_AGE = 3600.0
+_OWNER, _IMAGE = "ctxbench.owner", "ctxbench.image"
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something that nobody will come back for."""
+
+    what: str
+    """For people, e.g. ``container 0123456789ab``."""
+    remove: Callable[[], None]
+    """Raises OSError or SandboxError if it cannot."""
+
+
+def find(home: Path) -> Iterator[Leftover]:
+    """Yield everything that was left on this machine and in a home folder."""
+    yield from containers()
+    for group in cgroups.abandoned():
+        yield Leftover(f"control group {group}", group.rmdir)
+    yield from _scratch(Path(tempfile.gettempdir()))
+    yield from half_written(home)
+
+
+def containers() -> Iterator[Leftover]:
+    """Yield boxes whose process is gone, and stopped containers that a killed build left; none without an engine."""
+    with contextlib.suppress(SandboxError), connected() as client:
+        with told(SandboxLost, "docker"):
+            boxes = client.api.containers(all=True, filters={"label": _OWNER})
+            steps = client.api.containers(all=True, filters={"label": _IMAGE, "status": "exited"})
+            steps += client.api.containers(all=True, filters={"label": _IMAGE, "status": "created"})
+        for box in boxes:
+            if not alive(box["Labels"][_OWNER]):
+                yield Leftover(f"container {box['Id'][:12]}", _removal(client, box["Id"]))
+        for step in steps:
+            ours = _OWNER not in step["Labels"] and step["Command"].startswith("/bin/sh -c")
+            if ours and time.time() - step["Created"] > _AGE:
+                yield Leftover(f"half-built image's container {step['Id'][:12]}", _removal(client, step["Id"]))
+
+
+def _removal(client: Any, container: str) -> Callable[[], None]:
+    def remove() -> None:
+        with told(SandboxLost, f"container {container[:12]}"):
+            client.api.remove_container(container, force=True, v=True)
+
+    return remove
+
+
+def _scratch(folder: Path) -> Iterator[Leftover]:
+    for pattern in _SCRATCH:
+        for path in sorted(folder.glob(pattern)):
+            if _mine(path) and abandoned(path):
+                yield Leftover(f"folder {path}", _folder_removal(path))
+
+
+def half_written(home: Path) -> Iterator[Leftover]:
+    """Yield what was being written into a home folder, or replaced there, by a process that is gone."""
+    starts = list(_writers())
+    for path in _hidden(home):
+        if path.suffix not in _HALF or not _mine(path):
+            continue
+        made = path.lstat().st_mtime
+        locked = path.name.startswith(LOCKED)
+        if locked and abandoned(path):
+            yield Leftover(f"folder {path}", _folder_removal(path))
+        elif not locked and time.time() - made > _AGE and all(start > made for start in starts):
+            place = path.with_name(path.name[1:].rsplit(".", 2)[0])
+            if path.suffix == ".old" and not place.exists():
+                # It was put aside for a new one that never came: it is the only whole one.
+                yield Leftover(f"{place}, put back from {path.name}", _renaming(path, place))
+            else:
+                yield Leftover(f"{'folder' if path.is_dir() else 'file'} {path}", _folder_removal(path))
+
+
+def _hidden(home: Path) -> Iterator[Path]:
+    """Yield hidden entries, without looking into them or into fetched trees, which hold others' files."""
+    waiting = [home]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError:
+            continue
+        for path in entries:
+            if path.is_symlink():
+                continue
+            if path.name.startswith("."):
+                yield path
+            elif path.is_dir() and not (len(path.relative_to(home).parts) > 2 and path.is_relative_to(home / "repos")):
+                waiting.append(path)
+
+
+def _mine(path: Path) -> bool:
+    """Return whether a path is this user's: others' leftovers are theirs to remove."""
+    with contextlib.suppress(OSError):
+        return path.lstat().st_uid == os.geteuid()
+    return False
+
+
+def _folder_removal(path: Path) -> Callable[[], None]:
+    def remove() -> None:
+        # By programs: files may be too deep for Python, read-only, or of names that are no text.
+        for argv in (["chmod", "-R", "u+rwX", "--", str(path)], ["rm", "-rf", "--", str(path)]):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SandboxLost(done.stderr.strip().splitlines()[-1], where=str(path), cure="remove it by hand")
+
+    return remove
+
+
+def _renaming(path: Path, place: Path) -> Callable[[], None]:
+    def rename() -> None:
+        path.rename(place)
+
+    return rename
+
+
+def _writers() -> Iterator[float]:
+    """Yield when each other process that may write into a home began, in seconds since 1970."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    with contextlib.suppress(OSError):
+        stat = Path("/proc/stat").read_text(encoding="ascii")
+        boot = float(next(line.split()[1] for line in stat.splitlines() if line.startswith("btime")))
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid() and _may_write(entry):
+                with contextlib.suppress(OSError):
+                    began = (
+                        (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+                    )
+                    yield boot + int(began) / ticks
+
+
+def _may_write(process: Path) -> bool:
+    """Return whether a process is one of ours: by its command line, or by a library that only we are likely to use."""
+    with contextlib.suppress(OSError):
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        if any(word.endswith((b"/ctxbench", b"harness.cli.main")) or word == b"ctxbench" for word in words):
+            return True
+        return b"tree_sitter" in (process / "maps").read_bytes()
+    return False
