@@ -27,11 +27,27 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, tests, arguments["canaries"], arguments["target"])
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
-    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=[watcher]))
+    plugins = [Opening(watcher), watcher]
+    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=plugins))
     sys.stdout.flush()
     sys.stderr.flush()
     watcher.end(code)
     return code
+
+
+class Opening:
+    """A plugin that looks once more before the plugins of others may change pytest."""
+
+    __slots__ = ("_watcher",)
+
+    def __init__(self, watcher: Watcher) -> None:
+        """Look with `watcher`."""
+        self._watcher = watcher
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self) -> None:
+        """Tell what conftests, or what they import, have changed."""
+        self._watcher.check()
 
 
 class Watcher:
@@ -52,7 +68,8 @@ class Watcher:
         if os.getpid() == self._pid:
             self._write(self._channel, (self._encode(event) + "\n").encode())
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Tell what was changed since the seal was made."""
         altered = self._seal.broken() if self._seal else ["nothing was watched"]
         if altered:
             self._say("altered", altered[:5])
@@ -66,10 +83,11 @@ class Watcher:
         """Begin to watch: after pytest's plugins have changed pytest, before a conftest is imported."""
         self._seal = integrity.Seal()
 
-    @pytest.hookimpl
+    @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Know the marker of a plugin that is off."""
+        """Know the marker of a plugin that is off; take what other plugins changed for right."""
         config.addinivalue_line("markers", options.MARKER)
+        self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -90,7 +108,7 @@ class Watcher:
         if self._seal:
             self._seal.add_tests(kept)
         self._look()
-        self._check()
+        self.check()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
@@ -110,13 +128,13 @@ class Watcher:
         message = _message(call) if raised else ""
         self._say("phase", self._places.get(item.nodeid), report.when, said, raised, ran, message)
         if report.when == "teardown":
-            self._check()
+            self.check()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Tell what is known after the last test, before pytest takes its own changes back."""
         self._look()
-        self._check()
+        self.check()
         self._say("loaded", self._loaded)
 
     def end(self, code: int) -> None:
