@@ -1,0 +1,185 @@
+"""Building and verifying sets of function samples, over a back end that runs in this process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import samples as sets
+from bench.errors import InputFault, MachineFault
+from bench.functions.build import build
+from bench.functions.verify import verify
+from bench.home import Home
+from bench.repository import view
+from bench.samples import SampleSet
+from bench.types import Kind
+from sandbox.errors import SandboxLost
+from sandbox.fake import FakeSandbox
+from sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.mining import FILES, TEST_FILE, in_process, local_manifest
+
+LOCK = ("pytest==9.2.0",)
+CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
+
+
+def make(tmp_path: Path, sandbox: FakeSandbox | None = None, *, name: str = "set", **changes: object) -> SampleSet:
+    home = Home(tmp_path / "home")
+    manifests = [local_manifest(tmp_path)]
+    options = {"lock": lambda *_: LOCK, **changes}
+    return build(manifests, home, name, sandbox=sandbox or in_process(), **options)  # type: ignore[arg-type]
+
+
+def test_only_what_its_tests_certify_becomes_a_sample(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    assert {sample.id for sample in made.samples} == CERTIFIED
+    entry = made.manifest["repositories"]["demo"]
+    assert entry["drops"] == {"blank_passed": 1, "flaky": 1, "not_covered": 1, "reference_failed": 1}
+    counted = {key: entry[key] for key in ("functions", "documented", "covered", "candidates", "tried", "kept")}
+    assert counted == {"functions": 9, "documented": 7, "covered": 6, "candidates": 6, "tried": 6, "kept": 3}
+    assert entry["levels"] == {"slib_runnable": 1, "class_runnable": 1, "file_runnable": 1}
+    assert made.manifest["kind"] == "function" and made.manifest["totals"]["kept"] == 3
+    assert entry["tests"]["lock"] == list(LOCK) and entry["tests"]["paths"] == ["tests"]
+
+
+def test_a_sample_is_the_file_around_the_body(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    home = Home(tmp_path / "home")
+    for sample in made.samples:
+        text, reference = FILES[sample.path], made.references[sample.id]
+        assert sample.kind is Kind.FUNCTION and sample.suffix is not None and sample.span is not None
+        assert text.startswith(sample.prefix) and text.endswith(sample.suffix)
+        body = text.removeprefix(sample.prefix).removesuffix(sample.suffix)
+        assert body.strip() and body.strip() not in sample.prefix
+        lines = text.split("\n")[slice(*sample.span)]
+        assert [line.strip() for line in lines] == [line.strip() for line in reference.target.split("\n")]
+        assert reference.target.startswith("def ") and sample.signature and sample.docstring
+        assert sample.hidden == ("tests/",) and all(test.startswith(TEST_FILE) for test in reference.tests)
+        shown = view(sets.snapshots(home, made)["demo"], sample.query(), sample.masked, sample.hidden)
+        assert shown.files() == ("shop.py",), "tests are hidden"
+        assert shown.read("shop.py") == sample.prefix + sample.suffix
+
+
+def test_building_again_gives_the_same_bytes_whatever_the_workers(tmp_path: Path) -> None:
+    digests = {make(tmp_path, name=f"set{workers}", workers=workers).digest for workers in (1, 2, 5)}
+    assert len(digests) == 1
+
+
+def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -> None:
+    more = make(tmp_path / "more")
+    sandbox = in_process()
+    fewer = make(tmp_path / "fewer", sandbox, per_repo=1)
+    assert fewer.samples == more.samples[:1]
+    tried = fewer.manifest["repositories"]["demo"]["tried"]
+    assert len(sandbox.jobs) <= 1 + 4 * (tried + 1), "no more than one is begun ahead"
+    other = make(tmp_path / "other", per_repo=1, seed=3)
+    assert other.manifest["seed"] == 3
+
+
+def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
+    left = 16
+
+    def lose(job: Job) -> Outcome | None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise SandboxLost("the engine is gone", cure="start it")
+        return None
+
+    with pytest.raises(MachineFault, match="the engine is gone.*run the same command again"):
+        make(tmp_path, in_process(more=lose))
+    assert sets.names(Home(tmp_path / "home")) == ()
+    sandbox = in_process()
+    make(tmp_path, sandbox)
+    assert not any(_is_cover(job) for job in sandbox.jobs), "coverage is kept"
+    first = in_process()
+    make(tmp_path / "elsewhere", first)
+    assert len(sandbox.jobs) < len(first.jobs) - 1, "certificates are kept"
+    torn = next((tmp_path / "home" / "cache" / "certificates").iterdir())
+    torn.write_bytes(torn.read_bytes()[:-5])
+    assert {sample.id for sample in make(tmp_path, name="after").samples} == CERTIFIED
+
+
+def _is_cover(job: Job) -> bool:
+    return isinstance(job.action, Call) and job.action.function.endswith(":cover")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome(ended=Ended.TIMED_OUT), "take longer than"),
+        (Outcome(ended=Ended.EXITED, exit_code=1, output="no module named x"), "no module named x"),
+        (
+            Outcome(
+                ended=Ended.EXITED,
+                exit_code=0,
+                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}},
+                output="no such folder",
+            ),
+            "status 4: no such folder",
+        ),
+    ],
+)
+def test_a_suite_that_does_not_run_is_the_manifests_fault(tmp_path: Path, outcome: Outcome, said: str) -> None:
+    with pytest.raises(InputFault, match=said) as caught:
+        make(tmp_path, in_process(more=lambda job: outcome if _is_cover(job) else None))
+    assert "demo" in str(caught.value)
+    assert not (tmp_path / "home" / "cache" / "coverage").exists(), "a failed run is not kept"
+
+
+def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> None:
+    sandbox, home = in_process(), Home(tmp_path / "home")
+    one = local_manifest(tmp_path)
+    for manifests, said in (([one, one], "given twice"), ([replace(one, tests=None)], "no \\[tests\\]")):
+        with pytest.raises(InputFault, match=said):
+            build(manifests, home, "set", sandbox=sandbox, lock=lambda *_: LOCK)
+    with pytest.raises(InputFault, match="--per-repo"):
+        build([one], home, "set", sandbox=sandbox, lock=lambda *_: LOCK, per_repo=0)
+    assert sandbox.jobs == [] and sandbox.prepared == []
+
+
+def test_a_repository_without_a_sample_is_refused(tmp_path: Path) -> None:
+    def time_out(job: Job) -> Outcome | None:
+        return None if _is_cover(job) else Outcome(ended=Ended.TIMED_OUT)
+
+    with pytest.raises(InputFault, match="reference_timed_out 6"):
+        make(tmp_path, in_process(more=time_out))
+
+
+def test_verifying_finds_all_references_good_and_all_blanks_bad(tmp_path: Path) -> None:
+    made, ticks, said = make(tmp_path), list[int](), list[str]()
+    found = verify(Home(tmp_path / "home"), made, in_process(), workers=2, report=said.append, tick=ticks.append)
+    assert (found.references_passed, found.blanks_passed, len(found.checked)) == (3, 0, 3)
+    assert found.faults == () and said == [] and sum(ticks) == 3
+    assert [each.id for each in found.checked] == [sample.id for sample in made.samples]
+
+
+def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
+    made, said = make(tmp_path), list[str]()
+    first, second, third = (made.references[sample.id] for sample in made.samples)
+    wrong = {
+        first.id: replace(first, target=first.target.replace("return", "return not")),
+        second.id: replace(second, tests=()),
+        third.id: third,
+    }
+    home = Home(tmp_path / "home")
+    changed = sets.save(home, "wrong", made.samples, wrong.values(), made.manifest)
+    found = verify(home, changed, in_process(), workers=1, report=said.append, tick=lambda _: None)
+    assert [(where, what) for where, what, _ in found.faults] == [(first.id, "reference"), (second.id, "reference")]
+    assert "FAILED" in said[0] and "NO_TESTS" in said[1]
+
+    def lose(job: Job) -> Outcome | None:
+        raise SandboxLost("gone")
+
+    found = verify(home, made, in_process(more=lose), workers=1, report=said.append, tick=lambda _: None)
+    assert len(found.faults) == 6, "a lost box is no good blank either"
+
+
+def test_a_set_of_lines_cannot_be_verified(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    lines = [replace(sample, kind=Kind.LINE) for sample in made.samples]
+    home = Home(tmp_path / "home")
+    changed = sets.save(home, "lines", lines, made.references.values(), made.manifest)
+    with pytest.raises(InputFault, match="--kind function"):
+        verify(home, changed, in_process(), workers=1, report=print, tick=lambda _: None)

@@ -1,0 +1,159 @@
+"""A tiny repository to mine, and a back end that runs its tests in this process: for trusted tests only."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench import manifest
+from bench.manifest_types import RepoManifest
+from sandbox.fake import FakeSandbox
+from sandbox.types import Call, Ended, Job, Outcome
+from tests.helpers.trees import write_tree
+
+SHOP = '''
+"""A shop."""
+
+import math
+
+RATE = 2
+
+
+def double(x):
+    """Return twice x."""
+    return x * RATE
+
+
+def root(x):
+    """Return the root of x."""
+    # Of a number.
+    return math.sqrt(x)
+
+
+def flaky(x):
+    """Return x the first time only."""
+    return x if SEEN.append(x) or len(SEEN) % 2 else None
+
+
+def nothing(x):
+    """Return None, as an empty body does."""
+    return None
+
+
+def broken(x):
+    """Work in the whole suite only."""
+    return x + 1
+
+
+def unused(x):
+    """Never be called."""
+    return x + 3
+
+
+def undocumented(x):
+    return x
+
+
+SEEN = []
+
+
+class Cart:
+    """A cart."""
+
+    def __init__(self):
+        self.items = []
+
+    def put(self, item):
+        """Put an item into the cart."""
+        self.items.append(item)
+        return len(self.items)
+'''
+TESTS = {
+    "test_double": "assert double(2) == 4",
+    "test_root": "assert root(9) == 3",
+    "test_flaky": "assert flaky(3) == 3",
+    "test_nothing": "assert nothing(3) is None",
+    "test_broken": "assert broken(3) == 5",
+    "test_put": "assert Cart().put(1) == 1",
+}
+TEST_FILE = "tests/test_shop.py"
+FILES = {
+    "shop.py": SHOP.lstrip("\n"),
+    TEST_FILE: "from shop import *\n"
+    + "".join(f"\n\ndef {name}():\n    {body}\n" for name, body in TESTS.items() if name != "test_broken"),
+}
+
+
+def local_manifest(folder: Path, files: Mapping[str, str] = FILES, *, name: str = "demo") -> RepoManifest:
+    """Write a repository and a manifest with ``[tests]``; return the manifest."""
+    tree = write_tree(folder / f"{name}-tree", files)
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f'name = "{name}"\nlanguage = "python"\nlicense = "MIT"\nversion = "1"\n'
+        f'[[source]]\nkind = "local"\npath = "{tree}"\n[tests]\npaths = ["tests"]\n'
+    )
+    return manifest.load(str(path))
+
+
+def in_process(*, more: Callable[[Job], Outcome | None] = lambda _: None) -> FakeSandbox:
+    """Return a back end that says of the repository what a real one would; `more` is asked first."""
+    flaky: list[Any] = []
+
+    def answer(job: Job) -> Outcome:
+        told = more(job)
+        assert isinstance(job.action, Call)
+        if told is not None:
+            return told
+        arguments = job.action.arguments
+        result = _covered() if job.action.function.endswith(":cover") else _judged(job, arguments, flaky)
+        return Outcome(ended=Ended.EXITED, exit_code=0, result=json.loads(json.dumps(result)), seconds=0.1)
+
+    return FakeSandbox(answer)
+
+
+def _covered() -> dict[str, Any]:
+    spans = {
+        node.name: range(node.body[0].lineno + 1, (node.end_lineno or 0) + 1)
+        for node in ast.walk(ast.parse(FILES["shop.py"]))
+        if isinstance(node, ast.FunctionDef)
+    }
+    names = list(TESTS)
+    lines: dict[str, list[int]] = {}
+    for position, test in enumerate(names):
+        for line in spans[test.removeprefix("test_")]:
+            lines.setdefault(str(line), []).append(position)
+    held = {line: number for number, line in enumerate(lines)}
+    sets = [",".join(map(str, positions)) for positions in lines.values()]
+    tests = [[f"{TEST_FILE}::{name}", "passed", 0.01] for name in names]
+    return {"exit": 0, "tests": tests, "broken": [], "sets": sets, "lines": {"shop.py": held}}
+
+
+def _judged(job: Job, arguments: Mapping[str, Any], seen: list[Any]) -> dict[str, Any]:
+    space: dict[str, Any] = {"__name__": "shop"}
+    exec(compile(job.files["shop.py"], "shop.py", "exec"), space)
+    space["SEEN"] = seen
+    events: list[list[Any]] = [["collected", list(range(len(arguments["tests"])))]]
+    for position, test in enumerate(arguments["tests"]):
+        try:
+            exec(TESTS[test.partition("::")[2]], space)
+            said, message = "passed", ""
+        except Exception as error:  # noqa: BLE001 - as pytest does
+            said, message = "failed", str(error)
+        events += _phases(position, said, message)
+    for number, canary in enumerate(arguments["canaries"], 1):
+        events += _phases(-number, "failed", f"assert {canary['left']} == {canary['right']}")
+    events += [["loaded", True], ["end", 1]]
+    text = "".join(json.dumps(event) + "\n" for event in events)
+    return {"nonce": arguments["nonce"], "exit": 1, "signal": None, "events": text}
+
+
+def _phases(position: int, said: str, message: str) -> list[list[Any]]:
+    failed = said == "failed"
+    return [
+        ["phase", position, "setup", "passed", False, None, ""],
+        ["phase", position, "call", said, failed, True, message],
+        ["phase", position, "teardown", "passed", False, None, ""],
+    ]
