@@ -36,14 +36,16 @@ class DockerSandbox:
         """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet."""
         self.cache = cache
         self.base_image = base_image or bases.OFFICIAL
+        self._base: str | None = None
+        """Its id, once known: a registry that is out of reach is asked once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image unless it is there; return the digest of what a job finds."""
         with connected() as client:
             found = self._found(client, environment)
             if found is None:
-                base = bases.get(client, self.base_image, report)
-                found = self._build(client, environment, base, report)
+                self._base = self._base or bases.get(client, self.base_image, report)
+                found = self._build(client, environment, self._base, report)
             return images.key(found, environment)
 
     @contextlib.contextmanager
@@ -76,7 +78,7 @@ class DockerSandbox:
         return self.cache / "docker"
 
     def _found(self, client: Client, environment: Environment) -> dict[str, Any] | None:
-        base = bases.local(client, self.base_image)
+        base = self._base or bases.local(client, self.base_image)
         return images.find(client, images.tag(environment, base)) if base else None
 
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:

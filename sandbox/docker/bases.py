@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from sandbox.docker.engine import Client, absent, fault, told
+from sandbox.docker.engine import Client, absent, told
 from sandbox.errors import SandboxUnavailable
 from sandbox.owners import owner
 from sandbox.types import Report
@@ -81,12 +82,12 @@ def python(client: Client, base: str, cache: Path) -> str:
         ) from error
     version = said.decode("ascii", "replace").strip()
     known.parent.mkdir(parents=True, exist_ok=True)
-    known.write_text(version, encoding="utf-8")
+    # Renamed into place: another process may be reading.
+    aside = known.with_name(f"{known.name}.{os.getpid()}.part")
+    aside.write_text(version, encoding="utf-8")
+    aside.replace(known)
     return version
 
 
 def _names(wanted: str) -> tuple[str, ...]:
     return (wanted, HOME_MADE) if wanted == OFFICIAL else (wanted,)
-
-
-__all__ = ["HOME_MADE", "OFFICIAL", "fault", "get", "local", "python"]

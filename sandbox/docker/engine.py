@@ -60,11 +60,13 @@ def told(kind: type[SandboxError], where: str) -> Iterator[None]:
         raise fault(error, kind, where) from error
 
 
-def fault(error: Exception, kind: type[SandboxError], where: str) -> SandboxError:
-    """Return an exception of the SDK's as ours."""
+def fault(
+    error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
+) -> SandboxError:
+    """Return an exception of the SDK's as ours; `cure` is for what has none of its own."""
     said = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = said.lower()
-    cure = next((cure for sign, cure in _CURES if sign in low), "see the engine's log (journalctl -u docker)")
+    cure = next((known for sign, known in _CURES if sign in low), cure)
     if "fetching server api version" in low:
         said = "no Docker engine answers" + (" (permission denied)" if "permission denied" in low else "")
     return kind(said[:400].rstrip(". "), where=where, cure=cure)

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import posixpath
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,8 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"
-_DOCKERFILE = "sandbox/docker/Dockerfile"
+_PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
+"""A Debian package, maybe with its architecture and version."""
 
 
 def code() -> dict[str, bytes]:
@@ -110,9 +112,10 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
         if "error" in step:
             shown = " | ".join(said[-2:]) or "no output"
             raise fault(
-                RuntimeError(f"it cannot be built: {step['error']} ({shown})"),
+                RuntimeError(f"it cannot be built: {shown}: {step['error']}"),
                 SandboxUnavailable,
                 f"image of {environment.name}",
+                "check the names of its programs and the connection to the Debian mirror, and run it again",
             )
         line = str(step.get("stream", "")).strip()
         if line:
@@ -129,7 +132,7 @@ def _library(environment: Environment) -> dict[str, bytes]:
 def _programs(environment: Environment) -> tuple[str, ...]:
     """Return the Debian packages; each goes into a shell's line."""
     for name in environment.programs:
-        if not name or not set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789+-.:=~"):
+        if not _PROGRAM.fullmatch(name):
             raise SandboxUnavailable(f"{name!r} is not a Debian package", where=environment.name, cure="correct it")
     return environment.programs
 

@@ -1,0 +1,52 @@
+"""An engine that is not there, or says no: one line, with the cure."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from sandbox.docker import engine
+from sandbox.docker.engine import connected
+from sandbox.errors import SandboxLost, SandboxUnavailable
+
+
+def test_no_engine_is_one_line_that_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(SandboxUnavailable, match="no Docker engine answers") as caught, connected():
+        pass
+    assert "scripts/docker_engine.sh" in str(caught.value) and "\n" not in str(caught.value)
+    assert not engine.answers()
+
+
+def test_what_answers_and_is_no_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "a.sock"))
+        server.listen()
+
+        def answer() -> None:
+            for _ in range(2):
+                with server.accept()[0] as client:
+                    client.recv(65536)
+                    client.sendall(b"SSH-2.0-nothing\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/a.sock")
+        with pytest.raises(SandboxUnavailable), connected():
+            pass
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("PermissionError(13, 'Permission denied')", "group docker"),
+        ("write /x: no space left on device", "image prune"),
+        ("Read timed out. (read timeout=120)", "restart it"),
+        ("something new", "engine's log"),
+    ],
+)
+def test_every_fault_has_its_cure(said: str, cure: str) -> None:
+    text = str(engine.fault(OSError(f"it says:\n {said}"), SandboxLost, "docker"))
+    assert text.startswith("docker: it says: ") and cure in text and "\n" not in text

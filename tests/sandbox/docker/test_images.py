@@ -1,0 +1,211 @@
+"""Images by what they hold: the same is built once, another change is another image, the answers are in none."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import io
+import subprocess
+import sys
+import tarfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.docker import DockerSandbox, bases, images
+from sandbox.docker.engine import Client
+from sandbox.errors import SandboxUnavailable
+from sandbox.types import Environment, Limits
+from tests.sandbox.docker.conftest import NAME
+from tests.sandbox.docker.standin import GUEST, run
+
+ROOT = Path(__file__).resolve().parents[3]
+PLAIN = Environment(name=NAME, library={"ours.py": b"x = 1\n"}, tree={"a.py": b"y = 2\n"})
+
+
+def fresh(**fields: Any) -> Environment:
+    """Return an environment that no image is there for yet."""
+    library = {"sandbox/guest/__main__.py": GUEST, "ours.py": f"x = {uuid.uuid4().hex!r}\n".encode()}
+    return Environment(name=NAME, library=library, **fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "another"),
+    [
+        ({"name": "other"}, False),
+        ({"tree": {"a.py": b"y = 3\n"}}, False),
+        ({"variables": (("A", "1"),)}, False),
+        ({"library": {"ours.py": b"x = 2\n"}}, True),
+        ({"library": {"theirs.py": b"x = 1\n"}}, True),
+        ({"requirements": ("iniconfig==2.0.0",)}, True),
+        ({"project": "iniconfig==2.0.0"}, True),
+        ({"programs": ("hello",)}, True),
+    ],
+    ids=str,
+)
+def test_an_image_is_another_when_what_it_holds_is(change: Mapping[str, Any], another: bool) -> None:
+    changed = dataclasses.replace(PLAIN, **change)
+    assert (images.tag(changed, "sha256:1") != images.tag(PLAIN, "sha256:1")) is another
+    attributes = {"Config": {"Labels": {"ctxbench.key": images.tag(changed, "sha256:1"), "ctxbench.wheels": ""}}}
+    plain = {"Config": {"Labels": {"ctxbench.key": images.tag(PLAIN, "sha256:1"), "ctxbench.wheels": ""}}}
+    # What outcomes are stored under changes with everything that a job finds, the tree included.
+    assert (images.key(attributes, changed) != images.key(plain, PLAIN)) is ("name" not in change)
+
+
+def test_another_base_or_another_guest_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = images.tag(PLAIN, "sha256:1")
+    assert images.tag(PLAIN, "sha256:2") != here
+    code = images.code()
+    assert {"Dockerfile", "sandbox/__init__.py", "sandbox/errors.py", "sandbox/guest/__main__.py"} <= set(code)
+    assert not any("__pycache__" in path or path.startswith("sandbox/docker") for path in code)
+    monkeypatch.setattr(images, "code", lambda: {**code, "sandbox/guest/__main__.py": b"pass\n"})
+    assert images.tag(PLAIN, "sha256:1") != here
+
+
+def test_equal_inputs_give_equal_bytes_without_the_tree(tmp_path: Path) -> None:
+    def packed(environment: Environment) -> bytes:
+        data = io.BytesIO()
+        images._pack(data, {**images.code(), **images._library(environment)}, tmp_path)
+        return data.getvalue()
+
+    (tmp_path / "a-1-py3-none-any.whl").write_bytes(b"wheel")
+    environment = Environment(name="a", library={"ours.py": b"x = 1\n"}, tree={"a.py": b"THE ANSWER"})
+    assert packed(environment) == packed(dataclasses.replace(environment, name="b"))
+    assert b"THE ANSWER" not in packed(environment)
+    held = tarfile.open(fileobj=io.BytesIO(packed(environment))).getnames()
+    assert {"library/ours.py", "wheels/a-1-py3-none-any.whl", "Dockerfile"} <= set(held)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../a.py", "a/../../b.py", "./a.py", "a//b.py"])
+def test_a_module_cannot_be_put_elsewhere(path: str) -> None:
+    with pytest.raises(ValueError, match="not a path of a module"):
+        images._library(Environment(name="a", library={path: b""}))
+
+
+@pytest.mark.parametrize("name", ["", "hello; reboot", "$(id)", "a b", "-y", "../x.deb"])
+def test_a_program_is_a_package_and_no_command(name: str) -> None:
+    with pytest.raises(SandboxUnavailable, match="not a Debian package"):
+        images._programs(Environment(name="a", programs=(name,)))
+
+
+@pytest.mark.slow
+def test_equal_inputs_never_build_twice(docker_sandbox: DockerSandbox, engine: Client) -> None:
+    said: list[str] = []
+    environment = fresh()
+    key = docker_sandbox.prepare(environment, said.append)
+    assert any("building" in line for line in said)
+    said.clear()
+    another = dataclasses.replace(environment, tree={"a.py": b"1\n"})
+    assert docker_sandbox.prepare(environment, said.append) == key
+    assert docker_sandbox.prepare(another, said.append) != key
+    assert DockerSandbox(docker_sandbox.cache / "elsewhere").prepare(environment, said.append) == key
+    assert said == []
+
+
+@pytest.mark.slow
+def test_processes_that_want_the_same_image_build_it_once(docker_sandbox: DockerSandbox, cache: Path) -> None:
+    environment = fresh()
+    code = f"""
+from pathlib import Path
+from sandbox.docker import DockerSandbox
+from sandbox.types import Environment
+environment = Environment(name={environment.name!r}, library={dict(environment.library)!r})
+print(DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).prepare(environment, print))
+"""
+    three = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate(timeout=300)[0].splitlines() for process in three]
+    assert len({lines[-1] for lines in said}) == 1
+    assert sum(line.startswith("building") for lines in said for line in lines) == 1
+
+
+@pytest.mark.slow
+def test_an_environment_must_be_prepared_before_it_is_opened(docker_sandbox: DockerSandbox) -> None:
+    with pytest.raises(SandboxUnavailable, match="prepare it first"), docker_sandbox.launcher(fresh(), Limits()):
+        pass
+
+
+@pytest.mark.slow
+def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
+    docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
+    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    environment = fresh()
+    with pytest.raises(SandboxUnavailable, match="cannot be built") as caught:
+        images.build(engine, environment, base, tmp_path, lambda _: None)
+    assert "\n" not in str(caught.value) and "broken" in str(caught.value)
+    assert images.find(engine, images.tag(environment, base)) is None
+    assert engine.api.containers(all=True, filters={"label": "ctxbench.image=parts", "status": "exited"}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_requirements_and_a_project_s_metadata_are_there_and_its_code_is_not(docker_sandbox: DockerSandbox) -> None:
+    environment = fresh(requirements=("six==1.17.0",), project="iniconfig==2.0.0")
+    docker_sandbox.prepare(environment, lambda _: None)
+    code = """
+import importlib.metadata, six
+value = [importlib.metadata.version("iniconfig"), six.__version__, six.__file__, six.__cached__.endswith(".pyc")]
+try:
+    import iniconfig
+except ImportError:
+    value.append("its code is not there")
+"""
+    with docker_sandbox.launcher(environment, Limits()) as launcher:
+        box = launcher.start()
+        try:
+            assert run(box, code) == ["2.0.0", "1.17.0", "/ctxbench/site/six.py", True, "its code is not there"]
+        finally:
+            box.end()
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_programs_are_installed(docker_sandbox: DockerSandbox) -> None:
+    environment = fresh(programs=("hello",))
+    docker_sandbox.prepare(environment, lambda _: None)
+    with docker_sandbox.launcher(environment, Limits()) as launcher:
+        box = launcher.start()
+        try:
+            assert run(box, "import subprocess; value = subprocess.check_output('hello').decode()") == "Hello, world!\n"
+        finally:
+            box.end()
+    with pytest.raises(SandboxUnavailable, match="no-such-package-of-debian"):
+        docker_sandbox.prepare(fresh(programs=("no-such-package-of-debian",)), lambda _: None)
+
+
+@pytest.mark.slow
+def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engine: Client) -> None:
+    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    made, _ = engine.images.build(
+        path=str(ROOT), target="sandbox", tag=f"{NAME}:plain", buildargs={"BASE_IMAGE": base}, rm=True, forcerm=True
+    )
+    try:
+        check = ["-c", "import sandbox.guest, sandbox.errors; print(6)"]
+        said = engine.containers.run(made.id, check, entrypoint=["python3"], remove=True, network_mode="none")
+        assert said == b"6\n"
+    finally:
+        engine.api.remove_image(f"{NAME}:plain", force=True)
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_dashboard_image_shows_the_leaderboard(docker_sandbox: DockerSandbox, engine: Client) -> None:
+    base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
+    engine.images.build(
+        path=str(ROOT),
+        target="dashboard",
+        tag=f"{NAME}:dashboard",
+        buildargs={"BASE_IMAGE": base},
+        rm=True,
+        forcerm=True,
+    )
+    docker = importlib.import_module("docker")
+    try:
+        with pytest.raises(docker.errors.ContainerError, match="no runs are stored here"):
+            engine.containers.run(f"{NAME}:dashboard", remove=True, network_mode="none")
+    finally:
+        engine.api.remove_image(f"{NAME}:dashboard", force=True)
