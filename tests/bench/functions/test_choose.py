@@ -1,0 +1,60 @@
+"""Which tests judge a function."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.functions.choose import MOST_TESTS, SLOW, TestRun, choose, usable
+
+
+def run(breadth: int = 1) -> TestRun:
+    return TestRun(passed=True, seconds=0.1, breadth=breadth)
+
+
+def test_few_tests_are_all_taken() -> None:
+    covering = {"b": frozenset({1}), "a": frozenset({1, 2})}
+    assert choose(covering, {"a": run(), "b": run()}) == ("a", "b")
+
+
+def test_of_many_those_come_first_that_add_lines_then_the_narrowest() -> None:
+    covering = {f"wide{number:02}": frozenset({1}) for number in range(30)}
+    covering |= {f"narrow{number:02}": frozenset({1}) for number in range(MOST_TESTS)}
+    covering["only"] = frozenset({1, 7})
+    runs = {test: run(9 if test == "only" else 5 if test.startswith("wide") else 2) for test in covering}
+    chosen = choose(covering, runs)
+    assert len(chosen) == MOST_TESTS and "only" in chosen
+    assert sum(test.startswith("narrow") for test in chosen) == MOST_TESTS - 1
+
+
+def test_parameters_of_one_test_do_not_crowd_out_others() -> None:
+    covering = {f"t.py::test_a[{number}]": frozenset({1}) for number in range(50)}
+    covering |= {f"t.py::test_{name}": frozenset({1}) for name in "bcd"}
+    runs = {test: run(1 if "[" in test else 8) for test in covering}
+    assert {f"t.py::test_{name}" for name in "bcd"} <= set(choose(covering, runs))
+
+
+def test_failed_and_slow_tests_judge_nothing() -> None:
+    assert usable(run())
+    assert not usable(TestRun(passed=False, seconds=0.1, breadth=1))
+    assert not usable(TestRun(passed=True, seconds=SLOW, breadth=1))
+
+
+COVERING = st.dictionaries(
+    st.text("abc[]", min_size=1, max_size=6), st.frozensets(st.integers(1, 12), min_size=1), min_size=1, max_size=60
+)
+
+
+@given(COVERING, st.integers(0, 5))
+def test_the_choice_is_small_covers_all_and_does_not_depend_on_order_or_time(
+    covering: dict[str, frozenset[int]], seed: int
+) -> None:
+    runs = {test: TestRun(True, 0.1, len(test) % 3) for test in covering}
+    chosen = choose(covering, runs)
+    assert list(chosen) == sorted(set(chosen)) and set(chosen) <= covering.keys()
+    assert len(chosen) == min(len(covering), MOST_TESTS)
+    # Twelve lines never need more than twelve tests.
+    assert frozenset().union(*(covering[test] for test in chosen)) == frozenset().union(*covering.values())
+    turned = dict(sorted(covering.items(), key=lambda item: hash((seed, item[0]))))
+    slower = {test: TestRun(True, 0.2 + seed, run.breadth) for test, run in runs.items()}
+    assert choose(turned, slower) == chosen
