@@ -75,8 +75,8 @@ def test_equal_inputs_give_equal_bytes_without_the_tree(tmp_path: Path) -> None:
     environment = Environment(name="a", library={"ours.py": b"x = 1\n"}, tree={"a.py": b"THE ANSWER"})
     assert packed(environment) == packed(dataclasses.replace(environment, name="b"))
     assert b"THE ANSWER" not in packed(environment)
-    held = tarfile.open(fileobj=io.BytesIO(packed(environment))).getnames()
-    assert {"library/ours.py", "wheels/a-1-py3-none-any.whl", "Dockerfile"} <= set(held)
+    with tarfile.open(fileobj=io.BytesIO(packed(environment))) as tar:
+        assert {"library/ours.py", "wheels/a-1-py3-none-any.whl", "Dockerfile"} <= set(tar.getnames())
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a.py", "a/../../b.py", "./a.py", "a//b.py"])
@@ -195,14 +195,8 @@ def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engin
 @pytest.mark.network
 def test_the_dashboard_image_shows_the_leaderboard(docker_sandbox: DockerSandbox, engine: Client) -> None:
     base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
-    engine.images.build(
-        path=str(ROOT),
-        target="dashboard",
-        tag=f"{NAME}:dashboard",
-        buildargs={"BASE_IMAGE": base},
-        rm=True,
-        forcerm=True,
-    )
+    named: dict[str, Any] = {"target": "dashboard", "tag": f"{NAME}:dashboard", "buildargs": {"BASE_IMAGE": base}}
+    engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     docker = importlib.import_module("docker")
     try:
         with pytest.raises(docker.errors.ContainerError, match="no runs are stored here"):
