@@ -127,7 +127,7 @@ def _mine(
     name, language = project.manifest.name, project.manifest.language
     with explained():
         entry = _entry(project, checkout, miner(language).tests(project, report))
-        suite = suite_of(project.home, _provisional(name, entry, [], []), name)
+        suite = suite_of(project.home, _provisional(name, entry, [], []), name, sandbox)
         found = miner(language).find(project, suite, sandbox, report)
     tried = ordered(found.candidates, repo=name, seed=seed)
     made = [make(project, found, candidate, miner(language).lift) for candidate in tried]

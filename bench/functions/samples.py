@@ -50,8 +50,11 @@ def make(
 
 
 def _hidden(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the test places, and the files of the tests that are in none of them."""
-    files = {test.partition("::")[0] for test in tests}
+    """Return the test places, and the files of the tests that are in none of them.
+
+    Only ids of pytest begin with a file; those of JUnit name classes, which lie in the test folders.
+    """
+    files = {test.partition("::")[0] for test in tests if "::" in test}
     return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
 
 

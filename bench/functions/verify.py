@@ -81,7 +81,8 @@ def verify(
             f"the sample set {sample_set.name!r} holds no functions: there is nothing to run",
             cure="build one with `ctxbench samples build NAME --kind function --repo R`",
         )
-    suites = {repo: suite_of(home, sample_set, repo) for repo in dict.fromkeys(sample.repo for sample in wanted)}
+    repos = dict.fromkeys(sample.repo for sample in wanted)
+    suites = {repo: suite_of(home, sample_set, repo, sandbox) for repo in repos}
     found: list[Checked] = []
     with Judge(home, sample_set, sandbox, width=workers) as judge:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")

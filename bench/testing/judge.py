@@ -108,7 +108,7 @@ class Judge:
     def _room(self, repo: str) -> _Room:
         with self._lock:
             if repo not in self._rooms:
-                self._rooms[repo] = _Room(suite_of(self._home, self._set, repo))
+                self._rooms[repo] = _Room(suite_of(self._home, self._set, repo, self._sandbox))
             return self._rooms[repo]
 
     def _prepared(self, room: _Room) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,11 @@ from bench.testing import tree as trees
 from bench.testing.python import PythonSuite
 from bench.testing.types import Suite
 from bench.types import Language
+from sandbox.types import Sandbox
 
-_TUPLES = ("requirements", "paths", "arguments", "deselect")
-_TEXTS = ("pythonpath", "notes")
+_TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
+_TEXTS = ("pythonpath", "notes", "release", "encoding")
+_LOG = logging.getLogger(__name__)
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> dict[str, Any]:
@@ -36,10 +39,17 @@ def entry(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[s
     }
 
 
-def suite_of(home: Home, sample_set: SampleSet, repo: str) -> Suite:
+def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | None = None) -> Suite:
     """Return the suite that judges a set's samples of one repository.
 
+    Args:
+        home: where the repositories are.
+        sample_set: the set.
+        repo: the repository's name.
+        sandbox: where a Java repository is compiled, once; what is in the home's cache needs none.
+
     Raises:
+        MachineFault: if there is no box for that.
         InputFault: if the set has no tests for it, or it is not fetched as the set was built from it.
     """
     known = sample_set.manifest["repositories"].get(repo)
@@ -60,13 +70,18 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str) -> Suite:
             where=str(root),
             cure=f"remove that folder, then {cure}",
         )
-    if known.get("language") != Language.PYTHON:
-        raise InputFault(f"{known.get('language')} functions cannot be tested", where=repo, cure="use a Python set")
-    return PythonSuite(_tests(held, repo), _strings(held, "lock", repo), str(held.get("project", "")), tree)
+    tests = _tests(held, repo)
+    if known.get("language") == Language.JAVA:
+        # Not imported above: its grammar is needed by Java sets only.
+        from bench.testing.java import JavaSuite  # noqa: PLC0415
+        from bench.testing.java_build import built  # noqa: PLC0415
+
+        return JavaSuite(tests, tree, built(tests, tree, home, sandbox, _LOG.info))
+    return PythonSuite(tests, _strings(held, "lock", repo), str(held.get("project", "")), tree)
 
 
 def _tests(held: Mapping[str, Any], repo: str) -> TestSuite:
-    texts = {key: str(held.get(key, default)) for key, default in (("pythonpath", "."), ("notes", ""))}
+    texts = {key: str(held.get(key, "." if key == "pythonpath" else "")) for key in _TEXTS}
     lists = {key: _strings(held, key, repo) for key in _TUPLES}
     return TestSuite(**lists, **texts)  # type: ignore[arg-type]  # each key has its own type
 

@@ -20,7 +20,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         arguments: ``main`` (source folders), ``resources``, ``flags``, ``encoding``, ``release``,
-            ``jars``.
+            ``jars``, ``probes`` (how many there are).
 
     Returns:
         ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
@@ -28,11 +28,9 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     """
     classes, log = OWN / "probed", OWN / "survey.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
-    path, options = (
-        class_path(jars=[*arguments["jars"], *JARS]),
-        {"encoding": arguments["encoding"], "release": arguments["release"]},
-    )
-    status, said = compile_files(sources, classes, on=path, heap=_HEAP, **options)
+    options = {"encoding": arguments["encoding"], "release": arguments["release"]}
+    jars = [*arguments["jars"], *JARS]
+    status, said = compile_files(sources, classes, on=class_path(jars=jars), heap=_HEAP, **options)
     if status:
         return {"fault": said}
     copy_rest(arguments["main"], classes)
@@ -43,12 +41,8 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     scratch.mkdir()
     places = [place.absolute() for place in (classes, *map(Path, arguments["resources"]), OWN / "test.jar")]
     argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch.absolute()}"]
-    argv += [
-        f"-Dctxbench.survey={log.absolute()}",
-        *arguments["flags"],
-        "-cp",
-        class_path(*places, jars=[*arguments["jars"], *JARS]),
-    ]
+    argv += [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
+    argv += [*arguments["flags"], "-cp", class_path(*places, jars=jars)]
     argv += ["org.junit.platform.console.ConsoleLauncher", "--disable-banner", "--disable-ansi-colors"]
     argv += ["--details=none", f"--scan-classpath={places[-1]}"]
     status, said = run(argv)

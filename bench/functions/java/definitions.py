@@ -1,0 +1,206 @@
+"""The documented methods of a Java file: where each begins and ends, and why others are none.
+
+Pure: text in, data out. Methods of anonymous and local classes are left out; constructors are no methods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from bench.languages.syntax import Source
+from bench.testing.java_text import ANNOTATIONS, Declared, declared
+from bench.types import Cursor
+
+TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
+_COMMENTS = frozenset({"line_comment", "block_comment"})
+_MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One method of a file that may be asked for. Lines are 0-based, ends exclusive."""
+
+    name: str
+    """``Outer.Inner.method``; overloads have their parameter types added."""
+    signature: str
+    docstring: str
+    start: int
+    cursor: Cursor
+    """Behind the opening brace of the body."""
+    end: int
+    owners: tuple[str, ...]
+    """Names of the types around it, outermost first."""
+    body: tuple[int, int]
+    """Bytes of the body, braces included."""
+    code: str
+    """Its body without comments and layout: equal for equal code."""
+    blocks: tuple[Cursor, ...]
+    """Behind the opening brace of the body and of every block in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What one file holds."""
+
+    methods: int
+    documented: int
+    usable: tuple[Definition, ...]
+    drops: Counter[str]
+    """Reason -> documented methods that cannot be asked for."""
+    bodies: Counter[str]
+    """Code of every method in the file -> how often."""
+
+
+def definitions(source: Source) -> Definitions:
+    """Return the documented methods of a file, in the order of their lines."""
+    met = list(_methods(source, source.root, ()))
+    names = Counter(_qualified(source, node, owners) for node, owners in met)
+    drops: Counter[str] = Counter()
+    usable: list[Definition] = []
+    bodies: Counter[str] = Counter()
+    documented = 0
+    for node, owners in met:
+        parts = declared(node)
+        if parts is not None:
+            bodies[_code(source, parts.body)] += 1
+        doc = _javadoc(source, node)
+        if not doc:
+            continue
+        documented += 1
+        reason = _reason(source, node, parts, doc)
+        if reason or parts is None:
+            drops[reason] += 1
+            continue
+        name = _qualified(source, node, owners)
+        usable.append(_definition(source, parts, owners, name + (_types(source, node) if names[name] > 1 else ""), doc))
+    return Definitions(len(met), documented, tuple(usable), drops, bodies)
+
+
+def _methods(source: Source, node: Node, owners: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    for child in node.named_children:
+        if child.type == "method_declaration":
+            yield child, owners
+        elif child.type in TYPES:
+            body = child.child_by_field_name("body")
+            if body is not None:
+                yield from _methods(source, body, (*owners, _name(source, child)))
+        elif child.type == "enum_body_declarations":
+            yield from _methods(source, child, owners)
+
+
+def _name(source: Source, node: Node) -> str:
+    name = node.child_by_field_name("name")
+    return source.text(name) if name is not None else ""
+
+
+def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
+    return ".".join([*owners, _name(source, node)])
+
+
+def _types(source: Source, node: Node) -> str:
+    """Return ``(int,String[])``: the types of a method's parameters, as they are written."""
+    parameters = node.child_by_field_name("parameters")
+    found = []
+    for child in parameters.named_children if parameters is not None else []:
+        if child.type not in ("formal_parameter", "spread_parameter"):
+            continue
+        kind = child.child_by_field_name("type") or next(
+            (each for each in child.named_children if each.type not in ("modifiers", *_COMMENTS)), None
+        )
+        more = child.child_by_field_name("dimensions")
+        written = source.text(kind) if kind is not None else ""
+        written += source.text(more) if more is not None else ""
+        found.append("".join(written.split()) + ("..." if child.type == "spread_parameter" else ""))
+    return f"({','.join(found)})"
+
+
+def _javadoc(source: Source, node: Node) -> str:
+    """Return the text of the Javadoc directly before a method, without stars; empty if there is none."""
+    before = node.prev_sibling
+    if before is None or before.type != "block_comment":
+        return ""
+    text = source.text(before)
+    if not text.startswith("/**") or len(text) < 5:
+        return ""
+    return _MARGIN.sub("", text[3:-2]).strip()
+
+
+def _reason(source: Source, node: Node, parts: Declared | None, doc: str) -> str:
+    if parts is None:
+        return "no_body"
+    modifiers = next((child for child in node.children if child.type == "modifiers"), None)
+    words = {child.type for child in modifiers.children} if modifiers is not None else set()
+    if "private" in words:
+        return "private"
+    if doc.replace("{@inheritDoc}", "").strip() == "":
+        return "inherited_doc"
+    if not [child for child in parts.body.named_children if child.type not in _COMMENTS]:
+        return "empty_body"
+    if _shares_line(source, parts):
+        return "shares_line"
+    return "broken" if node.has_error else ""
+
+
+def _shares_line(source: Source, parts: Declared) -> bool:
+    """Say whether anything else stands on the method's first or last line: annotations too."""
+    before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
+    stop = source.data.find(b"\n", parts.node.end_byte)
+    after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]
+    inside = any(
+        child.type in ANNOTATIONS and child.start_byte > parts.first.start_byte
+        for modifiers in parts.node.children
+        if modifiers.type == "modifiers"
+        for child in modifiers.children
+    )
+    return bool(before.strip() or after.strip() or inside)
+
+
+def _definition(source: Source, parts: Declared, owners: tuple[str, ...], name: str, doc: str) -> Definition:
+    first, body = parts.first, parts.body
+    start = first.start_point[0]
+    head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
+    blocks = [node for node in _within(body) if node.type == "block"]
+    return Definition(
+        name=name,
+        signature=" ".join(head.split()),
+        docstring=doc,
+        start=start,
+        cursor=_behind_brace(source, body),
+        end=parts.node.end_point[0] + 1,
+        owners=owners,
+        body=(body.start_byte, body.end_byte),
+        code=_code(source, body),
+        blocks=tuple(_behind_brace(source, block) for block in blocks),
+    )
+
+
+def _behind_brace(source: Source, block: Node) -> Cursor:
+    row, byte = block.start_point
+    return Cursor(line=row, column=source.column(row, byte) + 1)
+
+
+def _within(node: Node) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        yield each
+        stack.extend(reversed(each.named_children))
+
+
+def _code(source: Source, body: Node) -> str:
+    words: list[str] = []
+    stack = [body]
+    while stack:
+        node = stack.pop()
+        if node.type in _COMMENTS:
+            continue
+        if node.child_count and node.type not in ("string_literal", "character_literal"):
+            stack.extend(reversed(node.children))
+        else:
+            words.append(source.text(node))
+    return " ".join(words)

@@ -1,0 +1,179 @@
+"""What a Java method needs, by static analysis of the names that its body reads.
+
+The levels are CoderEval's, see `bench.functions.python.levels`; for Java: ``self_contained`` is the language
+with ``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` packages of others, ``class_runnable`` members
+of its class (``this`` and ``super`` too), ``file_runnable`` other types of its file, ``project_runnable`` types
+of other files, inherited members included. The highest holds; only the body counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bench.functions.java.definitions import Definition
+from bench.functions.types import Level
+from bench.languages.facts import InternalLoad
+from bench.languages.java.facts import METHOD, JavaImport
+from bench.languages.java.reader import Reader
+from bench.languages.java.scopes import RawLoad, Scope
+from bench.languages.java.uses import ProjectTypes
+from bench.languages.syntax import Source
+from bench.types import Use
+
+_ORDER = tuple(Level)
+_JDK = ("java.", "javax.", "jdk.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")
+_ROOTS = frozenset({"java", "javax", "jdk"})
+_WORDS = """
+    Appendable AssertionError Boolean Byte CharSequence Character Class ClassLoader Cloneable Comparable
+    Deprecated Double Enum Error Exception Float FunctionalInterface IllegalArgumentException
+    IllegalStateException IndexOutOfBoundsException Integer Iterable Long Math NullPointerException
+    Number NumberFormatException Object Override Process Runnable Runtime RuntimeException Short
+    StrictMath String StringBuffer StringBuilder SuppressWarnings System Thread ThreadLocal Throwable
+    UnsupportedOperationException Void AutoCloseable ArithmeticException ArrayIndexOutOfBoundsException
+    ArrayStoreException ClassCastException ClassNotFoundException CloneNotSupportedException
+    IllegalAccessException InstantiationException InterruptedException NegativeArraySizeException
+    NoSuchFieldException NoSuchMethodException OutOfMemoryError Package Readable
+    ReflectiveOperationException SecurityException StackOverflowError StackTraceElement
+    StringIndexOutOfBoundsException
+"""
+_LANG = frozenset(_WORDS.split())
+"""Types of `java.lang` that code names often: they hide behind no import."""
+
+
+class FileNames:
+    """The names of one file, for asking what its methods need."""
+
+    def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
+        """Read a file.
+
+        Args:
+            source: the file.
+            internal: its loads of names that its imports bring from other files of the project.
+            types: the project's types.
+        """
+        self._source, self._types = source, types
+        self._reader = Reader(source)
+        self._internal = {(load.line, load.column): load for load in internal}
+        self._parents = self._superclasses()
+
+    def needs(self, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Return the level of a method and the names of the project that its body needs."""
+        level = self._own_object(method)
+        uses: list[Use] = []
+        for load in self._loads(method):
+            row, byte = load.node.start_point
+            internal = self._internal.get((row, self._source.column(row, byte)))
+            found, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
+            level = max(level, found, key=_ORDER.index)
+            uses += more
+        return level, tuple(dict.fromkeys(uses))
+
+    def _loads(self, method: Definition) -> Iterator[RawLoad]:
+        start, end = method.body
+        for load in self._reader.loads:
+            if start <= load.node.start_byte < end:
+                yield load
+
+    def _own_object(self, method: Definition) -> Level:
+        """Return the level of ``this`` and ``super`` in a body, which are no names."""
+        start, end = method.body
+        stack = [self._source.root.descendant_for_byte_range(start, end - 1)]
+        while stack:
+            node = stack.pop()
+            if node is None:
+                continue
+            if node.type in ("this", "super"):
+                return Level.CLASS
+            # Inside an anonymous class they are another object.
+            stack.extend(child for child in node.children if child.type != "class_body")
+        return Level.SELF_CONTAINED
+
+    def _level(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        depth = _binder_depth(load)
+        if depth is not None:
+            own = len(method.owners)
+            return (Level.SELF_CONTAINED if depth > own else Level.CLASS if depth == own else Level.FILE), ()
+        for item in self._reader.imports:
+            if not item.wildcard and item.name.rpartition(".")[2] == load.name and item.static == (load.role == METHOD):
+                return _origin(item), ()
+        if load.role == METHOD:
+            return self._inherited(load, method)
+        return self._unbound(load, method)
+
+    def _unbound(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Judge a type, or a value that may be one, that no declaration and no plain import of the file names."""
+        found = self._types.in_package(self._reader.package, load.name)
+        if found is not None:
+            return Level.PROJECT, self._spelled(load, found.owner)
+        if load.name in _ROOTS and load.chain:
+            return Level.SLIB, ()
+        statics = [item for item in self._reader.imports if item.static and item.name.rpartition(".")[2] == load.name]
+        if statics:
+            return _origin(statics[0]), ()
+        if not load.name[:1].isupper():
+            return self._inherited(load, method)
+        wild = [item for item in self._reader.imports if item.wildcard and not item.static]
+        if not wild or load.name in _LANG:
+            return Level.SELF_CONTAINED, ()
+        return max((_origin(item) for item in wild), key=_ORDER.index), ()
+
+    def _inherited(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+        """Judge a member that the file does not declare: it comes from a superclass, or from `Object`."""
+        parent = self._parents.get(method.owners[-1] if method.owners else "")
+        if parent is None:
+            wild = [item for item in self._reader.imports if item.static and item.wildcard]
+            return max((_origin(item) for item in wild), key=_ORDER.index, default=Level.CLASS), ()
+        found = self._resolve(parent)
+        if found is None:
+            return Level.CLASS, ()
+        return Level.PROJECT, (Use(name=load.name, module=found, kind=_kind(load)),)
+
+    def _resolve(self, name: str) -> str | None:
+        """Return the qualified name of a type of the project that the file calls `name`."""
+        for item in self._reader.imports:
+            if item.name.rpartition(".")[2] == name and self._types.type(item.name) is not None:
+                return item.name
+        found = self._types.in_package(self._reader.package, name)
+        return found.owner if found is not None else None
+
+    def _spelled(self, load: RawLoad, owner: str) -> tuple[Use, ...]:
+        uses = [Use(name=load.name, module=owner, kind="class")]
+        member = self._types.member(owner, load.chain[0]) if load.chain else None
+        if member is not None:
+            uses.append(Use(name=f"{load.name}.{load.chain[0]}", module=member.owner, kind=member.kind))
+        return tuple(uses)
+
+    def _superclasses(self) -> dict[str, str]:
+        """Return the bare name of each class -> that of the class it extends."""
+        found: dict[str, str] = {}
+        stack = [self._source.root]
+        while stack:
+            node = stack.pop()
+            parent = node.child_by_field_name("superclass") if node.type == "class_declaration" else None
+            name = node.child_by_field_name("name")
+            if parent is not None and name is not None and parent.named_children:
+                written = self._source.text(parent.named_children[0])
+                found[self._source.text(name)] = written.partition("<")[0].strip()
+            stack.extend(node.named_children)
+        return found
+
+
+def _kind(load: RawLoad) -> str:
+    return "function" if load.role == METHOD else "variable"
+
+
+def _origin(item: JavaImport) -> Level:
+    return Level.SLIB if f"{item.name}.".startswith(_JDK) else Level.PLIB
+
+
+def _binder_depth(load: RawLoad) -> int | None:
+    """Return how many scopes are around the one that declares a name; None if the file does not."""
+    scope: Scope | None = load.scope
+    while scope is not None:
+        if Scope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):
+            depth = 0
+            while scope.parent is not None:
+                scope, depth = scope.parent, depth + 1
+            return depth
+        scope = scope.parent
+    return None

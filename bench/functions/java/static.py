@@ -1,0 +1,100 @@
+"""What a Java repository's text says of its methods, before anything is run. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.functions.hidden import test_places
+from bench.functions.java.definitions import Definition, Definitions, definitions
+from bench.functions.java.levels import FileNames
+from bench.functions.mining import Project
+from bench.functions.types import Level
+from bench.languages import java as reader
+from bench.languages.facts import FileFacts
+from bench.languages.java.facts import JavaFile
+from bench.languages.java.uses import ProjectTypes
+from bench.languages.syntax import Source
+from bench.repository import is_hidden
+from bench.types import Language, Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A method that may become a candidate if tests cover it."""
+
+    path: str
+    definition: Definition
+    level: Level
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Static:
+    """The methods of a repository."""
+
+    known: tuple[Known, ...]
+    """By path and line."""
+    hidden: tuple[str, ...]
+    counts: Mapping[str, int]
+    drops: Counter[str]
+
+
+def read(project: Project, main: tuple[str, ...]) -> Static:
+    """Find the documented methods of a repository's main source folders that could be asked for."""
+    texts = project.snapshot.texts
+    suite = project.manifest.tests
+    hidden = test_places(texts, suite.paths if suite is not None else ())
+    left_out: Counter[str] = Counter()
+    read_files: dict[str, tuple[Source, Definitions]] = {}
+    for path, text in texts.items():
+        reason = _reason(path, text, project, hidden, main)
+        if reason:
+            left_out[reason] += 1
+            continue
+        source = Source(text, Language.JAVA)
+        if source.root.has_error:
+            left_out["syntax_error"] += 1
+        else:
+            read_files[path] = source, definitions(source)
+    known, drops = _known(texts, read_files)
+    found = [each for _, each in read_files.values()]
+    counts = {
+        "files": len(texts),
+        "source_files": len(read_files),
+        **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
+        "functions": sum(each.methods for each in found),
+        "documented": sum(each.documented for each in found),
+    }
+    return Static(known=known, hidden=hidden, counts=counts, drops=drops)
+
+
+def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], main: tuple[str, ...]) -> str:
+    if is_hidden(path, hidden):
+        return "test"
+    if not any(path.startswith(f"{folder}/") for folder in main):
+        return "no_main_source"
+    if project.manifest.excludes(path):
+        return "excluded"
+    return "bad_encoding" if "\ufffd" in text else ""
+
+
+def _known(
+    texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
+) -> tuple[tuple[Known, ...], Counter[str]]:
+    facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
+    loads = reader.resolve(facts)
+    types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
+    bodies = sum((each.bodies for _, each in read_files.values()), Counter[str]())
+    drops = sum((each.drops for _, each in read_files.values()), Counter[str]())
+    known: list[Known] = []
+    for path, (source, found) in sorted(read_files.items()):
+        names = FileNames(source, loads[path], types)
+        for definition in found.usable:
+            if bodies[definition.code] > 1:
+                drops["body_elsewhere"] += 1
+                continue
+            level, uses = names.needs(definition)
+            known.append(Known(path=path, definition=definition, level=level, uses=uses))
+    return tuple(known), drops
