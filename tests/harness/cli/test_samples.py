@@ -85,7 +85,7 @@ def test_faults(built: str, manifest: str, tmp_path: Path) -> None:
     wrong.write_text('{"prompt": "x"}\n')
     build = ("samples", "build", "new", "--repo")
     load = ("samples", "import", "--format", "projbench", "--name", "new")
-    assert_fault(run_cli(*build, manifest, "--kind", "function"), "not built yet", "--kind line")
+    assert_fault(run_cli(*build, manifest, "--kind", "function"), "no [tests]", "add a [tests] table")
     assert_fault(run_cli(*build, "fasta2b"), "no repository", "did you mean fasta2a")
     assert_fault(run_cli(*build, manifest, "--repo", manifest), "name each repository once")
     assert_fault(run_cli(*build, manifest, "--language", "java"), "none of the repositories", "leave --language out")

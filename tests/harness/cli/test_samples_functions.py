@@ -1,0 +1,78 @@
+"""``ctxbench samples`` on functions: build, show, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import registry, wheels
+from sandbox.fake import FakeSandbox
+from sandbox.types import Ended, Outcome
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.mining import in_process, local_manifest
+
+Use = Callable[[FakeSandbox], None]
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Return what puts a back end behind the command line."""
+    monkeypatch.setattr(wheels, "lock", lambda *_: ("pytest==9.2.0",))
+
+    def put(sandbox: FakeSandbox) -> None:
+        monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: sandbox)
+
+    return put
+
+
+@pytest.fixture
+def built(use: Use, tmp_path: Path) -> str:
+    local_manifest(tmp_path)
+    use(in_process())
+    result = run_cli("samples", "build", "shop", "--kind", "function", "--repo", str(tmp_path / "demo.toml"))
+    assert result.code == 0 and result.out.startswith("shop: 3 samples, digest "), result
+    assert "tests run in fake" in result.err and "demo: 3 samples of 6 candidates" in result.err
+    return "shop"
+
+
+def test_show_a_set_of_functions(built: str) -> None:
+    shown = run_cli("samples", "show", built)
+    assert shown.code == 0
+    for part in (
+        "3 function samples",
+        "documented   7",
+        "covered      6",
+        "1 slib_runnable",
+        "flaky 1",
+        "not_covered 1",
+    ):
+        assert part in shown.out, part
+    assert "masked" not in shown.out
+
+
+def test_show_a_function_without_its_answer_until_asked(built: str) -> None:
+    shown = run_cli("samples", "show", built, "demo/shop.py::root")
+    assert shown.code == 0 and "slib_runnable" in shown.out and "hidden  tests/" in shown.out
+    assert "math.sqrt" not in shown.out and "def root(x):" in shown.out
+    asked = run_cli("samples", "show", built, "demo/shop.py::root", "--reference")
+    assert "return math.sqrt(x)" in asked.out and "tests/test_shop.py::test_root" in asked.out
+
+
+def test_verify(built: str, use: Use) -> None:
+    result = run_cli("samples", "verify", built, "--workers", "2")
+    assert result.code == 0 and result.out == "shop: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
+
+    use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
+    failed = run_cli("samples", "verify", built)
+    assert failed.code == 1 and "reference 0.0% (0 of 3)" in failed.out
+    assert "demo/shop.py::root: reference TIMED_OUT" in failed.err
+
+
+def test_faults(built: str, tmp_path: Path) -> None:
+    assert_fault(run_cli("samples", "verify", "shap"), "no sample set", "did you mean shop")
+    lines = ("samples", "build", "new", "--repo", str(tmp_path / "demo.toml"))
+    wrong = run_cli(*lines, "--sandbox", "docker")
+    assert wrong.code == 2 and "--kind function" in wrong.err
+    assert run_cli(*lines, "--kind", "function", "--sandbox", "none").code == 2, "never a plain subprocess"
