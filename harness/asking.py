@@ -9,14 +9,28 @@ from dataclasses import dataclass
 
 from bench.repository import Repository, View, view
 from bench.snapshot import Snapshot
-from bench.types import Query, Sample
+from bench.types import Kind, Query, Sample
 from harness.batcher import Answer, Batcher
 from harness.cells import Cells
+from harness.extract import extract
 from harness.generators.base import Request, Sampling
+from harness.store.records import StoredVerdict
 from strategies.api import Prompt
 
 FINAL = "final"
 """Role of the call whose answer is the completion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One final answer, and what is taken of it."""
+
+    answer: Answer
+    text: str
+    """The answer; of a function the whole function that it means."""
+    flags: tuple[str, ...] = ()
+    verdict: StoredVerdict | None = None
+    """What its tests said, once they were run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +41,7 @@ class Made:
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
     """(role, answer) in order, the final ones last."""
-    finals: tuple[Answer, ...]
+    completions: tuple[Completion, ...]
     strategy_seconds: float
 
 
@@ -87,7 +101,7 @@ class Asker:
             sample=sample,
             prompt=prompt,
             calls=(*calls, *((FINAL, answer) for answer in finals)),
-            finals=tuple(finals),
+            completions=tuple(_completion(sample, answer) for answer in finals),
             strategy_seconds=worked,
         )
 
@@ -97,3 +111,10 @@ class Asker:
             return view(snapshot, query, sample.masked, sample.hidden)
         # A set imported without its repositories: the stored prefix is all there is.
         return View(name=sample.repo, language=sample.language, texts={}, digest="", query=query, masked=sample.masked)
+
+
+def _completion(sample: Sample, answer: Answer) -> Completion:
+    if sample.kind is Kind.LINE:
+        return Completion(answer=answer, text=answer.response.text)
+    found = extract(sample, answer.response.text)
+    return Completion(answer=answer, text=found.text, flags=found.flags)

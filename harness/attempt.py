@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -13,16 +14,20 @@ from typing import Any
 from bench.errors import InputFault, MachineFault
 from bench.samples import SampleSet
 from bench.snapshot import Snapshot
-from bench.types import Sample
+from bench.types import Kind, Sample
 from harness import plan
 from harness.asking import Asker, Made
 from harness.cells import StrategyFault
+from harness.execution import Executor
+from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
+from harness.store import verdicts
 from harness.store.queries import counts
 from harness.store.records import StoredFault
 from harness.store.store import Store
+from harness.store.verdicts import Unjudged
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
@@ -41,6 +46,14 @@ class Summary:
     """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
     """Why samples are missing, in the order in which it happened."""
+    judges: bool = False
+    """Whether functions were to get verdicts."""
+    unjudged: int = 0
+    """Stored completions of functions that have none yet."""
+    passes: tuple[int, ...] = ()
+    """How many completions passed, of each sample whose functions all have verdicts."""
+    all_equal: bool = False
+    """Whether every sample has several completions, none of which differs from its others."""
 
 
 @dataclass(slots=True)
@@ -65,7 +78,8 @@ class Attempt:
     ) -> None:
         """Prepare; `snapshots` reads the repositories, and is called only if something is missing."""
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
-        self._spec, self._planned = spec, planned
+        self._spec, self._planned, self._set = spec, planned, sample_set
+        self._functions = any(sample.kind is Kind.FUNCTION for sample in planned)
         self._scorer = Scorer(store, sample_set.references, machinery.pricer)
         self._attempt = 0
 
@@ -73,9 +87,10 @@ class Attempt:
         """Do what is missing; account for it even when interrupted."""
         run = self._store.add_run(self._spec, self._planned)
         missing = plan.missing(self._planned, self._store.finished(run))
+        lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
-        if missing:
-            self._try(missing, tally, progress)
+        if missing or lacking:
+            self._try(missing, lacking, tally, progress)
         done = counts(self._store, run)
         return Summary(
             run=run,
@@ -85,16 +100,29 @@ class Attempt:
             missing=len(self._planned) - done.scored - done.model_failed,
             new=tally.new,
             faults=tuple(tally.faults),
+            judges=self._machinery.judges,
+            unjudged=len(self._lacking()),
+            passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
+            all_equal=verdicts.all_equal(self._store, run) if self._spec.n > 1 else False,
         )
 
-    def _try(self, missing: Sequence[Sample], tally: _Tally, progress: Progress) -> None:
+    def _lacking(self) -> list[Unjudged]:
+        """Return the stored completions of functions that have no verdict."""
+        return verdicts.unjudged(self._store, self._spec.id) if self._functions else []
+
+    def _try(self, missing: Sequence[Sample], lacking: Sequence[Unjudged], tally: _Tally, progress: Progress) -> None:
         machinery = self._machinery
-        asker = Asker(machinery.cells, machinery.batcher, self._snapshots(), machinery.workers)
-        self._attempt = self._store.start_attempt(self._spec.id, machinery.cells.describe()["isolation"])
+        executor = machinery.executor() if self._functions else None
+        asker = Asker(machinery.cells, machinery.batcher, self._snapshots() if missing else {}, machinery.workers)
+        isolation = machinery.cells.describe()["isolation"]
+        isolation += f", tests in {executor.sandbox}" if executor is not None else ""
+        self._attempt = self._store.start_attempt(self._spec.id, isolation)
         reason = "failed"
         try:
-            with progress(self._spec.strategy, len(missing)) as tick:
-                self._work(asker, missing, tally, tick)
+            with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
+                if executor is not None:
+                    self._judge(executor, lacking, tally, tick)
+                self._work(functools.partial(self._make, asker, executor), missing, tally, tick)
             reason = "faults" if tally.faults else "done"
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -106,15 +134,29 @@ class Attempt:
                     self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
                 )
 
-    def _work(self, asker: Asker, missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]) -> None:
+    def _judge(
+        self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]
+    ) -> None:
+        """Judge what an earlier attempt stored without a verdict."""
+        for one, found in judge_stored(self._store, executor, self._set, self._spec.id, lacking):
+            if isinstance(found, MachineFault):
+                self._note(StoredFault(sample_id=one.sample_id, kind="machine", message=str(found)), tally)
+            tick(1)
+
+    def _make(self, asker: Asker, executor: Executor | None, sample: Sample) -> Made:
+        """Do one sample, in a thread of its own, up to its verdicts."""
+        return judged(asker.make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
+
+    def _work(
+        self, make: Callable[[Sample], Made], missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]
+    ) -> None:
         """Keep `width` samples under way; score and store those that come back."""
         left = iter(missing)
         under_way: dict[Future[Made], Sample] = {}
         while True:
             if not self._machinery.batcher.lost:
                 for sample in itertools.islice(left, self._machinery.width - len(under_way)):
-                    job = (self._spec.strategy, sample, self._spec.sampling, self._spec.n)
-                    under_way[self._machinery.threads.submit(asker.make, *job)] = sample
+                    under_way[self._machinery.threads.submit(make, sample)] = sample
             if not under_way:
                 return
             ready, _ = wait(under_way, return_when=FIRST_COMPLETED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from harness.batcher import Batcher
 from harness.cells import Cells, open_cells
+from harness.execution import Executor
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
 from harness.scoring import Pricer
@@ -22,6 +24,8 @@ CODER = "incontext"
 _MOST_THREADS = 128
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
+OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
+"""Tests at once -> an executor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,11 @@ class Machinery:
     width: int
     """How many samples are under way at once."""
     workers: int
-    """How many strategies work at once."""
+    """How many strategies work at once, and how many tests of functions."""
+    judges: bool
+    """Whether functions get verdicts."""
+    executor: Callable[[], Executor | None]
+    """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
 
 
 @contextlib.contextmanager
@@ -48,6 +56,7 @@ def open_machinery(
     *,
     hidden: Sequence[Path],
     workers: int | None = None,
+    executor: OpenExecutor | None = None,
     cells: OpenCells = open_cells,
     resolve: Callable[[str], Generator] = registry.resolve,
 ) -> Iterator[Machinery]:
@@ -57,7 +66,8 @@ def open_machinery(
         store: where answers are kept.
         generator: its spec.
         hidden: what no strategy may read.
-        workers: strategies at work at once; None for one a core.
+        workers: strategies, and tests, at work at once; None for one a core.
+        executor: how to open what gives verdicts; None for no verdicts.
         cells: how to open cells; for tests.
         resolve: how to make generators; for tests.
 
@@ -80,6 +90,11 @@ def open_machinery(
         opened = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+
+        @functools.cache
+        def executing() -> Executor | None:
+            return None if executor is None else stack.enter_context(executor(workers))
+
         yield Machinery(
             cells=opened,
             generator=spec,
@@ -89,6 +104,8 @@ def open_machinery(
             threads=threads,
             width=width,
             workers=workers,
+            judges=executor is not None,
+            executor=executing,
         )
 
 

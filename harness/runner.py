@@ -23,6 +23,7 @@ from bench.types import Kind, Sample
 from harness import plan
 from harness.attempt import Attempt, Progress, Summary
 from harness.cells import Card, copies
+from harness.execution import OpenJudge, open_executor, open_judge
 from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
@@ -30,6 +31,11 @@ from harness.store.store import Store
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
+SEVERAL = (0.8, 0.95)
+"""Temperature and top-p for several completions of a function, as the pass@k literature draws them."""
+GREEDY = (0.0, 1.0)
+NO_SANDBOX = "none"
+"""Instead of a back end's name: store completions of functions without verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,11 @@ class Choices:
     n: int = 1
     seed: int = 0
     workers: int | None = None
+    temperature: float | None = None
+    """None: `SEVERAL` for several completions of a function, else 0."""
+    top_p: float | None = None
+    sandbox: str | None = None
+    """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
 
 
 @contextlib.contextmanager
@@ -48,7 +59,7 @@ def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
     yield lambda _: None
 
 
-def run(
+def run(  # noqa: PLR0913 - what runs, on what, and who is told
     home: Home,
     store: Store,
     sample_set: SampleSet,
@@ -58,6 +69,7 @@ def run(
     choices: Choices | None = None,
     progress: Progress = silent,
     report: Callable[[Summary], None] = lambda _: None,
+    judges: OpenJudge = open_judge,
     **machines: Any,
 ) -> list[Summary]:
     """Run strategies over a sample set, one after the other.
@@ -68,9 +80,10 @@ def run(
         sample_set: what to complete.
         strategies: their specs.
         generator: its spec.
-        choices: limit, completions a sample, seed, workers.
+        choices: limit, completions a sample, decoding, seed, workers, sandbox.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
+        judges: how to open judges of functions; for tests.
         machines: passed on to `open_machinery`; for tests.
 
     Returns:
@@ -85,12 +98,19 @@ def run(
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
     planned = plan.choose(sample_set.samples, choices.limit)
     hidden = _hidden(home, store, sample_set)
-    with open_machinery(store, generator, hidden=hidden, workers=choices.workers, **machines) as machinery:
+    executor = None
+    if choices.sandbox != NO_SANDBOX and any(sample.kind is Kind.FUNCTION for sample in planned):
+        # Opened only when something is missing.
+        executor = functools.partial(
+            open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
+        )
+    machines |= {"hidden": hidden, "workers": choices.workers, "executor": executor}
+    with open_machinery(store, generator, **machines) as machinery:
         cards = [_checked(machinery.cells.card(spec), planned, sample_set) for spec in strategies]
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         summaries = []
         for card in cards:
-            spec = _spec(card, sample_set, machinery, choices, planned)
+            spec = _spec(card, sample_set, machinery, choices)
             summaries.append(Attempt(store, sample_set, snapshots, machinery, spec, planned).go(progress))
             report(summaries[-1])
     return summaries
@@ -99,11 +119,14 @@ def run(
 def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
     """Return the one-line fault for samples that are missing; None if there are none."""
     missing = sum(summary.missing for summary in summaries)
-    if not missing:
+    unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
+    if not missing and not unjudged:
         return None
     faults = [fault for summary in summaries for fault in summary.faults]
     ours = [fault for fault in faults if fault.kind == "strategy"]
     samples = "1 sample is" if missing == 1 else f"{missing} samples are"
+    if not missing:
+        samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
     if ours:
         return InputFault(
             f"{samples} missing, {len(ours)} because a strategy failed; the first: {ours[0].message}",
@@ -133,10 +156,19 @@ def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet) -> Ca
     return card
 
 
-def _spec(
-    card: Card, sample_set: SampleSet, machinery: Machinery, choices: Choices, planned: Sequence[Sample]
-) -> RunSpec:
-    functions = any(sample.kind is Kind.FUNCTION for sample in planned)
+def decoding(choices: Choices, samples: Sequence[Sample]) -> Sampling:
+    """Return how completions of these samples are decoded: as chosen, else greedily, or `SEVERAL` functions."""
+    functions = any(sample.kind is Kind.FUNCTION for sample in samples)
+    temperature, top_p = SEVERAL if functions and choices.n > 1 else GREEDY
+    return Sampling(
+        max_tokens=FUNCTION_TOKENS if functions else LINE_TOKENS,
+        temperature=temperature if choices.temperature is None else choices.temperature,
+        top_p=top_p if choices.top_p is None else choices.top_p,
+        seed=choices.seed,
+    )
+
+
+def _spec(card: Card, sample_set: SampleSet, machinery: Machinery, choices: Choices) -> RunSpec:
     limited = choices.limit is not None and choices.limit < len(sample_set.samples)
     return RunSpec(
         samples=sample_set.name,
@@ -147,7 +179,7 @@ def _spec(
         generator=machinery.generator,
         generator_version=machinery.version,
         coder=machinery.pricer.name,
-        sampling=Sampling(max_tokens=FUNCTION_TOKENS if functions else LINE_TOKENS, seed=choices.seed),
+        sampling=decoding(choices, sample_set.samples),
         n=choices.n,
         seed=choices.seed,
         tokenizer=TOKENIZER,

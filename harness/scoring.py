@@ -8,21 +8,23 @@ from dataclasses import dataclass
 
 from bench.code_tokens import count
 from bench.files import sha256
-from bench.types import Kind, Language, Place, Reference
-from harness import metrics
-from harness.asking import Made
-from harness.batcher import Answer
+from bench.types import Kind, Language, Place, Reference, Sample
+from harness import extract, metrics
+from harness.asking import Completion, Made
 from harness.generators.base import Coder
 from harness.results import Status
 from harness.store.queries import CONTEXT
 from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
 from harness.store.store import Store
+from harness.store.verdicts import PASS, PROFILE, passed
 from strategies.api import Prompt
 from strategies.infile_text import WHOLE, infile_prompt
 
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"
 """Flags of a completion: nothing but blanks; cut at the token limit."""
+_SEEN = 40
+"""Characters before the cursor that tell whether a prompt ends there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +53,17 @@ class Scorer:
         return [self._finished(one, price) for one, price in zip(made, prices, strict=True)]
 
     def _prices(self, made: Sequence[Made]) -> list[tuple[StoredBits, ...]]:
-        """Return, for each line sample, the costs of its reference after the in-file and the final prompt."""
+        """Return, for each sample, the costs of its reference after the in-file and the final prompt.
+
+        Of a function it is the body that is priced; none is where the prompt does not end at the cursor.
+        """
         if self._pricer is None:
             return [() for _ in made]
         pairs: dict[tuple[str, str, str], tuple[Prompt, str]] = {}
         keys: list[list[tuple[str, str, str]]] = []
         for one in made:
-            target = self._references[one.sample.id].target
-            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if one.sample.kind is Kind.LINE else ()
+            target = _behind_cursor(one.sample, self._references[one.sample.id])
+            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if _goes_on(one) else ()
             keys.append([(str(one.sample.language), prompt.digest, sha256(target)) for prompt in prompts])
             pairs.update(zip(keys[-1], ((prompt, target) for prompt in prompts), strict=True))
         known = self._store.bits(self._pricer.name, pairs)
@@ -75,7 +80,7 @@ class Scorer:
         if bits:
             baseline, final = bits
             context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
-        completions = [self._completion(made, reference, answer, context) for answer in made.finals]
+        completions = [_completion(made.sample, reference, one, context) for one in made.completions]
         failed = all(one.status is Status.MODEL_FAILED for one in completions)
         blocks = _blocks(made.prompt)
         return Finished(
@@ -93,32 +98,51 @@ class Scorer:
             bits=tuple({one.prompt_digest: one for one in bits}.values()),
         )
 
-    def _completion(
-        self, made: Made, reference: Reference, answer: Answer, context: Mapping[tuple[str, str], float | None]
-    ) -> StoredCompletion:
-        text = answer.response.text
-        empty = not text.strip()
-        scores = dict(context)
-        for profile in metrics.PROFILES:
+
+def _goes_on(made: Made) -> bool:
+    """Return whether the prompt ends where the reference begins: lines always do."""
+    return made.sample.kind is Kind.LINE or made.prompt.text.endswith(made.sample.prefix[-_SEEN:])
+
+
+def _behind_cursor(sample: Sample, reference: Reference) -> str:
+    return reference.target if sample.kind is Kind.LINE else extract.rest(sample, reference.target)
+
+
+def _completion(
+    sample: Sample, reference: Reference, made: Completion, context: Mapping[tuple[str, str], float | None]
+) -> StoredCompletion:
+    empty = not made.text.strip()
+    scores = {**context, **_text_scores(sample, reference, made.text)}
+    if sample.kind is Kind.FUNCTION and (empty or made.verdict):
+        scores[PROFILE, PASS] = passed(made.verdict) if made.verdict else 0.0
+    cut = made.answer.response.finish == LENGTH
+    flags = [*made.flags, *(flag for flag, holds in ((EMPTY, empty), (LENGTH, cut)) if holds)]
+    return StoredCompletion(
+        generation_id=made.answer.id,
+        status=Status.MODEL_FAILED if empty else Status.SCORED,
+        text=made.text,
+        flags=tuple(flags),
+        scores=scores,
+        verdict=made.verdict.key if made.verdict else None,
+    )
+
+
+def _text_scores(sample: Sample, reference: Reference, text: str) -> dict[tuple[str, str], float | None]:
+    """Return (profile, metric) -> value: of lines under every profile, of functions where it is defined."""
+    scores: dict[tuple[str, str], float | None] = {}
+    for profile in metrics.PROFILES if sample.kind is Kind.LINE else (metrics.FUNCTIONS,):
+        if sample.kind is Kind.LINE:
             values = metrics.score(
-                profile,
-                made.sample.language,
-                prompt=made.sample.prefix,
-                prediction=text,
-                ground_truth=reference.target,
+                profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
             )
-            for metric, value in values.items():
-                # A model that gave nothing gets the worst there is, also where the metric would be undefined.
-                worst = empty and value is None
-                scores[profile, metric] = metrics.info(profile, metric).worst if worst else value
-        flags = [flag for flag, holds in ((EMPTY, empty), (LENGTH, answer.response.finish == LENGTH)) if holds]
-        return StoredCompletion(
-            generation_id=answer.id,
-            status=Status.MODEL_FAILED if empty else Status.SCORED,
-            text=text,
-            flags=tuple(flags),
-            scores=scores,
-        )
+        else:
+            one, other = extract.body(sample, text), extract.body(sample, reference.target)
+            values = metrics.score_body(sample.language, prediction=one, ground_truth=other)
+        for metric, value in values.items():
+            # A model that gave nothing gets the worst there is, also where the metric would be undefined.
+            worst = not text.strip() and value is None
+            scores[profile, metric] = metrics.info(profile, metric).worst if worst else value
+    return scores
 
 
 def _stored(key: tuple[str, str, str], prompt: Prompt, bits: float) -> StoredBits:

@@ -6,6 +6,7 @@ tags, or plainly. What is kept is one function: its own signature where it wrote
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from harness.extract.unwrap import tagged
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept as it came, and its tests will say so."""
 
+_BODIES: dict[Language, Callable[[str], str | None]] = {Language.PYTHON: python.body, Language.JAVA: java.body}
 _Reader = Callable[[Given, str, bool], tuple[str, bool]]
 _READERS: dict[Language, _Reader] = {Language.PYTHON: python.function, Language.JAVA: java.function}
 
@@ -43,3 +45,29 @@ def extract(sample: Sample, answer: str) -> Extracted:
     inner = tagged(answer)
     text, parsed = _READERS[sample.language](given(sample), answer if inner is None else inner, inner is not None)
     return Extracted(text=text, flags=() if parsed else (PARSE_FAILED,))
+
+
+def body(sample: Sample, text: str) -> str:
+    """Return the body of a whole function: without signature, docstring and indentation.
+
+    Of one that is not whole (it does not parse, or its braces are not balanced) what follows the sample's own
+    signature and docstring is taken, and all of it where it has others.
+    """
+    found = _BODIES[sample.language](text)
+    if found is None:
+        head = textwrap.dedent(given(sample).lines)
+        found = textwrap.dedent(text).removeprefix(head)
+    return textwrap.dedent(found).strip("\n")
+
+
+def rest(sample: Sample, target: str) -> str:
+    """Return what stands behind the cursor of a function sample, in the indentation of the file.
+
+    Args:
+        sample: what was asked for.
+        target: the whole function, dedented.
+    """
+    head = given(sample)
+    indented = textwrap.indent(target, head.indent).split("\n")
+    lines = indented[head.head.count("\n") :] or [""]
+    return "\n".join([lines[0][sample.cursor.column :], *lines[1:]])

@@ -36,6 +36,13 @@ def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
     return _closed(given, (blocks or [answer])[-1])
 
 
+def body(text: str) -> str | None:
+    """Return what stands between the braces of a method; None if they are not balanced."""
+    hidden = hide(text)
+    end, start = _end(hidden, 0), hidden.find("{")
+    return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
+
+
 def hide(text: str) -> str:
     """Return the text with blanks for strings and comments, newlines kept; positions stay."""
     return _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)

@@ -45,6 +45,24 @@ def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
     return _unparsed(given, code), False
 
 
+def body(text: str) -> str | None:
+    """Return the statements of a function, its docstring left out; None if the text is not one function."""
+    made = only_function(text)
+    if made is None:
+        return None
+    documented = ast.get_docstring(made, clean=False) is not None
+    statements = made.body[1:] if documented else made.body
+    if not statements:
+        return ""
+    first = statements[0]
+    # Where the text is indented, a line stands before it in what was parsed.
+    shift = 1 if text[:1] in (" ", "\t") else 0
+    decorators = [one.lineno for one in getattr(first, "decorator_list", [])]
+    lines = text.split("\n")[min([first.lineno, *decorators]) - 1 - shift :]
+    before = lines[0].encode()[: first.col_offset].decode()
+    return "\n".join([lines[0][len(before) :] if before.strip() else lines[0], *lines[1:]])
+
+
 def parse(text: str) -> ast.Module | None:
     """Return the syntax tree of a text; None if it is no Python."""
     with _PARSING, warnings.catch_warnings():

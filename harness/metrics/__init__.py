@@ -15,6 +15,7 @@ from harness.metrics.profile import Case, MetricInfo, Values
 from harness.metrics.profiles import PROFILES, load
 
 __all__ = [
+    "FUNCTIONS",
     "PROFILES",
     "Case",
     "MetricInfo",
@@ -26,8 +27,12 @@ __all__ = [
     "metrics",
     "pass_at_k",
     "score",
+    "score_body",
     "score_many",
 ]
+
+FUNCTIONS = "ctxbench"
+"""The profile under which whole functions are scored."""
 
 
 def score(profile: str, language: str, *, prompt: str, prediction: str, ground_truth: str) -> Values:
@@ -49,6 +54,20 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
     if language not in tuple(Language):
         raise UnknownName("language", language, tuple(Language))
     return load(profile).score(str(language), prompt, prediction, ground_truth)
+
+
+def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
+    """Score the body of a function under the profile `FUNCTIONS`, all of it: no other is defined for more than lines.
+
+    Args:
+        language: ``python`` or ``java``.
+        prediction: the body of the completion, without signature and documentation string.
+        ground_truth: the body of the reference.
+    """
+    # Imported late, as the profiles are: their module registers itself.
+    from harness.metrics import ctxbench  # noqa: PLC0415
+
+    return ctxbench.compare(str(language), "", prediction, ground_truth)
 
 
 def metrics(profile: str) -> tuple[str, ...]:

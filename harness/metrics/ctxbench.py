@@ -24,7 +24,11 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em``, ``es`` and ``id_*``, all in 0..1."""
-    prediction = unit(prompt, prediction, ground_truth)
+    return compare(language, prompt, unit(prompt, prediction, ground_truth), ground_truth)
+
+
+def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
+    """Return what `score` does of the whole prediction, none of it cut off."""
     predicted = lexing.read(language, prompt, prediction)
     target = lexing.read(language, prompt, ground_truth)
     one, other = _tidy(predicted.code), _tidy(target.code)

@@ -90,6 +90,19 @@ def unjudged(store: Store, run: str) -> list[Unjudged]:
         return [Unjudged(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
 
 
+def passes(store: Store, run: str, n: int) -> list[int]:
+    """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
+    s = t.SCORE.c
+    query = (
+        select(func.count(), func.sum(s.value))
+        .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)
+        .group_by(s.sample_id)
+        .order_by(s.sample_id)
+    )
+    with store.reading() as connection:
+        return [round(passed) for made, passed in connection.execute(query) if made == n]
+
+
 def all_equal(store: Store, run: str) -> bool:
     """Return whether a run has samples with several completions, and no sample has two that differ."""
     c = t.COMPLETION.c

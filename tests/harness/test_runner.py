@@ -312,8 +312,12 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
 
 def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     bench = Bench(tmp_path, kind=Kind.FUNCTION)
+    source = tmp_path / "mine.py"
+    source.write_text(
+        "from strategies import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise AssertionError\n"
+    )
     with pytest.raises(InputFault) as caught:
-        bench.run(model())
+        bench.run(model(), f"{source}@mine")
     assert "takes line samples" in str(caught.value) and "strategy list" in str(caught.value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.types import Cursor, Kind, Language
-from harness.extract import PARSE_FAILED, extract
+from harness.extract import PARSE_FAILED, body, extract
 from tests.helpers.samples import make_sample
 
 BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"
@@ -88,3 +88,8 @@ def test_what_is_not_closed(answer: str) -> None:
     found = extract(make(), answer)
     assert found.text.startswith(HEAD)
     assert (found.flags == (PARSE_FAILED,)) is ("while" in answer)
+
+
+def test_bodies() -> None:
+    assert body(make(), METHOD) == body(make(), WHOLE) == "return width * height;"
+    assert body(make(), HEAD + "        if (x) {\n") == "if (x) {"

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from bench.types import Cursor, Kind
-from harness.extract import PARSE_FAILED, extract
+from harness.extract import PARSE_FAILED, body, extract, rest
 from tests.helpers.samples import make_sample
 
 HEAD = 'def area(width, height):\n    """Return the area."""\n'
@@ -148,3 +148,30 @@ def test_the_text_is_one_function(answer: str) -> None:
 
 def test_warnings_of_the_code_are_its_own() -> None:
     assert extract(make(), '    return "\\d"').flags == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (WHOLE, BODY.strip()),
+        (FUNCTION, BODY.strip()),
+        (textwrap.indent(FUNCTION, "    "), BODY.strip()),
+        ("def area(a): return 'ü' + a", "return 'ü' + a"),
+        ("def area(a):\n    @b\n    def c(): ...\n    return c", "@b\ndef c(): ...\nreturn c"),
+        (HEAD.rstrip(), ""),
+        (HEAD + "    return (", "return ("),
+        ("def other(:\n    x", "def other(:\n    x"),
+    ],
+)
+def test_bodies(text: str, found: str) -> None:
+    assert body(make(), text) == found
+
+
+@pytest.mark.parametrize(
+    ("head", "before", "tail"), [(HEAD, "", ""), (METHOD, "class A:\n", ""), (METHOD, "", "        ")]
+)
+def test_the_rest_and_the_prefix_are_the_function(head: str, before: str, tail: str) -> None:
+    made = make(head, before, tail=tail)
+    whole = head + ("        " if head is METHOD else "    ") + "return 1\n"
+    target = textwrap.dedent(whole)
+    assert made.prefix + rest(made, target) == before + whole

@@ -1,0 +1,251 @@
+"""`Executor`: verdicts of completions of functions; none is computed twice, none is made up.
+
+A verdict is looked up in the store, else the judge runs the tests and the verdict is kept. Equal work that
+several threads ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a machine fault
+and never stored, so that the work is done again. Owns no box and no test: those are the judge's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from bench import records
+from bench.errors import MachineFault
+from bench.files import sha256
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.types import Judgement, Verdict
+from bench.types import Sample
+from harness.batcher import Stopped
+from harness.store import verdicts
+from harness.store.records import StoredVerdict
+from harness.store.rows import clean
+from harness.store.store import Store
+from sandbox.errors import SandboxError
+
+RULES = "1"
+"""Version of how outcomes become verdicts on this side of the sandbox; another one judges everything again."""
+GIVE_UP = 3
+"""Broken jobs of one repository in a row after which it is not tried again."""
+OUTPUT_KEPT = 16_384
+"""Characters of a job's output that are stored; its first and last half."""
+_CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
+
+
+class Judge(Protocol):
+    """Runs the tests of samples."""
+
+    def image(self, sample: Sample) -> str:
+        """Return the digest of everything that a sample's tests find in their box, making what is missing."""
+        ...
+
+    def judge(self, sample: Sample, text: str) -> Judgement:
+        """Run a sample's tests on a whole function; called by many threads."""
+        ...
+
+
+OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, Judge]]]
+"""Home, set, name of a back end (None: what is there), boxes at once -> the back end's name and a judge."""
+
+
+class Executor:
+    """Gives verdicts; safe to use from many threads."""
+
+    def __init__(
+        self, judge: Judge, store: Store, sample_set: SampleSet, *, sandbox: str, threads: ThreadPoolExecutor
+    ) -> None:
+        """Use a judge.
+
+        Args:
+            judge: who runs tests.
+            store: where verdicts are kept.
+            sample_set: whose samples are judged.
+            sandbox: name of the back end, kept with each verdict.
+            threads: where tests are waited for: as many run at once.
+        """
+        self._judge, self._store, self._set = judge, store, sample_set
+        self.sandbox, self._threads = sandbox, threads
+        self._lock = threading.Lock()
+        self._under_way: dict[tuple[str, str], Future[StoredVerdict]] = {}
+        self._preparing: dict[str, threading.Lock] = {}
+        self._images: dict[str, str] = {}
+        self._lost: dict[str, MachineFault] = {}
+        self._broken: Counter[str] = Counter()
+
+    def verdict(self, sample: Sample, text: str) -> StoredVerdict:
+        """Return the verdict of a whole function, computed now or long ago.
+
+        Raises:
+            MachineFault: if the tests could not be run; `Stopped` after `close`.
+        """
+        return self.wait(self.submit(sample, text))
+
+    def wait(self, future: Future[StoredVerdict]) -> StoredVerdict:
+        """Return the verdict that `submit` began with; raise what `verdict` does."""
+        try:
+            return future.result()
+        except CancelledError:
+            raise _stopped() from None
+
+    def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
+        """Begin with a verdict, unless the same is under way already."""
+        text = clean(text)
+        key = (sample.id, sha256(text))
+        with self._lock:
+            known = self._under_way.get(key)
+            if known is not None:
+                return known
+            try:
+                future = self._threads.submit(self._find, sample, text)
+            except RuntimeError:  # the threads were shut down
+                raise _stopped() from None
+            self._under_way[key] = future
+        # Outside the lock: a future that is done already calls back at once.
+        future.add_done_callback(lambda _: self._done(key))
+        return future
+
+    def close(self) -> None:
+        """Drop what waits; what runs ends with the judge's boxes."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _done(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._under_way.pop(key, None)
+
+    def _find(self, sample: Sample, text: str) -> StoredVerdict:
+        image = self._image(sample)
+        content = sample_digest(self._set, sample)
+        key = verdict_key(content, text, image)
+        known = verdicts.find(self._store, [key]).get(key)
+        if known is not None:
+            return known
+        if sample.repo in self._lost:
+            raise self._lost[sample.repo]
+        try:
+            judgement = self._judge.judge(sample, text)
+        except (SandboxError, MachineFault) as error:
+            judgement = Judgement(verdict=Verdict.BROKEN, reason=str(error))
+        if judgement.verdict is Verdict.BROKEN:
+            raise self._fault(sample, judgement.reason or "the sandbox was lost")
+        with self._lock:
+            self._broken[sample.repo] = 0
+        return verdicts.add(self._store, _stored(key, content, text, image, self.sandbox, judgement))
+
+    def _image(self, sample: Sample) -> str:
+        """Return the image of a sample's repository, made once however many ask; a fault is kept too."""
+        with self._lock:
+            lock = self._preparing.setdefault(sample.repo, threading.Lock())
+        with lock:
+            if sample.repo in self._images:
+                return self._images[sample.repo]
+            if sample.repo in self._lost:
+                raise self._lost[sample.repo]
+            try:
+                self._images[sample.repo] = self._judge.image(sample)
+            except (SandboxError, MachineFault) as error:
+                self._lost[sample.repo] = MachineFault(error.what, where=error.where, cure=error.cure or _CURE)
+                raise self._lost[sample.repo] from error
+            return self._images[sample.repo]
+
+    def _fault(self, sample: Sample, reason: str) -> MachineFault:
+        fault = MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
+        with self._lock:
+            self._broken[sample.repo] += 1
+            if self._broken[sample.repo] >= GIVE_UP:
+                said = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
+                self._lost.setdefault(sample.repo, MachineFault(said, cure=_CURE))
+        return fault
+
+
+def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
+    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
+    entry = sample_set.manifest["repositories"].get(sample.repo, {})
+    parts = [
+        records.from_sample(sample),
+        records.from_reference(sample_set.references[sample.id]),
+        {name: entry.get(name) for name in ("snapshot", "tests")},
+    ]
+    return sha256(json.dumps(parts, sort_keys=True))
+
+
+def verdict_key(sample: str, text: str, image: str) -> str:
+    """Return the key of a verdict from the sample's digest, the whole function and the image."""
+    return sha256("\n".join((RULES, sample, sha256(text), image)))
+
+
+@contextlib.contextmanager
+def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, Judge]]:
+    """Open the back end of that name, or what this machine offers, and a judge on it.
+
+    Raises:
+        SandboxUnavailable: if there is none.
+    """
+    from bench.testing import judge as judging  # noqa: PLC0415 - runs over lines need none of it
+    from sandbox import registry  # noqa: PLC0415
+
+    opened = registry.open_sandbox(sandbox, home.cache / "sandbox")
+    with judging.Judge(home, sample_set, opened, width=width) as judge:
+        yield opened.name, judge
+
+
+@contextlib.contextmanager
+def open_executor(
+    width: int,
+    *,
+    home: Home,
+    store: Store,
+    sample_set: SampleSet,
+    sandbox: str | None,
+    judges: OpenJudge = open_judge,
+) -> Iterator[Executor]:
+    """Open an executor; on leaving, however that comes, end every box and drop what waits.
+
+    Args:
+        width: the most tests that run at once.
+        home: where sample sets and caches are.
+        store: where verdicts are kept.
+        sample_set: whose samples are judged.
+        sandbox: name of a back end; None for what this machine offers.
+        judges: how to open judges; for tests.
+
+    Raises:
+        SandboxUnavailable: if the back end is not there.
+    """
+    with contextlib.ExitStack() as stack:
+        # Entered first to end last: what runs comes back when the judge's boxes are gone.
+        threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
+        name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
+        stack.callback(executor.close)
+        yield executor
+
+
+def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
+    output = judgement.output
+    if len(output) > OUTPUT_KEPT:
+        half = OUTPUT_KEPT // 2
+        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
+    return StoredVerdict(
+        key=key,
+        sample_digest=content,
+        text_digest=sha256(text),
+        image=image,
+        sandbox=sandbox,
+        verdict=str(judgement.verdict),
+        reason=" ".join(judgement.reason.split()),
+        tests_run=judgement.tests_run,
+        output=output,
+        seconds=judgement.seconds,
+        peak_bytes=judgement.peak_bytes,
+    )
+
+
+def _stopped() -> Stopped:
+    return Stopped("the run was stopped", cure="run the same command again to go on")
