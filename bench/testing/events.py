@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_KEYS = {"nonce", "exit", "signal", "events"}
+_KEYS = {"nonce", "exit", "signal", "events", "changed"}
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped", "xfail")
 _MAX_TEXT = 1000
@@ -40,6 +40,8 @@ class Told:
     nonce: str
     exit: int | None
     signal: int | None
+    changed: tuple[str, ...] = ()
+    """Files of the repository that were written to."""
     collected: tuple[int, ...] = ()
     collections: int = 0
     """How often a collection was reported."""
@@ -62,7 +64,8 @@ def read(result: object) -> Told:
     nonce, events = result["nonce"], result["events"]
     if not isinstance(nonce, str) or not isinstance(events, str):
         raise Malformed("nonce or events are no text")
-    told = Told(nonce, _status(result["exit"]), _status(result["signal"]))
+    changed = tuple(_text(path) for path in _checked(list, result["changed"]))
+    told = Told(nonce, _status(result["exit"]), _status(result["signal"]), changed)
     lines = events.split("\n")
     if lines.pop() and told.signal is None:
         # A child that was killed may have been in the middle of a line; another one may not.
@@ -84,6 +87,7 @@ def _told(told: Told, found: Mapping[str, list[list[Any]]]) -> Told:
         nonce=told.nonce,
         exit=told.exit,
         signal=told.signal,
+        changed=told.changed,
         collected=tuple(_checked(int, item) for (items,) in collections for item in _checked(list, items)),
         collections=len(collections),
         broken=tuple((_text(where), _text(what)) for where, what in _sized(found.get("broken", []), 2)),

@@ -90,6 +90,8 @@ def _lie(
     """Return what cannot be said without lying, or nothing."""
     if told.nonce != nonce:
         return f"{TAMPERED}: the result is not this job's"
+    if told.changed:
+        return f"{TAMPERED}: it wrote to {', '.join(told.changed)}"
     if told.altered:
         return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(told.altered))}"
     places = {*range(len(tests)), *range(-len(canaries), 0)}

@@ -18,7 +18,7 @@ from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
 
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
-SECONDS = 20.0
+SECONDS = 40.0
 """A sample's tests are few and fast; what takes longer loops."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 

@@ -9,8 +9,9 @@
 - ``arguments``: more arguments of pytest.
 - ``nonce``: comes back as it is.
 
-It returns ``{"nonce", "exit", "signal", "events"}``: `exit` or `signal` of the process that ran the tests,
-and its events, one JSON list a line (`bench.testing.events` reads them):
+It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran
+the tests, which of the repository's files it wrote to, and its events, one JSON list a line
+(`bench.testing.events` reads them):
 ``["collected", [positions in tests]]``, ``["broken", where, message]``,
 ``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...),
 ``["loaded", bool]``, ``["altered", [names]]``, ``["end", exit status]``.

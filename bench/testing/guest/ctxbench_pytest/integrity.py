@@ -8,10 +8,14 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_WATCHED = ("pytest", "_pytest", "pluggy", "unittest", "ctxbench_pytest", "json")
+_WATCHED = frozenset(
+    ("pytest", "_pytest", "pluggy", "unittest", "ctxbench_pytest", "json", "ast")
+    + ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+)
 _NOT_KEPT = frozenset({"_", "__loader__", "__spec__"})
 """Builtins that the interpreter itself sets."""
 _MISSING = object()
+_CALLED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, staticmethod, classmethod, property)
 
 
 def _watched(name: str) -> bool:
@@ -51,6 +55,8 @@ class Seal:
         space = vars(builtins)
         self._places += [(space, name, space[name], f"builtins.{name}") for name in space.keys() - _NOT_KEPT]
         self._places += [place for module in modules.values() for place in _held(module)]
+        # The first one is pytest's, which rewrites the tests as they are imported.
+        self._finder = sys.meta_path[0] if sys.meta_path else None
         self._code: list[tuple[types.FunctionType, Any, Any, Any, str]] = []
         for *_, value, said in self._places:
             self._add_code(value, said)
@@ -60,9 +66,18 @@ class Seal:
             self._code.append((each, each.__code__, each.__defaults__, each.__kwdefaults__, said))
 
     def add_tests(self, items: Iterable[Any]) -> None:
-        """Watch the functions of these tests too."""
+        """Watch the functions of these tests too, and what their modules and classes call by name."""
+        owners: dict[int, Any] = {}
         for item in items:
             self._add_code(getattr(item, "obj", None), item.nodeid)
+            kinds = getattr(item, "cls", None)
+            for owner in (getattr(item, "module", None), *(kinds.__mro__ if isinstance(kinds, type) else ())):
+                if owner is not None and not _watched(getattr(owner, "__module__", "") or ""):
+                    owners[id(owner)] = owner
+        for owner in owners.values():
+            for name, value in list(vars(owner).items()):
+                if isinstance(value, _CALLED):
+                    self._places.append((vars(owner), name, value, f"{owner.__name__}.{name}"))
 
     def broken(self) -> list[str]:
         """Return the names of what is no longer what it was."""
@@ -72,4 +87,6 @@ class Seal:
             for each, code, defaults, more, said in self._code
             if each.__code__ is not code or each.__defaults__ is not defaults or each.__kwdefaults__ is not more
         ]
+        if not sys.meta_path or sys.meta_path[0] is not self._finder:
+            found.append("sys.meta_path")
         return found + [f"sys.{get.__name__}" for get in (sys.gettrace, sys.getprofile) if get() is not None]

@@ -23,8 +23,9 @@ _STEP = 0.05
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the tests in a child and return its events with its end."""
-    _hide()
+    _dumpable(0)
     nonce = arguments.pop("nonce")
+    files = _files()
     read, write = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -32,6 +33,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
     if pid == 0:
         status = 70
         try:
+            _dumpable(1)
             status = child.run(_alone(write), arguments)
         finally:
             # Nothing that was left behind for the interpreter's end may run.
@@ -47,13 +49,28 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         "exit": code if code >= 0 else None,
         "signal": -code if code < 0 else None,
         "events": events.decode("utf-8", "replace"),
+        "changed": [path for path, seen in files.items() if seen != _seen(path)][:5],
     }
 
 
-def _hide() -> None:
-    """Keep this process's memory and files from being opened through /proc by the child."""
+def _files() -> dict[str, tuple[int, int, int] | None]:
+    """Return what tells whether one of the repository's files was written, replaced or removed."""
+    return {path: _seen(path) for folder, _, names in os.walk(".") for path in (os.path.join(folder, n) for n in names)}
+
+
+def _seen(path: str) -> tuple[int, int, int] | None:
+    """Return a file's identity, size and time of change, which the kernel sets and nobody can set back."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_ctime_ns
+
+
+def _dumpable(value: int) -> None:
+    """Close this process's memory and files to others of the same user, or open them again."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, value, 0, 0, 0)
 
 
 def _alone(write: int) -> int:
