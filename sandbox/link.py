@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
 from typing import Any
 
@@ -70,9 +71,7 @@ class Link:
         self._box.send(job_frame(job), deadline)
         head, rest = self._receive(frames.OUTCOME, deadline)
         if "fault" in head:
-            raise SandboxError(
-                str(head["fault"]), where="a job", cure="raise the limits of the pool, or mend its files"
-            )
+            raise SandboxError(str(head["fault"]), where="a job", cure=str(head.get("cure", "")))
         try:
             return _outcome(head, rest)
         except (KeyError, TypeError, ValueError) as error:
@@ -130,9 +129,11 @@ def job_frame(job: Job) -> bytes:
     """Return the frame of a job.
 
     Raises:
-        ValueError: if a path leads out of the working folder, or it names no program or function.
+        ValueError: if a path leads out of the working folder, or it names no program, function or time.
     """
     check_paths(job.files)
+    if not 0 < job.seconds < math.inf:
+        raise ValueError(f"a job cannot take {job.seconds} seconds")
     head = {"action": _action(job.action), "seconds": job.seconds, "files": frames.files_head(job.files)}
     return frames.frame(frames.JOB, head, job.files.values())
 
@@ -186,11 +187,20 @@ def _whole(value: object) -> int | None:
 
 
 def _result(data: bytes) -> Any:
+    """Return plain JSON data that can be written out again; None if it is none."""
     try:
-        return json.loads(data, parse_constant=_no_constant)
+        value = json.loads(data, parse_constant=_number, parse_float=_number)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # halves of characters, which no file or database takes
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
+    return value
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number of JSON")
+    return value

@@ -6,6 +6,7 @@ It knows no back end: a `Launcher` starts boxes, a `Link` talks to each.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from sandbox.box import Launcher
-from sandbox.errors import SandboxError, SandboxLost
+from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from sandbox.link import Link, job_frame, tree_frame
 from sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
 
-TRIES = 3
+_log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
 """Seconds before each try: a machine that was short of something may have it again."""
 _PROBE = Job(action=Command(argv=("python3", "-I", "-S", "-c", "print('alive')")), seconds=20.0)
@@ -49,22 +50,19 @@ class BoxPool:
         """Make the first box ready.
 
         Raises:
-            SandboxError: if none can be.
+            SandboxUnavailable: if none can be.
         """
         for pause in _PAUSES:
             time.sleep(pause)
-            with self._lock:
-                first = self._workers.submit(self._make)
+            first = self._workers.submit(self._make)
             try:
-                link = first.result()
+                first.result()
             except SandboxLost as lost:
                 reason = lost
                 continue
-            with self._lock:
-                self._ready.append(first)
-            del link
+            self._ready.append(first)
             return
-        raise reason
+        raise SandboxUnavailable(reason.what, where=reason.where, cure=reason.cure)
 
     def run(self, job: Job) -> Outcome:
         """Run a job in a box that no other job is in; see `sandbox.types.Pool.run`.
@@ -133,6 +131,8 @@ class BoxPool:
 
     def _make(self) -> Link:
         """Start a box and make it ready for a job."""
+        if self._closed:
+            raise SandboxLost("the pool is closed")
         link = Link(self._launcher.start(), self._limits)
         with self._lock:
             if not self._closed:
@@ -167,12 +167,14 @@ class BoxPool:
     def _renew(self, link: Link) -> Link:
         """Make a used box ready again, or another one in its place."""
         try:
-            if not link.finish():
+            trouble = link.finish()
+            if not trouble:
                 if self._tree:
                     link.plant(self._tree)
                 return link
-        except SandboxError:
-            pass  # what is wrong with it does not matter: another one comes
+        except SandboxError as error:
+            trouble = str(error)
+        _log.info("a box is thrown away: %s", trouble)
         self._end(link)
         return self._make()
 
@@ -213,8 +215,7 @@ def open_pool(
         reuse: jobs after which a box is thrown away.
 
     Raises:
-        SandboxLost: if no box can be started.
-        SandboxUnavailable: if the environment does not work in one.
+        SandboxUnavailable: if no box can be started, or the environment does not work in one.
         ValueError: if a path of the tree leads out of the working folder.
     """
     pool = BoxPool(launcher, environment, limits, width, reuse)

@@ -12,7 +12,7 @@ from sandbox.types import Pool
 
 _WRITES = {
     f"write to {folder}": f"open({folder!r} + '/ctxbench-probe', 'w').close()"
-    for folder in ("", "/usr", "/usr/lib", "/etc", "/ctxbench/lib", "/ctxbench/site", "/work", "/proc/sys/kernel")
+    for folder in ("", "/usr", "/usr/lib", "/etc", "/ctxbench/lib", "/ctxbench/site", "/proc/sys/kernel")
 }
 _GUEST = {
     "read the guest's memory": "open('/proc/1/mem', 'rb').read(1)",

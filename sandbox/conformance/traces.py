@@ -64,6 +64,15 @@ def _clean(pool: Pool) -> str:
     return expect(python(pool, _LOOK), _CLEAN)
 
 
+def _kept(pool: Pool) -> str:
+    """Jobs that do nothing wrong must not cost a box each."""
+    program = "print(open('/proc/1/stat').read().rsplit(')', 1)[1].split()[19])"
+    for folder in ("/dev/shm", "."):  # noqa: S108 - the box's own
+        python(pool, f"open('{folder}/litter', 'w').close()")
+    boxes = {python(pool, program).output for _ in range(6)}
+    return "" if len(boxes) <= 3 else f"six jobs in a row had {len(boxes)} boxes"
+
+
 def _bomb(pool: Pool) -> str:
     outcome = python(pool, _BOMB, seconds=1.0)
     if outcome.ended is not Ended.TIMED_OUT:
@@ -102,6 +111,7 @@ def _beside(pool: Pool) -> str:
 
 
 CHECKS = {
+    "a box is used again": _kept,
     "nothing is left for the next job": _clean,
     "a fork bomb ends with its job": _bomb,
     "a job that kills all that it can harms itself only": _everyone,

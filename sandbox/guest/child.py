@@ -20,8 +20,27 @@ from typing import Any, NoReturn
 from sandbox.guest import capture, confine, frames
 from sandbox.guest.confine import Bounds
 
-_NOT_FOUND, _NOT_RUN, _REFUSED = 127, 126, 125
+_NOT_FOUND, _NOT_RUN, REFUSED = 127, 126, 125
+_READY = b"+"
 _DESCRIPTORS = 1
+
+
+class NotReady(Exception):
+    """Raised when the trusted part of a job's process failed: no doing of the job's."""
+
+
+def confirmed(channel: socket.socket) -> None:
+    """Wait until the process says that its next trusted step is done: its confinement, or finding a function.
+
+    Raises:
+        NotReady: if it ended instead, or was killed.
+    """
+    try:
+        if channel.recv(1) == _READY:
+            return
+    except OSError:
+        pass
+    raise NotReady("the job's process could not be made ready")
 
 
 def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None = None) -> None:
@@ -34,28 +53,33 @@ def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None =
         handle: where a call's result goes, or what `serve` talks over.
 
     Raises:
-        OSError: if it has ended.
+        NotReady: if it has ended, or there is no such function.
     """
     data = frames.payload(order)
     head = frames.HEADER.pack(frames.JOB, len(data))
-    socket.send_fds(channel, [head], [] if handle is None else [handle])
-    channel.sendall(data)
+    try:
+        socket.send_fds(channel, [head], [] if handle is None else [handle])
+        channel.sendall(data)
+    except OSError as error:
+        raise NotReady(f"the job's process is gone ({error})") from None
+    if order["run"] != "program":
+        confirmed(channel)
 
 
 def become(channel: socket.socket, output: int, bounds: Bounds) -> NoReturn:
     """Be the job's own process; never return."""
-    code = _REFUSED
+    code = REFUSED
     try:
         confine.set_dumpable(True)  # nothing is in it yet; else it could not be made the first to be killed
-        _join(output)
+        join(output)
         handle = os.dup2(channel.fileno(), 3)
         confine.enter(bounds, [handle])
         os.environ.update(_variables(bounds))
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        with socket.socket(fileno=handle) as waiting:
-            order, given = _receive(waiting)
         channel.detach()
-        code = _run(order, given, bounds)
+        waiting = socket.socket(fileno=handle)
+        waiting.send(_READY)
+        code = _run(waiting, bounds)
     except BaseException:  # noqa: BLE001 - whatever it was, this process must not return
         traceback.print_exc()
     finally:
@@ -70,7 +94,7 @@ def finish(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _join(output: int) -> None:
+def join(output: int) -> None:
     """Read nothing, say everything to `output`."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -88,18 +112,22 @@ def _variables(bounds: Bounds) -> dict[str, str]:
 def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:
     head, handles, _, _ = socket.recv_fds(channel, frames.HEADER.size, _DESCRIPTORS)
     if not head:
-        os._exit(_REFUSED)  # no order will come: the job was ill, or its supervisor is gone
+        os._exit(REFUSED)  # no order will come: the job was ill, or its supervisor is gone
     _, length = frames.HEADER.unpack(head + frames.read(channel.fileno(), frames.HEADER.size - len(head)))
     order, _ = frames.split(frames.read(channel.fileno(), length))
     return order, handles[0] if handles else None
 
 
-def _run(order: dict[str, Any], handle: int | None, bounds: Bounds) -> int:
-    if order["run"] == "program":
-        _execute(order["argv"])
-    if handle is None:
-        raise ValueError("no descriptor came with the order")
-    function = resolve(order["function"])
+def _run(waiting: socket.socket, bounds: Bounds) -> int:
+    with waiting:
+        order, handle = _receive(waiting)
+        if order["run"] == "program":
+            waiting.close()
+            _execute(order["argv"])
+        if handle is None:
+            raise ValueError("no descriptor came with the order")
+        function = _resolve(order["function"])
+        waiting.send(_READY)
     # Only now: what is trusted was found without the job's folders.
     sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
     tempfile.tempdir = None
@@ -108,7 +136,7 @@ def _run(order: dict[str, Any], handle: int | None, bounds: Bounds) -> int:
     return _exit_code(lambda: answer(handle, function(order["arguments"])))
 
 
-def resolve(name: str) -> Callable[..., Any]:
+def _resolve(name: str) -> Callable[..., Any]:
     """Return the function ``module:function``."""
     module, _, attribute = name.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)

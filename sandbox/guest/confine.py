@@ -57,7 +57,7 @@ class Bounds:
 
     @property
     def folders(self) -> tuple[str, str, str]:
-        """All that a job may write to: its working folder, its home, its temporary folder."""
+        """What is made for each job: its working folder, its home, its temporary folder."""
         return self.folder, f"{self.work}/home", f"{self.work}/tmp"  # noqa: S108 - the box's own
 
 
@@ -85,7 +85,8 @@ def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
         resource.setrlimit(which, (value, value))
     os.chdir(bounds.folder)
     if bounds.landlock:
-        landlock.restrict(_readable(), [*bounds.folders, SHARED_MEMORY, *_DEVICES], tcp=True)
+        # Not the three folders: the rules would hold them for a while after they are removed.
+        landlock.restrict(_readable(), [bounds.work, SHARED_MEMORY, *_DEVICES], tcp=True)
 
 
 def _close_all_but(kept: Sequence[int]) -> None:

@@ -53,13 +53,13 @@ def empty(folder: str) -> None:
     """Remove everything in a folder, however deep, closed or oddly named.
 
     Folders are first moved up into it, so that nothing is ever deep, and opened up, since they are ours.
+    The folder itself stays as it is.
 
     Raises:
         OSError: if something cannot be removed.
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.fchmod(top, 0o700)
         waiting = _flatten(top, top)
         while waiting:
             name = waiting.pop()

@@ -12,17 +12,20 @@ import os
 import platform
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sandbox.guest import confine, files, frames, groups, landlock, seccomp
 from sandbox.guest.confine import SHARED_MEMORY, Bounds, Limits
-from sandbox.guest.supervisor import Supervisor
+from sandbox.guest.supervisor import ORACLE, Supervisor
 from sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 PROTOCOL = 1
 _IN, _OUT = 0, 1
 _WORK = "/work"
+_SECONDS = 1.0
+"""For the kernel to free what a job's processes held."""
 
 
 class Guest:
@@ -64,7 +67,7 @@ class Guest:
         }
 
     def _import(self) -> str:
-        for name in self._preload:
+        for name in (ORACLE, *self._preload):
             try:
                 importlib.import_module(name)
             except BaseException as error:  # noqa: BLE001 - a module may raise anything; the pool is told
@@ -76,11 +79,11 @@ class Guest:
         while (header := frames.read_header(_IN)) is not None:
             kind, length = header
             if kind == frames.TREE:
-                status = _in_fork(lambda: self._unpack(length))  # noqa: B023 - called at once
+                status = _in_fork(self._unpack, length)
                 if status:
                     return f"the tree's writer ended with {status}"
             elif kind == frames.JOB:
-                status = _in_fork(lambda: self._supervise(length))  # noqa: B023 - called at once
+                status = _in_fork(self._supervise, length)
                 trouble = f"the supervisor ended with {status}" if status else self._clean()
                 frames.write(_OUT, frames.frame(frames.END, {"trouble": trouble}))
                 if trouble:
@@ -109,8 +112,12 @@ class Guest:
             self._remake()
         except OSError as error:
             return f"a job's files cannot be removed: {error}"
-        if self._used is not None and files.used(self._bounds.work) > self._used:
-            return "a job's files are still somewhere"
+        # The kernel frees a Landlock domain, which holds the folders that it allows, a moment after its process.
+        deadline = time.monotonic() + _SECONDS
+        while self._used is not None and files.used(self._bounds.work) > self._used:
+            if time.monotonic() > deadline:
+                return "a job's files are still somewhere"
+            time.sleep(0.001)
         return ""
 
     def _remake(self) -> None:
@@ -132,13 +139,13 @@ def _filter_calls(*, memory_group: bool) -> bool:
     return True
 
 
-def _in_fork(work: Callable[[], None]) -> int:
+def _in_fork(work: Callable[[int], None], length: int) -> int:
     """Do something in a forked process, return its status; other processes that end meanwhile are reaped."""
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            work()
+            work(length)
             code = 0
         except BaseException as error:  # noqa: BLE001 - this process must not return
             sys.stderr.write(f"{type(error).__name__}: {error}\n")

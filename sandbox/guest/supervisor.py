@@ -22,7 +22,8 @@ from sandbox.guest.watchdog import SECONDS, Watchdog
 
 _LAST = 1 << 20
 """Bytes of output that are still taken when a job has ended but something that it started goes on."""
-_ORACLE = "sandbox.guest.oracle"
+_WORDS = 1000
+ORACLE = "sandbox.guest.oracle"
 
 
 class Supervisor:
@@ -46,11 +47,21 @@ class Supervisor:
         try:
             files.write(self._bounds.folder, head["files"], content)
         except (OSError, ValueError) as error:
-            return frames.frame(frames.OUTCOME, {"fault": f"the job's files cannot be written: {error}"})
+            return _fault(f"its files cannot be written: {error}", "give it fewer, or the pool a larger disk")
+        try:
+            child.confirmed(self._channel)
+        except child.NotReady as error:
+            raise RuntimeError(f"{error}: {self._words()}") from None
         kills = self._group.kills() if self._group else 0
+        try:
+            main = self._start(head["action"])
+        except child.NotReady:
+            return _fault(f"its function cannot be called: {self._words()}", "add its module to the library")
         began = time.monotonic()
-        ended = self._watch(self._start(head["action"]), began + head["seconds"])
+        ended = self._watch(main, began + head["seconds"])
         took = time.monotonic() - began
+        if head["action"]["run"] == "check" and ended["exit_code"] == child.REFUSED:
+            raise RuntimeError(f"the check's own process failed: {self._words()}")
         killed = self._watchdog.killed if self._watchdog else self._group is not None and self._group.kills() > kills
         result = self._result.whole
         tail = self._output.tail
@@ -69,15 +80,12 @@ class Supervisor:
     def _start(self, action: dict[str, Any]) -> int:
         """Start the job; return the process whose end is the job's."""
         main = self._clean
-        try:
-            if action["run"] == "check":
-                main = self._fork_tester(action["check"])
-            elif action["run"] == "call":
-                child.start(self._channel, action, self._answered[1])
-            else:
-                child.start(self._channel, action)
-        except OSError:
-            pass  # it has ended already, by itself or for want of memory: its status tells
+        if action["run"] == "check":
+            main = self._fork_tester(action["check"])
+        elif action["run"] == "call":
+            child.start(self._channel, action, self._answered[1])
+        else:
+            child.start(self._channel, action)
         for handle in (self._said[1], self._answered[1]):
             os.close(handle)
         return main
@@ -86,12 +94,11 @@ class Supervisor:
         """Fork the trusted process of a check; it alone holds the test, and the way to the result."""
         pid = os.fork()
         if pid == 0:
-            code = 1
+            code = child.REFUSED
             try:
-                os.dup2(self._said[1], 1)
-                os.dup2(self._said[1], 2)
+                child.join(self._said[1])
                 confine.enter(self._bounds, [self._channel.fileno(), self._answered[1]])
-                oracle = importlib.import_module(_ORACLE)
+                oracle = importlib.import_module(ORACLE)
                 child.answer(self._answered[1], oracle.run(check, Stage(self._channel)))
                 code = 0
             except BaseException as error:  # noqa: BLE001 - this process must not return
@@ -151,6 +158,16 @@ class Supervisor:
             return {**used, "ended": "killed", "exit_code": None, "signal": os.WTERMSIG(status)}
         return {**used, "ended": "exited", "exit_code": os.waitstatus_to_exitcode(status), "signal": None}
 
+    def _words(self) -> str:
+        """Return what the job's process said last, when it never got to the job."""
+        os.set_blocking(self._said[0], False)
+        capture.drain(self._said[0], self._output)
+        return (bytes(self._output.head) + self._output.tail).decode("utf-8", "replace").strip()[-_WORDS:]
+
+
+def _fault(what: str, cure: str) -> bytes:
+    return frames.frame(frames.OUTCOME, {"fault": what, "cure": cure})
+
 
 class Stage:
     """What the trusted process of a check has: one clean process to run the untrusted program in."""
@@ -170,5 +187,9 @@ class Stage:
         """
         ours, theirs = socket.socketpair()
         with theirs, self._channel:
-            child.start(self._channel, {"run": "serve", "function": function, "arguments": arguments}, theirs.fileno())
+            try:
+                order = {"run": "serve", "function": function, "arguments": arguments}
+                child.start(self._channel, order, theirs.fileno())
+            except child.NotReady as error:
+                raise OSError(str(error)) from None
         return ours
