@@ -73,6 +73,18 @@ def empty(folder: str) -> None:
         os.close(top)
 
 
+def settle(folder: str, mode: int) -> None:
+    """Take notes off a folder that stays: put its rights and times back, remove its attributes.
+
+    Raises:
+        OSError: if that cannot be done.
+    """
+    os.chmod(folder, mode)  # noqa: PTH101 - of this module's kind
+    for name in os.listxattr(folder):
+        os.removexattr(folder, name)
+    os.utime(folder, (0, 0))
+
+
 def _flatten(inner: int, top: int) -> list[bytes]:
     """Remove the files of `inner`, move its folders to `top`, return their names there."""
     found = []

@@ -11,6 +11,7 @@ import importlib
 import os
 import platform
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -45,6 +46,7 @@ class Guest:
         )
         self._preload: list[str] = settings["preload"]
         self._used: tuple[int, int] | None = None
+        self._modes: dict[str, int] = {}
 
     def prepare(self) -> dict[str, Any]:
         """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
@@ -121,12 +123,17 @@ class Guest:
         return ""
 
     def _remake(self) -> None:
-        files.empty(self._bounds.work)
+        self._clear(self._bounds.work)
         with contextlib.suppress(FileNotFoundError):
-            files.empty(SHARED_MEMORY)
+            self._clear(SHARED_MEMORY)
         files.make(self._bounds.folders)
         if self._used is None and os.path.ismount(self._bounds.work):
             self._used = files.used(self._bounds.work)
+
+    def _clear(self, folder: str) -> None:
+        mode = self._modes.setdefault(folder, stat.S_IMODE(os.stat(folder).st_mode))  # noqa: PTH116
+        files.settle(folder, mode)
+        files.empty(folder)
 
 
 def _filter_calls(*, memory_group: bool) -> bool:
