@@ -1,0 +1,172 @@
+"""Where attacks run: a real back end's pool, a host with things worth stealing, and a look at the host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
+from tests.helpers.sandboxes import real
+from tests.sandbox.attacks import host
+from tests.sandbox.attacks.case import Case
+
+INSIDE = Path(__file__).parent / "inside"
+CHECKOUT = Path(__file__).resolve().parents[3]
+LIMITS = Limits()
+HONEST = """
+import os
+print(sorted(os.listdir(".")), open("pkg/target.py").read().strip())
+with open("full", "wb") as file:
+    file.write(b"x" * (40 << 20))
+for index in range(500):
+    open(f"f{index}", "w").close()
+for _ in range(20):
+    if not os.fork():
+        os._exit(0)
+    os.wait()
+held = bytearray(200 << 20)
+print("processes:", len([name for name in os.listdir("/proc") if name.isdigit()]))
+"""
+HONEST_SEEN = "['attack.py', 'pkg'] # blank\nprocesses: 3\n"
+
+
+@dataclass
+class Arena:
+    """One pool of one back end, and what attacks are told of the host."""
+
+    name: str
+    pool: Pool
+    token: str
+    names: dict[str, str]
+    hidden: tuple[str, ...]
+    """Secrets of the host that no output may hold."""
+    seen: host.Seen = field(default_factory=host.Seen)
+
+    def run(self, case: Case) -> Outcome:
+        """Run a case's first job."""
+        return self.job(case.code, call=case.call, seconds=case.seconds)
+
+    def job(self, code: str, *, call: bool = False, seconds: float = 20.0) -> Outcome:
+        """Run a program as an attack: it knows what `names` tells."""
+        whole = self.fill(code)
+        files = {"pkg/target.py": b"# blank\n", "attack.py": whole.encode()}
+        action: Call | Command = Command(argv=("python3", "attack.py"))
+        if call:
+            del files["attack.py"]
+            action = Call(function="attack_calls:run", arguments={"code": whole, "own": self.names["CONTROL"]})
+        outcome = self.pool.run(Job(action=action, files=files, seconds=seconds))
+        self.seen.look(self.token)
+        for secret in self.hidden:
+            assert secret not in outcome.output
+            assert secret not in str(outcome.result)
+        return outcome
+
+    def fill(self, text: str) -> str:
+        """Put this run's names into a text."""
+        return re.sub(r"@([A-Z_]+)@", lambda found: self.names[found[1]], text)
+
+    def honest(self) -> None:
+        """Assert that an honest job finds its box as if nothing had been in it, and all of its limits free."""
+        outcome = self.job(HONEST)
+        assert (outcome.ended, outcome.exit_code, outcome.output) == (Ended.EXITED, 0, HONEST_SEEN)
+        assert self.job("result = [40 + 2]\n", call=True).result == [42]
+
+
+@contextlib.contextmanager
+def arena(name: str, folder: Path) -> Iterator[Arena]:
+    """Open a pool whose boxes are used again and again; assert afterwards that the host is as it was."""
+    token = secrets.token_hex(8)
+    answer, control, banner, planted, variable = (secrets.token_hex(8) for _ in range(5))
+    canary = folder / "canary"
+    canary.mkdir(mode=0o777)
+    canary.chmod(0o777)
+    (canary / "secret").write_text(planted)
+    (canary / "secret").chmod(0o666)
+    environment = Environment(
+        name="attacks",
+        tree={"pkg/target.py": f"ANSWER = 'ANSWER-{answer}'\n".encode(), "pkg/__init__.py": b""},
+        library={path.name: path.read_bytes() for path in sorted(INSIDE.glob("*.py"))},
+        variables=(("CTXBENCH_ATTACK", token),),
+    )
+    with server(token, banner) as port, free_port() as free, _variable(f"SECRET_{token}", variable):
+        before = host.fingerprint(canary)
+        sandbox = real(name)
+        sandbox.prepare(environment, print)
+        names = {
+            "TOKEN": token,
+            "PORT": str(port),
+            "FREE_PORT": str(free),
+            "ADDRESS": host.address(),
+            "CANARY": str(canary),
+            "CHECKOUT": str(CHECKOUT),
+            "SECRET_NAME": f"SECRET_{token}",
+            "CONTROL": f"ANSWER-{control}",
+        }
+        with sandbox.open(environment, limits=LIMITS, width=1, reuse=1_000_000) as pool:
+            yield (here := Arena(name, pool, token, names, (answer, banner, planted, variable)))
+        assert here.seen.boxes, "no process of a box was ever seen: the look at the host is blind"
+        assert here.seen.left(token) == []
+        assert host.fingerprint(canary) == before
+        assert host.leftovers() == []
+
+
+@contextlib.contextmanager
+def server(token: str, banner: str) -> Iterator[int]:
+    """Serve a secret on every address of this machine and on an abstract socket; give the port."""
+    tcp, local = socket.socket(), socket.socket(socket.AF_UNIX)
+    with tcp, local:
+        tcp.bind(("0.0.0.0", 0))
+        local.bind(f"\0{token}")
+        for listener in (tcp, local):
+            listener.listen()
+            threading.Thread(target=_answer, args=(listener, banner.encode()), daemon=True).start()
+        with socket.create_connection(("127.0.0.1", tcp.getsockname()[1])) as own:
+            assert own.recv(99) == banner.encode(), "the server that no box may reach does not answer anybody"
+        yield tcp.getsockname()[1]
+
+
+def _answer(listener: socket.socket, banner: bytes) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            with listener.accept()[0] as one:
+                one.sendall(banner)
+
+
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """Give a port that nothing listens on, and assert that nobody ever did."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    reached, done = [], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+                reached.append(time.monotonic())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield port
+    finally:
+        done.set()
+        thread.join()
+    assert reached == []
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]

@@ -1,0 +1,68 @@
+"""An attack as data: what is tried, and what must be seen where it is contained."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sandbox.types import Ended
+
+WORDS = {
+    "refused": "EPERM|EACCES|ENOSYS",
+    "no-root": "EPERM|EACCES|EINVAL",
+    "absent": "ENOENT|EACCES|EPERM|EROFS|ENOTDIR|ENXIO|ENODEV",
+    "readonly": "EROFS|EACCES|EPERM",
+    "unreachable": "ENETUNREACH|EHOSTUNREACH|ENETDOWN|ECONNREFUSED|EADDRNOTAVAIL|EPERM|EACCES",
+    "no-family": "EPERM|EACCES|EAFNOSUPPORT|EPROTONOSUPPORT|ESOCKTNOSUPPORT|EINVAL",
+}
+"""What an act may come to, by the name in angle brackets that `Case.seen` gives it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One attack, run as a job in a box that others ran in before and will run in after."""
+
+    name: str
+    tries: str
+    """What it tries, for the list in the documentation."""
+    code: str
+    """A program; ``@NAME@`` stands for a secret or an address of this run."""
+    seen: str
+    """The output, whole. ``<refused>`` and the like are of `WORDS`; ``<1..9>`` is a number in that range."""
+    ended: tuple[Ended, ...] = (Ended.EXITED,)
+    call: bool = False
+    """Run by a trusted function in its own process, instead of as a program."""
+    result: object = None
+    """What a call must return."""
+    exit_code: int | None = None
+    """None if any will do."""
+    truncated: bool = False
+    out_of_memory: bool | None = None
+    """None if either will do."""
+    seconds: float = 20.0
+    then: str = ""
+    """A second job's program, which looks for what the first left."""
+    then_seen: str = ""
+
+
+def lines(text: str) -> str:
+    """Return text without the blanks around it and around its lines."""
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether an output is what a case expects."""
+    whole, ranges = "", []
+    for index, part in enumerate(re.split(r"<([\w.-]+)>", lines(pattern))):
+        if not index % 2:
+            whole += re.escape(part)
+        elif part in WORDS:
+            whole += f"(?:{WORDS[part]})"
+        else:
+            low, high = part.split("..")
+            ranges.append((int(low), int(high)))
+            whole += r"(\d+)"
+    found = re.fullmatch(whole, lines(text))
+    if not found:
+        return False
+    return all(low <= int(number) <= high for number, (low, high) in zip(found.groups(), ranges, strict=True))

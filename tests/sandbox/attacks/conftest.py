@@ -1,0 +1,17 @@
+"""The arena, one of each back end, open for a whole module. In CI none may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helpers.sandboxes import BACK_ENDS
+from tests.sandbox.attacks.arena import Arena, arena
+
+
+@pytest.fixture(scope="module", params=BACK_ENDS)
+def ring(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """Give the pool of a back end."""
+    with arena(request.param, tmp_path_factory.mktemp("arena")) as here:
+        yield here

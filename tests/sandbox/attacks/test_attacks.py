@@ -1,0 +1,48 @@
+"""Every attack on the box, on both back ends, in one pool whose boxes are used again.
+
+Each is contained, the next honest job finds nothing of it, and at the end the host is as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.types import Ended
+from tests.sandbox.attacks.arena import LIMITS, Arena
+from tests.sandbox.attacks.case import Case, matches
+from tests.sandbox.attacks.cases import GROUPS
+
+pytestmark = pytest.mark.slow
+
+BOXES = 2
+"""A pool of width 1 has a box at work and a spare one: what is asked this often is asked of both."""
+CASES = [case for cases in GROUPS.values() for case in cases]
+
+
+def test_there_are_enough_and_no_two_have_one_name():
+    assert len(CASES) >= 100
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_is_contained(ring: Arena, case: Case):
+    outcome = ring.run(case)
+    assert outcome.ended in case.ended, outcome
+    if Ended.TIMED_OUT in case.ended:
+        assert outcome.seconds < case.seconds + 8.0
+    if case.seen != "*":
+        assert matches(ring.fill(case.seen), outcome.output), outcome.output
+    assert len(outcome.output) <= LIMITS.output + 100
+    assert outcome.truncated == case.truncated
+    expected = [ring.fill(part) for part in case.result] if isinstance(case.result, list) else case.result
+    assert outcome.result == expected
+    assert outcome.peak_bytes <= LIMITS.memory + (64 << 20)
+    if case.out_of_memory is not None:
+        assert outcome.out_of_memory == case.out_of_memory
+    if case.exit_code is not None:
+        assert outcome.exit_code == case.exit_code
+    for _ in range(BOXES):
+        if case.then:
+            second = ring.job(case.then)
+            assert matches(ring.fill(case.then_seen), second.output), second.output
+        ring.honest()
