@@ -1,0 +1,121 @@
+"""Boxes as root and as a plain user: each test that takes `run_as` is run as whom this machine allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sandbox
+from sandbox.bubblewrap.backend import available
+
+PLAIN = 54321
+"""A uid that nobody has."""
+_DRIVER = Path(__file__).with_name("driver.py")
+
+
+def missing(reason: str) -> None:
+    """Skip, or fail in CI, where nothing may go untested in silence."""
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Runs the driver as one user."""
+
+    root: bool
+    argv: tuple[str, ...]
+    folder: Path
+
+    @property
+    def cache(self) -> Path:
+        return self.folder / "cache"
+
+    def begin(self, **asked: Any) -> subprocess.Popen[str]:
+        text = json.dumps({"cache": str(self.cache), **asked})
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder), "SECRET": "of-the-host"}
+        for name in ("CTXBENCH_HOME", "TMPDIR"):
+            environment.pop(name, None)
+        started = subprocess.Popen(
+            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert started.stdin
+        started.stdin.write(text + "\n")
+        started.stdin.flush()
+        return started
+
+    def __call__(self, **asked: Any) -> dict[str, Any]:
+        started = self.begin(**asked)
+        out, err = started.communicate(timeout=300)
+        assert started.returncode == 0, err
+        answer: dict[str, Any] = json.loads(out.splitlines()[-1])
+        return answer
+
+    def say(self, code: str, **asked: Any) -> Any:
+        """Run code in a box; return what it prints, which is JSON."""
+        answer = self(raw=code, **asked)
+        assert answer["said"], answer
+        return json.loads(answer["said"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _boxes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    fault = available(tmp_path_factory.mktemp("cache"))
+    if fault is not None:
+        missing(str(fault))
+
+
+def _plain_python() -> str | None:
+    """Return an interpreter that a plain user can start, new enough for us."""
+    for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        test = ["setpriv", f"--reuid={PLAIN}", f"--regid={PLAIN}", "--clear-groups", path, "-c"]
+        code = "import sys; open(sys._base_executable).close(); sys.exit(sys.version_info < (3, 11))"
+        if subprocess.run([*test, code], capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
+@pytest.fixture(scope="session", params=["root", "plain user"])
+def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    root = request.param == "root"
+    me_root = os.geteuid() == 0
+    if root and not me_root:
+        pytest.skip("these tests are not run by root")
+    # Not pytest's own folder, which no other user may enter.
+    folder = Path(tempfile.mkdtemp(prefix="ctxbench-tests-"))
+    try:
+        folder.chmod(0o755)
+        source = Path(sandbox.__file__).parent
+        shutil.copytree(source, folder / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(_DRIVER, folder / "driver.py")
+        (folder / "cache").mkdir()
+        argv: tuple[str, ...] = (sys.executable, str(folder / "driver.py"))
+        if me_root and not root:
+            python = _plain_python()
+            if python is None:
+                missing("no interpreter that a plain user can start")
+            os.chown(folder / "cache", PLAIN, PLAIN)
+            argv = ("setpriv", f"--reuid={PLAIN}", f"--regid={PLAIN}", "--clear-groups", str(python), argv[1])
+        yield Driver(root, argv, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def as_root(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], None]:
+    """Return a check that skips a test of what only root can do."""
+
+    def check() -> None:
+        if os.geteuid() != 0:
+            pytest.skip("only root can make control groups")
+
+    return check

@@ -1,0 +1,88 @@
+"""A program: opens boxes under bubblewrap as whoever runs it, and prints what came of them as JSON.
+
+It imports nothing but `sandbox`, so that it can be run as a plain user with any interpreter that user has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sandbox.bubblewrap.backend import BubblewrapSandbox
+from sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
+from sandbox.bubblewrap.image import PYTHON, make
+from sandbox.bubblewrap.layout import layout
+from sandbox.errors import SandboxError
+from sandbox.types import Command, Environment, Job, Limits
+
+
+def quiet(_: str) -> None:
+    """Report to nobody."""
+
+
+def launcher(asked: dict[str, Any]) -> BubblewrapLauncher:
+    environment = Environment(name="raw", **asked.get("environment", {}))
+    limits = Limits(**asked.get("limits", {}))
+    image = make(environment, Path(asked["cache"]), quiet)
+    command = (PYTHON, "-s", "-P", "-B", "-c", asked["raw"])
+    return BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)
+
+
+def listen(box: BubblewrapBox, seconds: float) -> str:
+    """Return all that a box says until it ends."""
+    said = b""
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            said += box.receive(deadline)
+    except SandboxError as error:
+        if "in time" in error.what:
+            raise
+        return said.decode("utf-8", "replace")
+
+
+def raw(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run Python code as the first process of a box, without a guest."""
+    box = launcher(asked).start()
+    try:
+        said = listen(box, 60)
+    finally:
+        why = box.end()
+    return {"said": said, "why": why}
+
+
+def hold(asked: dict[str, Any]) -> dict[str, Any]:
+    """Start boxes and wait to be killed."""
+    starter = launcher(asked)
+    boxes = [starter.start() for _ in range(asked["hold"])]
+    for box in boxes:
+        box.receive(time.monotonic() + 60)
+    print(json.dumps({"started": len(boxes)}), flush=True)
+    time.sleep(600)
+    return {}
+
+
+def jobs(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run jobs in a pool."""
+    environment = Environment(name="jobs", **asked.get("environment", {}))
+    sandbox = BubblewrapSandbox(Path(asked["cache"]))
+    digest = sandbox.prepare(environment, quiet)
+    with sandbox.open(environment, limits=Limits(**asked.get("limits", {})), reuse=asked.get("reuse", 1)) as pool:
+        assert pool.image == digest
+        outcomes = [pool.run(Job(action=Command(argv=tuple(argv)), seconds=30)) for argv in asked["jobs"]]
+    return {"outcomes": [dataclasses.asdict(outcome) for outcome in outcomes], "user": os.geteuid()}
+
+
+def main() -> None:
+    asked = json.loads(sys.stdin.readline())
+    way = hold if "hold" in asked else jobs if "jobs" in asked else raw
+    print(json.dumps(way(asked)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""A box's life: what is sent, what comes back, how it ends, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.bubblewrap import cgroups
+from sandbox.bubblewrap.box import BubblewrapBox
+from sandbox.errors import SandboxLost
+from sandbox.leftovers import find
+from tests.sandbox.bubblewrap.conftest import Driver
+from tests.sandbox.bubblewrap.driver import launcher
+
+MIB = 1 << 20
+Start = Callable[..., BubblewrapBox]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start boxes with code as their first process, end those that a test leaves."""
+    boxes: list[BubblewrapBox] = []
+
+    def run(code: str, **asked: Any) -> BubblewrapBox:
+        boxes.append(launcher({"cache": str(tmp_path / "cache"), "raw": code, **asked}).start())
+        return boxes[-1]
+
+    yield run
+    for box in boxes:
+        box.end()
+
+
+def soon(seconds: float = 30.0) -> float:
+    return time.monotonic() + seconds
+
+
+def with_word(word: str) -> list[int]:
+    """Return the processes of this machine that have a word in their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def gone(word: str, seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while with_word(word):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def groups() -> set[Path]:
+    return {*cgroups.ROOT.glob("ctxbench-box-*"), *cgroups.ROOT.glob("*/ctxbench-box-*")}
+
+
+def own_groups() -> set[Path]:
+    return {path for path in groups() if path.name.startswith(f"ctxbench-box-{os.getpid()}-")}
+
+
+def test_bytes_go_in_and_come_out(start: Start) -> None:
+    box = start("import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)")
+    data = os.urandom(3 * MIB)
+    sender = threading.Thread(target=box.send, args=(data, soon()))
+    sender.start()
+    back = b""
+    while len(back) < len(data):
+        piece = box.receive(soon())
+        assert 0 < len(piece) <= 64 * 1024
+        back += piece
+    sender.join()
+    assert back == data
+    assert box.end() == ""
+
+
+def test_a_box_that_says_nothing_is_not_waited_for_longer_than_asked(start: Start) -> None:
+    box = start("import time; time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(SandboxLost, match="in time"):
+        box.receive(time.monotonic() + 0.5)
+    with pytest.raises(SandboxLost, match="in time"):
+        box.send(bytes(8 * MIB), time.monotonic() + 0.5)
+    assert time.monotonic() - began < 10
+
+
+def test_an_end_of_its_own_is_told_with_its_last_words(start: Start) -> None:
+    box = start("import sys; sys.exit('no more')")
+    with pytest.raises(SandboxLost, match="exit code 1: no more"):
+        box.receive(soon())
+    assert "exit code 1: no more" in box.end()
+    with pytest.raises(SandboxLost):
+        box.send(b"x", soon())
+
+
+def test_a_signal_is_told(start: Start) -> None:
+    # The first process of a namespace takes signals from within only if it asked for them; a fault's always.
+    box = start("import ctypes; ctypes.string_at(0)")
+    with pytest.raises(SandboxLost, match=f"signal {int(signal.SIGSEGV)}"):
+        box.receive(soon())
+
+
+def test_loud_last_words_stop_nobody_and_are_cut(start: Start) -> None:
+    box = start(
+        "import sys; sys.stderr.write('e' * (4 << 20)); sys.stderr.flush(); print('done', flush=True); sys.exit(3)"
+    )
+    assert box.receive(soon()) == b"done\n"
+    with pytest.raises(SandboxLost, match="exit code 3"):
+        box.receive(soon())
+    assert 4000 < len(box.end()) < 4300
+
+
+def test_ending_wakes_who_waits_and_may_be_done_again(start: Start) -> None:
+    box = start("import time; print(1, flush=True); time.sleep(60)")
+    box.receive(soon())
+    caught: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            box.receive(soon(60))
+        except SandboxLost as error:
+            caught.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.2)
+    began = time.monotonic()
+    ends = [threading.Thread(target=box.end) for _ in range(4)]
+    for each in ends:
+        each.start()
+    for each in (*ends, waiting):
+        each.join(20)
+        assert not each.is_alive()
+    assert caught and time.monotonic() - began < 10
+    assert box.end() == ""
+    with pytest.raises(SandboxLost):
+        box.receive(soon())
+
+
+def test_an_ended_box_leaves_no_process_no_group_and_no_descriptor(start: Start) -> None:
+    start("print(1)").end()  # the thread that starts boxes is there for good
+    before = len(os.listdir("/proc/self/fd"))
+    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
+    code = f"""
+import os, signal, sys, time
+'{word}'
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+for _ in range(20):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.close(0); os.close(1); os.close(2)
+            time.sleep(600)
+        os._exit(0)
+print('ready', flush=True)
+time.sleep(600)
+"""
+    box = start(code)
+    assert box.receive(soon()) == b"ready\n"
+    assert len(with_word(word)) >= 20
+    box.end()
+    assert with_word(word) == []
+    assert own_groups() == set()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_box_outlives_the_thread_that_started_it(start: Start) -> None:
+    made: list[BubblewrapBox] = []
+    thread = threading.Thread(target=lambda: made.append(start("import time; time.sleep(1); print('still here')")))
+    thread.start()
+    thread.join()
+    assert made[0].receive(soon()) == b"still here\n"
+
+
+def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
+    with pytest.raises(SandboxLost, match="could not be staged.*nowhere-at-all"):
+        start("print(1)").receive(soon())
+
+
+def test_memory_and_processes_are_bounded_for_the_box_as_a_whole(start: Start, as_root: Callable[[], None]) -> None:
+    as_root()
+    assert cgroups.usable()
+    code = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        open('/proc/self/oom_score_adj', 'w').write('1000')
+        held = bytearray(b'x' * (20 << 20))
+        time.sleep(600)
+ended = [os.wait()[1] for _ in range(4)]
+print(ended, flush=True)
+time.sleep(60)
+"""
+    box = start(code, limits={"memory": 96 * MIB})
+    assert box.receive(soon(60)) == b"[9, 9, 9, 9]\n"
+    box.end()
+    forks = """
+import os, time
+number = 0
+try:
+    while number < 5000:
+        if os.fork() == 0: time.sleep(600)
+        number += 1
+except OSError:
+    print(number, flush=True)
+time.sleep(60)
+"""
+    box = start(forks, limits={"processes": 20})
+    assert 15 <= int(box.receive(soon(60))) <= 22  # a guest's supervisor and helpers are missing here
+
+
+def test_a_killed_owner_takes_its_boxes_along_and_the_rest_is_found(run_as: Driver, tmp_path: Path) -> None:
+    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
+    code = f"'{word}'\nimport os, time\nif os.fork() == 0: os.setsid()\nprint(1, flush=True)\ntime.sleep(600)"
+    owner = run_as.begin(hold=2, raw=code)
+    assert owner.stdout and "2" in owner.stdout.readline()
+    assert len(with_word(word)) >= 4
+    made = {path for path in groups() if path.name.startswith(f"ctxbench-box-{owner.pid}-")}
+    assert bool(made) == run_as.root
+    alive = [each.what for each in find(tmp_path)]
+    assert not any(str(path) in text for text in alive for path in made)
+    owner.kill()
+    owner.communicate()
+    assert gone(word)
+    found = {each.what: each for each in find(tmp_path)}
+    for path in made:
+        found[f"control group {path}"].remove()
+        assert not path.exists()
