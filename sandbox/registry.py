@@ -53,18 +53,14 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
 def docker_fault() -> SandboxError | None:
     """Return why no Docker engine can be used; None if one answers within seconds."""
     try:
-        import docker  # noqa: PLC0415 - the SDK takes 0.2 s to import
+        from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
-        from sandbox.docker.engine import told  # noqa: PLC0415 - as above
+        with connected(_SECONDS):
+            return None
     except ImportError:
         return SandboxUnavailable("Docker's SDK is not installed", where="docker", cure="run `pip install docker`")
-    try:
-        with told(SandboxUnavailable, "docker"):
-            client = docker.from_env(timeout=_SECONDS, version="auto")
-            client.close()
     except SandboxError as fault:
         return fault
-    return None
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:

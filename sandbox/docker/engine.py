@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,11 @@ _CURES = (
 
 
 @contextlib.contextmanager
-def connected() -> Iterator[Client]:
+def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
     """Give a client of the engine that Docker's own settings name (``DOCKER_HOST``, the context); close it.
+
+    Args:
+        seconds: to wait for any one answer of the engine's.
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -32,11 +36,27 @@ def connected() -> Iterator[Client]:
     import docker  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     with told(SandboxUnavailable, "docker"):
-        client = docker.from_env(timeout=ANSWER_SECONDS, max_pool_size=_CONNECTIONS, version="auto")
+        _knock(docker, seconds)
+        client = docker.from_env(timeout=seconds, max_pool_size=_CONNECTIONS, version="auto")
     try:
         yield client
     finally:
         client.close()
+
+
+def _knock(docker: Any, seconds: float) -> None:
+    """Connect to the engine's socket once: where that fails the SDK would leave its own socket unclosed."""
+    named = docker.from_env(version="1.41")  # with a version it does not connect yet
+    path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
+    named.close()
+    if path is None:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.settimeout(seconds)
+            knocking.connect(path)
+    except OSError as error:
+        raise OSError(f"no Docker engine answers at {path} ({error.strerror or error})") from error
 
 
 def answers() -> bool:
@@ -67,8 +87,7 @@ def fault(
     said = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = said.lower()
     cure = next((known for sign, known in _CURES if sign in low), cure)
-    if "fetching server api version" in low:
-        said = "no Docker engine answers" + (" (permission denied)" if "permission denied" in low else "")
+    said = said.removeprefix("Error while fetching server API version: ")
     return kind(said[:400].rstrip(". "), where=where, cure=cure)
 
 

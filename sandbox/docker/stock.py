@@ -13,6 +13,8 @@ from sandbox.docker.engine import Client, told
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.folders import held
 
+LABEL = "ctxbench.image"
+"""What the Dockerfile marks every image of ours with."""
 BUILDS = "builds.lock"
 """Held by whoever builds, or removes what builds have left."""
 
@@ -48,7 +50,7 @@ def touch(notes: Path, found: Mapping[str, Any]) -> None:
 def stored(client: Client, notes: Path, base_image: str) -> list[Stored]:
     """Return every image of ours, the latest first."""
     with told(SandboxUnavailable, "docker"):
-        found = client.api.images(filters={"label": "ctxbench.image"})
+        found = client.api.images(filters={"label": LABEL})
         boxes = client.api.containers(all=True, filters={"label": "ctxbench.owner"})
     code = images.code_digest(images.code())
     base = bases.local(client, base_image)
