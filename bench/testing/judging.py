@@ -73,6 +73,8 @@ def _verdict(
         return Verdict.FAILED, f"import or collection broke: {where}: {what}", run
     if not run and not told.collected and told.end in _NO_TESTS_STATUS:
         return Verdict.NO_TESTS, "none of the expected tests was found", 0
+    if not told.collections:
+        return Verdict.FAILED, f"import or collection broke: exit status {told.end}", run
     reason = _wrong(by_test, tests) or _unproven(told, by_test, canaries, outcome)
     return (Verdict.FAILED, reason, run) if reason else (Verdict.PASSED, "", run)
 

@@ -8,10 +8,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_WATCHED = frozenset(
-    ("pytest", "_pytest", "pluggy", "unittest", "ctxbench_pytest", "json", "ast")
-    + ("importlib", "_frozen_importlib", "_frozen_importlib_external")
-)
+_IMPORTERS = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+_WATCHED = frozenset({"pytest", "_pytest", "pluggy", "unittest", "ctxbench_pytest", "json", "ast", *_IMPORTERS})
 _NOT_KEPT = frozenset({"_", "__loader__", "__spec__"})
 """Builtins that the interpreter itself sets."""
 _MISSING = object()

@@ -1,0 +1,75 @@
+"""Every forgery on both real back ends: none may pass but those that are documented as open."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.manifest_types import TestSuite
+from bench.testing.python import PythonSuite, requirements
+from bench.testing.types import Judgement, Verdict
+from sandbox import wheels
+from sandbox.types import Pool, Sandbox
+from tests.helpers.sandboxes import cache, locked
+from tests.sandbox.forgeries import shop
+from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
+
+pytestmark = [pytest.mark.network, pytest.mark.slow]
+SUITE = TestSuite(paths=("tests",))
+
+
+@pytest.fixture(scope="module")
+def suite() -> PythonSuite:
+    with locked():
+        lock = wheels.lock(requirements(SUITE), "", cache(), print)
+    return PythonSuite(SUITE, lock, "", shop.TREE)
+
+
+@pytest.fixture(scope="module")
+def pool(real_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
+    with ExitStack() as stack:
+        real_sandbox.prepare(suite.environment, print)
+        yield stack.enter_context(real_sandbox.open(suite.environment, limits=suite.limits))
+
+
+def judged(pool: Pool, suite: PythonSuite, text: str, seconds: float | None = None) -> Judgement:
+    secret = secrets.token_hex(16)
+    job = suite.job(shop.sample(), shop.reference(), text, secret)
+    outcome = pool.run(job if seconds is None else replace(job, seconds=seconds))
+    return suite.judge(shop.reference(), outcome, secret)
+
+
+def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite) -> None:
+    good = judged(pool, suite, shop.TARGET)
+    assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", 6), good.output
+    blank = judged(pool, suite, suite.blank(shop.sample()))
+    assert blank.verdict is Verdict.FAILED and "did not pass" in blank.reason
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
+def test_a_forgery_gets_the_verdict_that_the_documentation_says(
+    pool: Pool, suite: PythonSuite, forgery: Forgery
+) -> None:
+    found = judged(pool, suite, forgery.text)
+    if forgery.says == (OPEN,):
+        assert found.verdict is Verdict.PASSED, found
+        return
+    assert found.verdict is Verdict.FAILED, found
+    assert any(each in found.reason for each in forgery.says), found
+
+
+@pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
+def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
+    assert judged(pool, suite, forgery.text, seconds=5.0).verdict is Verdict.TIMED_OUT
+
+
+def test_the_open_ones_are_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/verdicts.md").read_text()
+    for forgery in FORGERIES:
+        if forgery.says == (OPEN,):
+            assert forgery.name in page
