@@ -45,6 +45,10 @@ class RunInfo:
     """The metric profile of `RunTable.metrics`."""
     ranked: bool = True
     """False for oracles, controls and published rows: shown, never ranked."""
+    completions: int = 1
+    """Completions a sample."""
+    sampling: str = ""
+    """How they were decoded, as JSON; empty if nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

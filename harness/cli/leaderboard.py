@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, home_option, k_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -26,7 +26,12 @@ _WIDEST = 120
     metavar="NAME",
     help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
 )
-@click.option("--metric", metavar="METRIC", help="What ranks; default: context_gain for incontext, es for others.")
+@click.option(
+    "--metric",
+    metavar="METRIC",
+    help="What ranks; default: pass@1 for functions; context_gain for incontext, es for others.",
+)
+@k_option
 @click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
 @click.option("--by-level", is_flag=True, help="Add a table for each level (single-line, next-line, …).")
@@ -45,6 +50,7 @@ def leaderboard(
     *,
     samples: str | None,
     metric: str | None,
+    ks: tuple[int, ...],
     baseline: str | None,
     profile: str,
     by_level: bool,
@@ -59,11 +65,13 @@ def leaderboard(
     """
     from harness.leaderboard import board
 
-    tables = read_tables(home, db, samples=samples, profile=profile)
+    tables = read_tables(home, db, samples=samples, profile=profile, ks=ks)
     click.echo(printed(board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed), form), nl=False)
 
 
-def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str) -> list[RunTable]:
+def read_tables(
+    home: Home, db: str | None, *, samples: str | None, profile: str, ks: tuple[int, ...] = ()
+) -> list[RunTable]:
     """Return the stored runs, oldest first.
 
     Raises:
@@ -82,8 +90,8 @@ def read_tables(home: Home, db: str | None, *, samples: str | None, profile: str
     from harness.store import open_store, queries
 
     with open_store(url) as store:
-        tables = queries.run_tables(store, samples=samples, profile=profile)
-        others = queries.run_tables(store, samples=None, profile=profile) if not tables and samples else []
+        tables = queries.run_tables(store, samples=samples, profile=profile, ks=ks)
+        others = queries.run_tables(store, samples=None, profile=profile, ks=ks) if not tables and samples else []
     if others:
         tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
         if not tables and samples:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from bench.errors import InputFault
 from bench.home import Home
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,3 +52,35 @@ def base_image_option(function: F) -> F:
         metavar="IMAGE",
         help="The Docker image that the sandbox's images are built on (CTXBENCH_BASE_IMAGE).",
     )(function)
+
+
+def k_option(function: F) -> F:
+    """Add ``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
+    return click.option(
+        "--k",
+        "ks",
+        multiple=True,
+        callback=_ks,
+        metavar="K",
+        help="Say pass@K; give several with commas, or the option again.  [default: 1]",
+    )(function)
+
+
+def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
+    words = [word.strip() for value in values for word in value.split(",")]
+    wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) < 10_000)]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]!r} is no whole number from 1 on", param_hint="--k")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
+    """Refuse a pass@k that cannot be estimated.
+
+    Raises:
+        InputFault: if a k is larger than the number of completions, or there are no functions.
+    """
+    if ks and not functions:
+        raise InputFault(f"pass@{ks[0]} is of functions, and the sample set {samples!r} has none", cure="leave --k out")
+    if ks and ks[-1] > n:
+        raise InputFault(f"pass@{ks[-1]} cannot be estimated from {n} completions", cure=f"give --n {ks[-1]} or more")

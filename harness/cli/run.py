@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from bench.types import Kind
+from harness.cli.options import check_ks, db_option, home_option, k_option
 
 if TYPE_CHECKING:
     from harness.attempt import Summary
+    from harness.generators.base import Sampling
 
 
 @click.command()
@@ -28,10 +32,32 @@ if TYPE_CHECKING:
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
 @click.option(
-    "--n", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Completions a sample."
+    "--n", type=click.IntRange(min=1), metavar="N", help="Completions a sample; default: the largest K, else 1."
+)
+@k_option
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0),
+    metavar="T",
+    help="Of decoding; default: 0, and 0.8 for several completions of a function.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), metavar="W", help="Strategies at work at once; default: one a core."
+    "--top-p",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    metavar="P",
+    help="Of decoding; default: 1, and 0.95 for several completions of a function.",
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice(["docker", "bubblewrap", "none"]),
+    help="What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them. "
+    "Default: docker where an engine answers, else bubblewrap.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="W",
+    help="Strategies, and tests of functions, at work at once; default: one a core.",
 )
 @click.option(
     "--seed",
@@ -49,7 +75,11 @@ def run(
     strategies: tuple[str, ...],
     generator: str,
     limit: int | None,
-    n: int,
+    n: int | None,
+    ks: tuple[int, ...],
+    temperature: float | None,
+    top_p: float | None,
+    sandbox: str | None,
     workers: int | None,
     seed: int,
     home: Home,
@@ -57,16 +87,25 @@ def run(
 ) -> None:
     """Run strategies over a sample set with a generator, and store every result.
 
-    Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing. The same
-    command again does only what is missing; it ends with exit code 1 as long as something is.
+    Prints a line a strategy: run id, strategy, samples scored, failed by the model, missing; for functions
+    pass@k over the samples whose completions all have verdicts. The same command again does only what is
+    missing; it ends with exit code 1 as long as something is.
     """
     from bench import samples as sets
     from harness.cli.progress import progress
-    from harness.runner import Choices, fault_of
+    from harness.runner import Choices, decoding, fault_of
     from harness.runner import run as run_strategies
     from harness.store import open_store
 
     sample_set = sets.load(home, samples)
+    functions = any(sample.kind is Kind.FUNCTION for sample in sample_set.samples)
+    n = n or max(ks, default=1)
+    check_ks(ks, n, functions=functions, samples=samples)
+    chosen = Choices(
+        limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox
+    )
+    if n > 1:
+        _say_decoding(decoding(chosen, sample_set.samples), n)
     with open_store(db or home.database) as store:
         summaries = run_strategies(
             home,
@@ -74,17 +113,37 @@ def run(
             sample_set,
             strategies=strategies,
             generator=generator,
-            choices=Choices(limit=limit, n=n, seed=seed, workers=workers),
+            choices=chosen,
             progress=progress,
-            report=_say,
+            report=partial(_say, ks=ks or (1,), n=n),
         )
+    unjudged = [summary.run for summary in summaries if summary.unjudged and not summary.judges]
+    for one in unjudged:
+        click.echo(f"no tests were run: `ctxbench exec --samples {samples} --run {one}` does it", err=True)
     fault = fault_of(summaries)
     if fault is not None:
         raise fault
 
 
-def _say(summary: Summary) -> None:
-    click.echo(
+def _say_decoding(sampling: Sampling, n: int) -> None:
+    click.echo(f"{n} completions a sample, temperature {sampling.temperature:g}, top-p {sampling.top_p:g}", err=True)
+
+
+def _say(summary: Summary, *, ks: Sequence[int], n: int) -> None:
+    from harness.metrics import mean_pass_at_k
+
+    line = (
         f"{summary.run}  {summary.strategy}  scored {summary.scored}  "
         f"model-failed {summary.model_failed}  missing {summary.missing}"
     )
+    if summary.unjudged:
+        line += f"  unjudged {summary.unjudged}"
+    if summary.passes:
+        line += "".join(f"  pass@{k} {100 * mean_pass_at_k(n, summary.passes, k):.1f}%" for k in ks)
+    click.echo(line)
+    if summary.all_equal:
+        click.echo(
+            f"{summary.strategy}: the {n} completions of each sample are equal, so they tell no more than one: "
+            "this generator does not sample, or its temperature is 0",
+            err=True,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bench.errors import InputFault, UnknownName
 from bench.spec import parse
@@ -10,7 +10,8 @@ from harness.results import RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
-_RANKING = ("es", "pass@1", "em", "context_gain")
+RANKS_FUNCTIONS = "pass@1"
+_RANKING = ("es", "em", "context_gain")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
@@ -42,9 +43,17 @@ def complete(table: RunTable) -> bool:
 
 
 def default_metric(metrics: Sequence[str], generator: str) -> str:
-    """Return what ranks: ``context_gain`` for the generator that measures contexts, else ``es``, else what there is."""
+    """Return what ranks: ``pass@1`` for functions; for lines what follows, or else what there is.
+
+    That is ``context_gain`` for the generator that measures contexts, and ``es`` for others.
+    """
     wanted = ("context_gain", *_RANKING) if measures_context(generator) else _RANKING
-    return next((one for one in (*wanted, *metrics) if one in metrics), wanted[0])
+    return next((one for one in (RANKS_FUNCTIONS, *wanted, *metrics) if one in metrics), wanted[0])
+
+
+def passes(metrics: Collection[str]) -> list[str]:
+    """Return the pass@k among metrics, by k."""
+    return sorted((one for one in metrics if one.startswith("pass@")), key=lambda one: int(one.partition("@")[2]))
 
 
 def measures_context(generator: str) -> bool:

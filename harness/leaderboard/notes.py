@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from harness.leaderboard import choices, numbers
 from harness.leaderboard.rows import Group, Row
 from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
@@ -21,6 +23,7 @@ def notes(group: Group) -> tuple[str, ...]:
         )
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls, oracles, published numbers) are shown, never ranked.")
+    lines += _decoding(group)
     if group.superseded:
         runs = "1 earlier run is" if group.superseded == 1 else f"{group.superseded} earlier runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
@@ -58,6 +61,22 @@ def _ranking(group: Group) -> list[str]:
     return lines
 
 
+def _decoding(group: Group) -> list[str]:
+    """Say that rows were decoded in different ways: that, and not the context, may be what tells them apart."""
+    if len({(row.run.completions, row.run.sampling) for row in group.rows if row.run.sampling}) < 2:
+        return []
+    how = ", ".join(
+        f"{row.run.strategy} {row.run.completions} a sample at temperature {_temperature(row.run.sampling)}"
+        for row in group.rows
+        if row.run.sampling
+    )
+    return [f"Rows were decoded in different ways, which their differences include: {how}."]
+
+
+def _temperature(sampling: str) -> str:
+    return f"{json.loads(sampling).get('temperature', 0.0):g}"
+
+
 def _intervals(group: Group) -> list[str]:
     shown = {over for row in group.rows if (found := row.metrics.get(group.metric)) for over in [found.over]}
     if shown == {Over.REPOSITORIES}:
@@ -77,7 +96,8 @@ def _unscored(group: Group) -> list[str]:
     if not missing:
         return []
     counts = ", ".join(f"{row.run.strategy} {row.unscored}" for row in missing)
-    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: run the same command again."]
+    functions = " (not with --sandbox none)" if choices.passes(group.scales) or group.metric == choices.RANKS_FUNCTIONS else ""
+    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: run the same command again{functions}."]
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
 
 

@@ -81,6 +81,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "run": run.id,
         "profile": run.profile,
         "samples_digest": run.samples_digest,
+        "completions": run.completions,
         "model_failed": row.model_failed,
         "excluded": row.excluded,
         "sensitivity": {

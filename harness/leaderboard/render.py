@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.leaderboard import numbers
+from harness.leaderboard import choices, numbers
 from harness.leaderboard.compare import Compared
 from harness.leaderboard.notes import notes
 from harness.leaderboard.pairs import can_be_told_apart
@@ -20,8 +20,10 @@ from harness.leaderboard.signflip import ALPHA
 from harness.results import Origin
 
 WIDTH = 120
-_BESIDE = ("em", "es", "id_f1", "pass@1", "context_gain")
+_BESIDE = ("em", "es", "id_f1", "context_gain")
+_BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
+_MOST_PASSES = 2
 _BLANK = "    \n"
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 
@@ -118,7 +120,9 @@ def _ranking(group: Group) -> list[Column]:
 
 
 def _beside(group: Group) -> list[Column]:
-    names = [name for name in _BESIDE if name in group.scales and name != group.metric][:_MOST_BESIDE]
+    passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
+    others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
+    names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
     columns: list[Column] = [("strategy", _strategy)]
     columns += [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
     return [

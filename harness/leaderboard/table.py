@@ -28,8 +28,8 @@ def board(
     Args:
         tables: one table a run and language, oldest run first: of several runs of one strategy in a group, the newest
             complete one is shown, or the newest if none is complete.
-        metric: what ranks; None takes ``context_gain`` for the generator that measures contexts, else ``es``,
-            else what there is.
+        metric: what ranks; None takes ``pass@1`` for functions, ``context_gain`` for the generator that measures
+            contexts, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
         by_level: add a group for each level.
         seed: decides drawn flips and bootstrap samples.

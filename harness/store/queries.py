@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
+from bench.errors import InputFault, UnknownName
+from bench.samples import SampleSet
+from bench.types import Kind
 from harness.results import RunInfo, RunTable, Status
+from harness.store import passes
 from harness.store import tables as t
 from harness.store.store import Store
+from harness.store.verdicts import PASS
 
 CONTEXT = "context"
 """The profile under which context gain and bits are kept; part of every table, whatever its profile."""
@@ -39,6 +44,7 @@ class _Sample:
     """What the tables say of one sample of a run."""
 
     id: str
+    kind: str
     language: str
     repo: str
     level: str
@@ -86,6 +92,31 @@ def runs(store: Store) -> list[RunRow]:
         ]
 
 
+def run_of(store: Store, wanted: str, sample_set: SampleSet) -> str:
+    """Return the id of the run with that id, or of the only one whose id begins so.
+
+    Raises:
+        InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
+        UnknownName: if there is no such run.
+    """
+    r = t.RUN.c
+    with store.reading() as connection:
+        digests: dict[str, str] = dict(connection.execute(select(r.id, r.samples_digest)).all())
+    found = [id_ for id_ in sorted(digests) if id_ == wanted] or [id_ for id_ in digests if id_.startswith(wanted)]
+    if not found:
+        raise UnknownName("stored run", wanted, digests, command="ctxbench leaderboard --format json")
+    if len(found) > 1:
+        raise InputFault(
+            f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(sorted(found))}"
+        )
+    if digests[found[0]] != sample_set.digest:
+        raise InputFault(
+            f"the run {found[0]} is over other samples than those of the set {sample_set.name!r}",
+            cure="give --samples the set that it was run over, as it was then",
+        )
+    return found[0]
+
+
 def _sorted(runs: Iterable[Any]) -> list[Any]:
     """Order runs here: a server's ORDER BY follows its locale."""
     return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
@@ -96,14 +127,19 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
     return dict(connection.execute(select(column, func.count()).group_by(column)).all())
 
 
-def run_tables(store: Store, *, samples: str | None = None, profile: str = "ctxbench") -> list[RunTable]:
+def run_tables(
+    store: Store, *, samples: str | None = None, profile: str = "ctxbench", ks: Collection[int] = ()
+) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language.
 
     Args:
         store: the database.
         samples: name of a sample set, its limited runs included; None for all.
-        profile: whose metrics; those of `CONTEXT` come with any. With several completions a sample,
-            a value is their mean.
+        profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
+            sample, a value is their mean.
+        ks: pass@k to add to those of `passes.KS`, for runs with so many completions.
+
+    A function counts as infra-failed as long as one of its completions has no verdict.
     """
     r = t.RUN.c
     query = select(t.RUN)
@@ -112,9 +148,12 @@ def run_tables(store: Store, *, samples: str | None = None, profile: str = "ctxb
         ids = [run.id for run in found]
         by_run = _samples(connection, ids)
         values = _scores(connection, ids, profile)
+        counts = passes.counted(connection, ids)
     tables = []
     for run in found:
-        planned = by_run[run.id]
+        verdicts = counts.get(run.id, {})
+        planned = [_with_verdicts(one, verdicts, run.n) for one in by_run[run.id]]
+        values[run.id].update(passes.columns(verdicts, run.n, ks))
         for language in sorted({one.language for one in planned}):
             info = RunInfo(
                 id=run.id,
@@ -125,6 +164,8 @@ def run_tables(store: Store, *, samples: str | None = None, profile: str = "ctxb
                 generator=run.generator,
                 profile=profile,
                 ranked=not run.strategy.startswith(_UNRANKED),
+                completions=run.n,
+                sampling=run.sampling,
             )
             tables.append(_table(info, [one for one in planned if one.language == language], values[run.id]))
     return tables
@@ -146,6 +187,11 @@ def _table(run: RunInfo, samples: Sequence[_Sample], values: dict[str, dict[str,
     )
 
 
+def _with_verdicts(one: _Sample, verdicts: passes.Counts, n: int) -> _Sample:
+    judged = one.kind != Kind.FUNCTION or verdicts.get(one.id, (0, 0))[0] == n
+    return one if judged else replace(one, status=Status.INFRA_FAILED)
+
+
 def _samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[_Sample]]:
     """Return run -> its planned samples in order; one without a result is infra-failed."""
     p, s, r = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c
@@ -156,6 +202,7 @@ def _samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[_Sam
         select(
             p.run_id,
             p.sample_id,
+            s.kind,
             s.language,
             s.repo,
             s.subkind,
@@ -168,11 +215,11 @@ def _samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[_Sam
         .order_by(p.run_id, p.ordinal)
     )
     found: dict[str, list[_Sample]] = defaultdict(list)
-    for run, id_, language, repo, level, status, tokens, calls, seconds in connection.execute(
+    for run, id_, kind, language, repo, level, status, tokens, calls, seconds in connection.execute(
         query.where(p.run_id.in_(list(runs)))
     ):
         state = Status.INFRA_FAILED if status is None else Status(status)
-        found[run].append(_Sample(id_, language, repo, level, state, tokens, calls, seconds))
+        found[run].append(_Sample(id_, kind, language, repo, level, state, tokens, calls, seconds))
     return found
 
 
@@ -181,7 +228,7 @@ def _scores(connection: Connection, runs: Iterable[str], profile: str) -> dict[s
     s = t.SCORE.c
     query = (
         select(s.run_id, s.metric, s.sample_id, s.value)
-        .where(s.run_id.in_(list(runs)), s.profile.in_((profile, CONTEXT)))
+        .where(s.run_id.in_(list(runs)), s.profile.in_((profile, CONTEXT)), s.metric != PASS)
         .order_by(s.run_id, s.profile, s.metric, s.sample_id)
     )
     found: dict[str, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))

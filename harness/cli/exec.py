@@ -1,0 +1,137 @@
+"""`ctxbench exec`: the tests of function samples on completions made elsewhere, or stored without verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.home import Home
+from harness.cli.options import db_option, home_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from bench.errors import MachineFault
+    from bench.samples import SampleSet
+    from harness.completions import Given, Row
+    from harness.execution import Executor
+    from harness.store import Store
+
+    Work = Callable[[Executor], Generator[Row]]
+
+
+@click.command(name="exec")
+@click.option("--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`).")
+@click.option(
+    "--completions",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON Lines: sample, text (the whole function), and if wanted index, strategy, generator.",
+)
+@click.option("--run", "run", metavar="RUN", help="Judge what this stored run lacks instead; its id or its beginning.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["docker", "bubblewrap"]),
+    help="What runs the tests; default: docker where an engine answers, else bubblewrap.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the verdicts here when all are known, instead of to stdout one by one.",
+)
+@click.option("--workers", type=click.IntRange(min=1), metavar="W", help="Tests that run at once; default: one a core.")
+@home_option
+@db_option
+def execute(
+    *,
+    samples: str,
+    file: Path | None,
+    run: str | None,
+    sandbox: str | None,
+    out: Path | None,
+    workers: int | None,
+    home: Home,
+    db: str | None,
+) -> None:
+    """Run the tests of function samples on completions, in a sandbox.
+
+    Writes a line for each, in their order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
+    reason, tests_run, seconds, peak_bytes. Verdicts are kept in the database: the same command again, also
+    after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with exit code 1.
+    """
+    import os
+
+    from bench import samples as sets
+    from harness.completions import read
+    from harness.execution import open_executor
+    from harness.store import open_store
+
+    if (file is None) == (run is None):
+        raise click.UsageError("give either --completions or --run")
+    sample_set = sets.load(home, samples)
+    given = read(file, sample_set) if file is not None else []
+    with open_store(db or home.database) as store:
+        total, work = _of_file(given) if run is None else _of_run(store, sample_set, run)
+        faults = []
+        if total:
+            width = workers or os.cpu_count() or 1
+            with open_executor(width, home=home, store=store, sample_set=sample_set, sandbox=sandbox) as executor:
+                faults = _write(work(executor), total, out)
+        else:
+            click.echo("nothing to judge", err=True)
+    if faults:
+        _fail(faults)
+
+
+def _of_file(given: list[Given]) -> tuple[int, Work]:
+    from harness.completions import judge
+
+    return len(given), lambda executor: judge(executor, given)
+
+
+def _of_run(store: Store, sample_set: SampleSet, wanted: str) -> tuple[int, Work]:
+    from harness.completions import judge_run
+    from harness.store import verdicts
+    from harness.store.queries import run_of
+
+    run = run_of(store, wanted, sample_set)
+    lacking = verdicts.unjudged(store, run)
+    return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
+
+
+def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFault]:
+    """Write a line for each verdict; return the faults behind those that are none."""
+    from collections import Counter
+    from contextlib import closing
+
+    from bench.files import dump_line, write_atomic
+    from harness.cli.progress import progress
+
+    lines: list[str] = []
+    faults: list[MachineFault] = []
+    seen: Counter[str] = Counter()
+    # Closed here: what is interrupted must be accounted for while the database is open.
+    with progress("tests", total) as tick, closing(rows):
+        for row in rows:
+            lines.append(dump_line(row.record))
+            seen[row.record["verdict"]] += 1
+            faults += [row.fault] if row.fault is not None else []
+            if out is None:
+                click.echo(lines[-1], nl=False)
+            tick(1)
+    if out is not None:
+        write_atomic(out, "".join(lines))
+    said = "  ".join(f"{verdict} {count}" for verdict, count in sorted(seen.items()))
+    click.echo(said, err=True)
+    return faults
+
+
+def _fail(faults: list[MachineFault]) -> None:
+    from bench.errors import MachineFault
+
+    verdicts = "1 verdict is" if len(faults) == 1 else f"{len(faults)} verdicts are"
+    raise MachineFault(
+        f"{verdicts} missing; the first: {faults[0]}", cure="run the same command again; it does only what is missing"
+    )

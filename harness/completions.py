@@ -1,0 +1,145 @@
+"""Completions that come from a file: read strictly, judged, written as `exec` writes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault, MachineFault, UnknownName
+from bench.files import read_jsonl
+from bench.samples import SampleSet
+from bench.testing.types import Verdict
+from bench.types import Kind, Sample
+from harness.execution import Executor
+from harness.judging import judge_stored
+from harness.store.records import StoredFault, StoredVerdict
+from harness.store.store import Store
+from harness.store.verdicts import Unjudged
+
+_TEXT = ("sample", "text", "strategy", "generator")
+_CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
+_EMPTY: Mapping[str, Any] = {"verdict": "FAILED", "reason": "empty", "tests_run": 0, "seconds": 0.0, "peak_bytes": 0}
+"""A completion of nothing but blanks needs no test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One completion of a file."""
+
+    sample: Sample
+    text: str
+    index: int
+    labels: Mapping[str, str]
+    """``strategy`` and ``generator``, where the file has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What `exec` says of one completion."""
+
+    record: Mapping[str, Any]
+    fault: MachineFault | None = None
+    """Why there is no verdict."""
+
+
+def read(file: Path, sample_set: SampleSet) -> list[Given]:
+    """Read completions; nothing is judged if one line is wrong.
+
+    Raises:
+        InputFault: naming file, line and field.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    counted: Counter[tuple[str, ...]] = Counter()
+    seen: dict[tuple[str, ...], int] = {}
+    found: list[Given] = []
+    for number, record in read_jsonl(file):
+        where = f"{file}:{number}"
+        _check(record, where)
+        sample = samples.get(record["sample"])
+        if sample is None:
+            fault = UnknownName(f"sample of {sample_set.name!r}", record["sample"], samples)
+            raise InputFault(fault.what, where=where, cure=fault.cure)
+        if sample.kind is not Kind.FUNCTION:
+            raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
+        labels: dict[str, str] = {name: record[name] for name in ("strategy", "generator") if name in record}
+        whose = (sample.id, labels.get("strategy", ""), labels.get("generator", ""))
+        index = record.get("index", counted[whose])
+        counted[whose] += 1
+        key = (*whose, str(index))
+        if key in seen:
+            raise InputFault(
+                f"field index: {index} of {sample.id!r} is also on line {seen[key]}",
+                where=where,
+                cure="give each completion of a sample an index of its own, or leave all of them out",
+            )
+        seen[key] = number
+        found.append(Given(sample=sample, text=record["text"], index=index, labels=labels))
+    if not found:
+        raise InputFault("no completion in the file", where=str(file), cure=_CURE)
+    return found
+
+
+def _check(record: Mapping[str, Any], where: str) -> None:
+    for name in ("sample", "text"):
+        if name not in record:
+            raise InputFault(f"field {name} is missing", where=where, cure=_CURE)
+    for name, value in record.items():
+        if name not in (*_TEXT, "index"):
+            raise InputFault(f"field {name} is unknown", where=where, cure=_CURE)
+        if name in _TEXT and not isinstance(value, str):
+            raise InputFault(f"field {name} is no text", where=where, cure=_CURE)
+    index = record.get("index", 0)
+    if type(index) is not int or index < 0:
+        raise InputFault("field index is no whole number from 0 on", where=where, cure=_CURE)
+
+
+def judge(executor: Executor, given: Sequence[Given]) -> Generator[Row]:
+    """Give what the tests say of each, in order; all are begun at once."""
+    begun = [executor.submit(one.sample, one.text) if one.text.strip() else None for one in given]
+    for one, future in zip(given, begun, strict=True):
+        fault: MachineFault | None = None
+        said = _EMPTY
+        if future is not None:
+            try:
+                said = _said(executor.wait(future))
+            except MachineFault as error:
+                fault, said = error, _broken(error)
+        yield Row(record={"sample": one.sample.id, "index": one.index, **said, **one.labels}, fault=fault)
+
+
+def judge_run(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
+) -> Generator[Row]:
+    """Give what the tests say of completions of a stored run, which get their scores."""
+    if not lacking:
+        return
+    attempt = store.start_attempt(run, f"tests in {executor.sandbox}")
+    done, reason = 0, "interrupted"
+    try:
+        for one, found in judge_stored(store, executor, sample_set, run, lacking):
+            fault = found if isinstance(found, MachineFault) else None
+            if fault is not None:
+                store.add_fault(attempt, StoredFault(sample_id=one.sample_id, kind="machine", message=str(fault)))
+            done += fault is None
+            said = _broken(found) if isinstance(found, MachineFault) else _said(found)
+            yield Row(record={"sample": one.sample_id, "index": one.idx, **said}, fault=fault)
+        reason = "done" if done == len(lacking) else "faults"
+    finally:
+        store.end_attempt(attempt, reason=reason, finished=done, missing=len(lacking) - done)
+
+
+def _said(verdict: StoredVerdict) -> Mapping[str, Any]:
+    return {
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "tests_run": verdict.tests_run,
+        "seconds": verdict.seconds,
+        "peak_bytes": verdict.peak_bytes,
+    }
+
+
+def _broken(fault: MachineFault) -> Mapping[str, Any]:
+    return {**_EMPTY, "verdict": str(Verdict.BROKEN), "reason": str(fault)}

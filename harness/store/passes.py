@@ -1,0 +1,42 @@
+"""pass@k of stored runs, computed when they are read: only counts are stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlalchemy import Connection, func, select
+
+from harness.metrics.passk import pass_at_k
+from harness.store import tables as t
+from harness.store.verdicts import PASS, PROFILE
+
+KS = (1, 3, 5, 10, 20, 50, 100)
+"""The ks that are shown of a run with so many completions a sample, whatever else is asked for."""
+
+Counts = Mapping[str, tuple[int, int]]
+"""Sample -> completions that have a verdict, and those of them that passed."""
+
+
+def counted(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return run -> sample -> verdicts and passes."""
+    s = t.SCORE.c
+    query = (
+        select(s.run_id, s.sample_id, func.count(), func.sum(s.value))
+        .where(s.run_id.in_(list(runs)), s.profile == PROFILE, s.metric == PASS)
+        .group_by(s.run_id, s.sample_id)
+    )
+    found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for run, sample, made, passed in connection.execute(query):
+        found[run][sample] = made, round(passed)
+    return found
+
+
+def columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
+    """Return ``pass@k`` -> sample -> value in 0..1, of samples all of whose `n` completions have a verdict."""
+    whole = {sample: passed for sample, (made, passed) in counts.items() if made == n}
+    return {
+        f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
+        for k in sorted({*KS, *ks})
+        if k <= n and whole
+    }
