@@ -1,0 +1,118 @@
+"""`sandbox.folders` and `sandbox.owners`: whole or not at all, and whose."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sandbox.folders import abandoned, once, scratch
+from sandbox.owners import alive, owner, started
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from sandbox.folders import scratch
+with scratch(Path(sys.argv[1])) as made:
+    (made / "half").write_text("")
+    print(made, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_is_made_once(tmp_path: Path) -> None:
+    calls: list[Path] = []
+
+    def make(folder: Path) -> None:
+        calls.append(folder)
+        time.sleep(0.2)
+        (folder / "a").write_text("x")
+        assert not (tmp_path / "made").exists()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: once(tmp_path / "made", make), range(8)))
+    assert len(calls) == 1 and set(found) == {tmp_path / "made"}
+    assert (tmp_path / "made" / "a").read_text() == "x"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_folder_that_failed_is_not_there_and_can_be_made_again(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        once(tmp_path / "made", fail)
+    assert [path.name for path in tmp_path.iterdir()] == [".made.lock"]
+    assert once(tmp_path / "made", lambda folder: (folder / "a").touch()).is_dir()
+
+
+def test_a_scratch_folder_is_abandoned_when_its_maker_is_gone(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout
+    made = Path(holder.stdout.readline().strip())
+    old = time.time() - 3600
+    os.utime(made, (old, old))
+    assert not abandoned(made)
+    holder.kill()
+    holder.communicate()
+    assert abandoned(made)
+    os.utime(made)
+    assert not abandoned(made)  # a maker may be about to lock it
+    with scratch(tmp_path) as own:
+        os.utime(own, (old, old))
+        assert not abandoned(own)
+    assert not own.exists()
+
+
+def test_an_owner_is_told_from_a_later_process_of_its_number() -> None:
+    assert alive(owner())
+    pid, start, namespace = owner().split(":")
+    assert int(pid) == os.getpid() and started(os.getpid()) == int(start) > 0
+    assert not alive(f"{pid}:{int(start) + 1}:{namespace}") and not alive(f"{pid}:{int(start) + 1}")
+    assert alive(f"{pid}:{start}")
+
+
+def test_an_owner_that_ended_is_gone_also_before_it_is_reaped() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    label = owner(child.pid)
+    assert alive(label)
+    child.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not alive(label)
+    child.wait()
+    assert not alive(label)
+
+
+@pytest.mark.parametrize("label", ["", "x", "1", "a:b", "1:2:3:4", ":", "-1:5"])
+def test_what_is_no_owner_is_left_alone(label: str) -> None:
+    assert alive(label)
+
+
+def test_an_owner_in_another_namespace_is_left_alone_while_that_lives() -> None:
+    if os.geteuid() != 0:
+        assert alive("1:1:77")
+        pytest.skip("only root can look into other namespaces")
+    assert not alive("1:1:77")
+    with subprocess.Popen(["unshare", "--pid", "--fork", "sleep", "600"]) as child:
+        deadline = time.monotonic() + 10
+        inner: list[Path] = []
+        while not inner and time.monotonic() < deadline:
+            inner = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and _parent(entry) == child.pid]
+        namespace = (inner[0] / "ns/pid").stat().st_ino
+        assert alive(f"1:1:{namespace}")
+        os.kill(int(inner[0].name), signal.SIGKILL)
+    assert not alive(f"1:1:{namespace}")
+
+
+def _parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,89 @@
+"""`sandbox.registry`: Docker where it answers, else bubblewrap where it works, else a fault with the cure."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import registry
+from sandbox.errors import SandboxUnavailable
+
+DOCKER = SandboxUnavailable("no Docker engine answers", where="docker", cure="start Docker")
+BUBBLEWRAP = SandboxUnavailable("bubblewrap is not installed", where="bubblewrap", cure="apt-get install bubblewrap")
+
+
+@pytest.mark.parametrize(
+    ("docker", "bubblewrap", "asked", "chosen"),
+    [
+        (None, None, None, "docker"),
+        (None, BUBBLEWRAP, None, "docker"),
+        (DOCKER, None, None, "bubblewrap"),
+        (None, None, "docker", "docker"),
+        (None, None, "bubblewrap", "bubblewrap"),
+        (DOCKER, None, "bubblewrap", "bubblewrap"),
+        (DOCKER, None, "docker", "start Docker"),
+        (None, BUBBLEWRAP, "bubblewrap", "apt-get install"),
+        (DOCKER, BUBBLEWRAP, None, "start Docker.*apt-get install.*doctor"),
+        (None, None, "subprocess", "use docker or bubblewrap"),
+        (None, None, "", "use docker or bubblewrap"),
+    ],
+)
+def test_what_is_chosen(
+    docker: SandboxUnavailable | None,
+    bubblewrap: SandboxUnavailable | None,
+    asked: str | None,
+    chosen: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "docker_fault", lambda: docker)
+    monkeypatch.setattr(registry, "bubblewrap_fault", lambda _: bubblewrap)
+    if chosen in registry.NAMES:
+        assert registry.open_sandbox(asked, tmp_path).name == chosen
+        return
+    with pytest.raises(SandboxUnavailable, match=chosen) as caught:
+        registry.open_sandbox(asked, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_engine_is_told_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    fault = registry.docker_fault()
+    assert fault is not None and "no Docker engine answers" in fault.what and fault.cure
+
+
+def test_a_hung_engine_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_SECONDS", 0.5)
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(tmp_path / "hung.sock"))
+        engine.listen()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/hung.sock")
+        began = time.monotonic()
+        fault = registry.docker_fault()
+        assert fault is not None and fault.cure and time.monotonic() - began < 10
+
+
+def test_the_base_image_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "docker_fault", lambda: None)
+    monkeypatch.delenv("CTXBENCH_BASE_IMAGE", raising=False)
+    assert registry.open_sandbox("docker", tmp_path, "mine:1").base_image == "mine:1"  # type: ignore[attr-defined]
+    monkeypatch.setenv("CTXBENCH_BASE_IMAGE", "theirs:1")
+    assert registry.open_sandbox("docker", tmp_path).base_image == "theirs:1"  # type: ignore[attr-defined]
+    assert registry.open_sandbox("docker", tmp_path, "mine:1").base_image == "mine:1"  # type: ignore[attr-defined]
+
+
+def test_bubblewrap_counts_only_where_a_box_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho no namespaces here >&2\nexit 1\n'
+    )
+    broken.chmod(0o755)
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fault = registry.bubblewrap_fault(tmp_path / "cache")
+    assert fault is not None and fault.where == "bubblewrap" and fault.cure
+    assert threading.active_count() < 20
