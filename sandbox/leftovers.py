@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def find(home: Path) -> Iterator[Leftover]:
     """Yield everything that was left on this machine and in a home folder."""
     yield from containers()
     for group in cgroups.abandoned():
-        yield Leftover(f"control group {group}", group.rmdir)
+        yield Leftover(f"control group {group}", partial(cgroups.remove_abandoned, group))
     yield from _scratch(Path(tempfile.gettempdir()))
     yield from half_written(home)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from contextlib import AbstractContextManager, suppress
@@ -17,6 +18,7 @@ from sandbox.types import Environment, Limits, Pool, Report
 
 _PROBE = (PYTHON, "-I", "-S", "-c", "print('box')")
 _SECONDS = 30.0
+_REFUSAL = "namespace|uid.map|[Pp]ermi"
 _REFUSED = (
     "let plain users make user namespaces (`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
     "`sysctl -w kernel.unprivileged_userns_clone=1` on old Debian), or use an engine of Docker's"
@@ -50,7 +52,8 @@ class BubblewrapSandbox:
         finally:
             box.end()
         if said != "box":
-            raise SandboxUnavailable(said, where="bubblewrap", cure=_REFUSED)
+            cure = _REFUSED if re.search(_REFUSAL, said) else "mend that, or use an engine of Docker's"
+            raise SandboxUnavailable(said, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:
         """Make what is missing for an environment; see `sandbox.types.Sandbox.prepare`."""

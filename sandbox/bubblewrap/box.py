@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import json
 import os
-import queue
 import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 
 from sandbox.bubblewrap import cgroups, host
 from sandbox.bubblewrap.layout import GUEST, Layout
+from sandbox.bubblewrap.starter import starter
 from sandbox.errors import SandboxLost
 from sandbox.types import Limits
 
@@ -108,26 +106,29 @@ class BubblewrapBox:
         return f"its first process ended with {how}" + (f": {words}" if words else "")
 
     def _kill(self) -> None:
-        """Kill the box's first process, and with it all others: bwrap ends after the last of them."""
-        first = self._first()
+        """Kill the box's first process, and with it all others; then bwrap."""
+        first = None if self._process.returncode is not None else self._first()
         if first is not None:
             with contextlib.suppress(OSError), contextlib.closing(_Handle(first)) as handle:
                 # Its number may be another's by now, unless it is still a child of the bwrap that we have not reaped.
                 if _parent(first) == self._process.pid:
                     handle.kill(_PATIENCE)
-        else:
-            # Not there yet, and killed with its parent: so bwrap has set it.
-            self._process.kill()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for pid in self._group.processes():
+        if self._process.returncode is None:
+            # Not reaped yet: the number of its session can be nobody else's.
             with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._group.kill()
 
     def _first(self) -> int | None:
+        """Return the number of the box's first process.
+
+        A box that is ended while it starts is waited for: bwrap killed before its child has asked to die with it
+        would leave that child behind. None if bwrap ended before.
+        """
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        poll.poll(_PATIENCE * 1000)
         with contextlib.suppress(OSError, ValueError):
             for line in os.read(self._status, 4096).splitlines():
                 pid = json.loads(line).get("child-pid")
@@ -205,7 +206,7 @@ class BubblewrapLauncher:
             spec = self._layout.specification(
                 uid=host.draw_uid(), status=theirs, groups=group.folders, counters=group.counters, command=self._command
             )
-            process = _starter().start([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
+            process = starter().start([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
         except OSError as error:
             os.close(status)
             group.remove()
@@ -216,48 +217,3 @@ class BubblewrapLauncher:
         with contextlib.suppress(OSError):
             fcntl.fcntl(process.stdin.fileno(), _F_SETPIPE_SZ, 1 << 20)
         return BubblewrapBox(process, status, group)
-
-
-class _Starter:
-    """A thread that starts all boxes of this process.
-
-    A box is to die with its parent, and to the kernel the parent is the *thread* that started it: one of a
-    pool's own would take its boxes down when it ends. This one lives as long as the process.
-    """
-
-    def __init__(self) -> None:
-        self._wanted: queue.SimpleQueue[tuple[list[str], int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, name="bubblewrap-starter", daemon=True).start()
-
-    def start(self, argv: list[str], kept: int) -> subprocess.Popen[bytes]:
-        """Start a program with an empty environment and one more file descriptor."""
-        promise: Future[subprocess.Popen[bytes]] = Future()
-        self._wanted.put((argv, kept, promise))
-        return promise.result()
-
-    def _serve(self) -> None:
-        while True:
-            argv, kept, promise = self._wanted.get()
-            try:
-                # A session of its own: a Ctrl-C is for us, and we end the boxes.
-                process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env={},
-                    cwd="/",
-                    close_fds=True,
-                    pass_fds=(kept,),
-                    start_new_session=True,
-                    bufsize=0,
-                )
-            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that asked
-                promise.set_exception(error)
-            else:
-                promise.set_result(process)
-
-
-@functools.cache
-def _starter() -> _Starter:
-    return _Starter()

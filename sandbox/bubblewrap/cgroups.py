@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,12 @@ class Group:
             with contextlib.suppress(OSError, ValueError):
                 found |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
         return found
+
+    def kill(self) -> None:
+        """Kill whoever is left in it."""
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
         """Return whether the kernel killed something in it because memory ran out."""
@@ -139,6 +146,19 @@ def _set(folder: Path, settings: list[tuple[str, str, bool]]) -> bool:
                 folder.rmdir()
                 return False
     return True
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove one of `abandoned`, with what may still run in it.
+
+    Raises:
+        OSError: if it cannot be.
+    """
+    group = Group((folder,))
+    group.kill()
+    group.remove()
+    if folder.exists():
+        folder.rmdir()
 
 
 def abandoned() -> Iterator[Path]:

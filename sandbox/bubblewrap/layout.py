@@ -80,7 +80,18 @@ class Layout:
         for name, target in binds:
             argv += ["--ro-bind", f"{self.stage}/{name}", target]
         argv += ["--bind", f"{self.stage}/shm", "/dev/shm", "--bind", f"{self.stage}/work", "/work"]  # noqa: S108
-        argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/work", "--", *command]
+        argv += [
+            "--remount-ro",
+            "/dev/pts",
+            "--remount-ro",
+            "/dev",
+            "--remount-ro",
+            "/",
+            "--chdir",
+            "/work",
+            "--",
+            *command,
+        ]
         return argv
 
 

@@ -171,11 +171,23 @@ time.sleep(600)
 """
     box = start(code)
     assert box.receive(soon()) == b"ready\n"
+    deadline = soon()
+    while len(with_word(word)) < 20 and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert len(with_word(word)) >= 20
     box.end()
     assert with_word(word) == []
     assert own_groups() == set()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_box_that_is_ended_while_it_starts_leaves_nothing(start: Start) -> None:
+    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
+    for step in range(12):
+        box = start(f"'{word}'\nimport time; time.sleep(600)")
+        time.sleep(step * 0.01)
+        assert box.end() == ""
+    assert with_word(word) == [] and own_groups() == set()
 
 
 def test_a_box_outlives_the_thread_that_started_it(start: Start) -> None:
