@@ -45,6 +45,8 @@ class RunInfo:
     """The metric profile of `RunTable.metrics`."""
     ranked: bool = True
     """False for oracles, controls and published rows: shown, never ranked."""
+    functions: bool = False
+    """Whether its samples are functions, which tests judge."""
     completions: int = 1
     """Completions a sample."""
     sampling: str = ""

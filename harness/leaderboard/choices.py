@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 from bench.errors import InputFault, UnknownName
 from bench.spec import parse
-from harness.results import RunTable, Status
+from harness.results import RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
 RANKS_FUNCTIONS = "pass@1"
-_RANKING = ("es", "em", "context_gain")
+_RANKING = ("es", RANKS_FUNCTIONS, "em", "context_gain")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
@@ -42,13 +42,15 @@ def complete(table: RunTable) -> bool:
     return Status.INFRA_FAILED not in table.status
 
 
-def default_metric(metrics: Sequence[str], generator: str) -> str:
-    """Return what ranks: ``pass@1`` for functions; for lines what follows, or else what there is.
+def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
+    """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
 
-    That is ``context_gain`` for the generator that measures contexts, and ``es`` for others.
+    That is ``context_gain`` for the generator that measures contexts, ``es`` for others, else what there is.
     """
-    wanted = ("context_gain", *_RANKING) if measures_context(generator) else _RANKING
-    return next((one for one in (RANKS_FUNCTIONS, *wanted, *metrics) if one in metrics), wanted[0])
+    if run.functions:
+        return RANKS_FUNCTIONS
+    wanted = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
+    return next((one for one in (*wanted, *metrics) if one in metrics), wanted[0])
 
 
 def passes(metrics: Collection[str]) -> list[str]:

@@ -58,7 +58,7 @@ def compare(
     shared = sorted(set.intersection(*(set(table.metrics) for table in tables)))
     if metric is not None and metric not in shared:
         raise UnknownName("metric that these runs share", metric, shared)
-    ranking = default_metric(shared, first.run.generator)
+    ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))
 

@@ -48,7 +48,7 @@ class GroupMaker:
             }
         )
         self.scales = {name: scale(first.profile, name) for name in names}
-        self.metric = metric or choices.default_metric(names, first.generator)
+        self.metric = metric or choices.default_metric(names, first)
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         self.values: list[Values] = [

@@ -96,7 +96,7 @@ def _unscored(group: Group) -> list[str]:
     if not missing:
         return []
     counts = ", ".join(f"{row.run.strategy} {row.unscored}" for row in missing)
-    functions = " (not with --sandbox none)" if choices.passes(group.scales) or group.metric == choices.RANKS_FUNCTIONS else ""
+    functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
     lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: run the same command again{functions}."]
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
 

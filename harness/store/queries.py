@@ -164,6 +164,7 @@ def run_tables(
                 generator=run.generator,
                 profile=profile,
                 ranked=not run.strategy.startswith(_UNRANKED),
+                functions=any(one.kind == Kind.FUNCTION for one in planned),
                 completions=run.n,
                 sampling=run.sampling,
             )

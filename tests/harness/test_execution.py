@@ -1,0 +1,254 @@
+"""Verdicts: none twice, none made up, none left over."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text as sql
+
+from bench.errors import MachineFault
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.types import Judgement, Verdict
+from bench.types import Sample
+from harness.batcher import Stopped
+from harness.execution import GIVE_UP, OUTPUT_KEPT, Executor, open_executor, sample_digest, verdict_key
+from harness.store import Store, open_store
+from harness.store.records import StoredVerdict
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from tests.helpers.functions import FakeJudge, make_function_set
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def sample_set(home: Home) -> SampleSet:
+    return make_function_set(home)
+
+
+@pytest.fixture
+def store(home: Home) -> Iterator[Store]:
+    with open_store(home.database) as store:
+        yield store
+
+
+class Bench:
+    def __init__(self, home: Home, sample_set: SampleSet, store: Store) -> None:
+        self.home, self.set, self.store = home, sample_set, store
+        self.sample = sample_set.samples[0]
+        self.right = sample_set.references[self.sample.id].target
+
+    def open(self, judge: FakeJudge, *, width: int = 2, sandbox: str | None = None) -> Any:
+        return open_executor(
+            width, home=self.home, store=self.store, sample_set=self.set, sandbox=sandbox, judges=judge.open
+        )
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self.store.reading() as connection:
+            return [tuple(row) for row in connection.execute(sql(query))]
+
+
+@pytest.fixture
+def bench(home: Home, sample_set: SampleSet, store: Store) -> Bench:
+    return Bench(home, sample_set, store)
+
+
+def test_a_verdict_is_kept_with_all_that_is_known(bench: Bench) -> None:
+    judge = FakeJudge(bench.set)
+    with bench.open(judge, sandbox="bubblewrap") as executor:
+        verdict = executor.verdict(bench.sample, bench.right)
+    assert (verdict.verdict, verdict.tests_run, verdict.peak_bytes, verdict.sandbox) == (
+        "PASSED",
+        1,
+        1 << 33,
+        "bubblewrap",
+    )
+    assert bench.rows("SELECT verdict, image, sandbox, tests_run, seconds, peak_bytes FROM verdict") == [
+        ("PASSED", "image-kit0", "bubblewrap", 1, 0.5, 1 << 33)
+    ]
+    assert judge.closed == 1
+
+
+def test_nothing_is_judged_twice(bench: Bench) -> None:
+    judge = FakeJudge(bench.set)
+    for _ in range(2):
+        with bench.open(judge) as executor:
+            first, again = (executor.verdict(bench.sample, bench.right) for _ in range(2))
+            assert first == again
+    assert len(judge.asked) == 1 and judge.images == {"kit0": 2}
+
+
+def test_what_decides_a_verdict_is_in_its_key(bench: Bench) -> None:
+    sample, other = bench.set.samples[:2]
+    digest = sample_digest(bench.set, sample)
+    keys = {
+        verdict_key(digest, "a", "image"),
+        verdict_key(digest, "b", "image"),
+        verdict_key(digest, "a", "another image"),
+        verdict_key(sample_digest(bench.set, other), "a", "image"),
+        verdict_key(sample_digest(_changed(bench.set, "tests"), sample), "a", "image"),
+        verdict_key(sample_digest(_changed(bench.set, "snapshot"), sample), "a", "image"),
+    }
+    assert len(keys) == 6
+    assert sample_digest(_changed(bench.set, "cure"), sample) == digest
+
+
+def _changed(sample_set: SampleSet, field: str) -> SampleSet:
+    entries = {repo: {**entry, field: "other"} for repo, entry in sample_set.manifest["repositories"].items()}
+    manifest = {**sample_set.manifest, "repositories": entries}
+    return SampleSet(sample_set.name, sample_set.digest, sample_set.samples, sample_set.references, manifest)
+
+
+def test_equal_work_at_the_same_moment_runs_once(bench: Bench) -> None:
+    judge = FakeJudge(bench.set, delay=0.2)
+    found: list[StoredVerdict] = []
+    with bench.open(judge, width=4) as executor, ThreadPoolExecutor(8) as pool:
+        found += pool.map(lambda _: executor.verdict(bench.sample, bench.right), range(8))
+    assert len(judge.asked) == 1 and len(set(found)) == 1 and len(found) == 8
+
+
+def test_no_more_than_width_at_once(bench: Bench) -> None:
+    judge = FakeJudge(bench.set, delay=0.02)
+    with bench.open(judge, width=3) as executor:
+        begun = [executor.submit(bench.sample, f"{bench.right}\n# {n}") for n in range(20)]
+        assert {executor.wait(one).verdict for one in begun} == {"PASSED"}
+    assert judge.most == 3 and len(judge.asked) == 20 and judge.images == {"kit0": 1}
+
+
+def test_two_processes_keep_one_verdict(bench: Bench) -> None:
+    judges = [FakeJudge(bench.set, delay=0.1, answer=lambda *_, n=n: _judged(reason=str(n))) for n in range(2)]
+    found: list[StoredVerdict] = []
+
+    def work(judge: FakeJudge) -> None:
+        with (
+            open_store(bench.home.database) as store,
+            open_executor(
+                1, home=bench.home, store=store, sample_set=bench.set, sandbox=None, judges=judge.open
+            ) as executor,
+        ):
+            found.append(executor.verdict(bench.sample, "x"))
+
+    threads = [threading.Thread(target=work, args=(judge,)) for judge in judges]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2 and found[0] == found[1]
+    assert len(bench.rows("SELECT * FROM verdict")) == 1
+
+
+def _judged(verdict: Verdict = Verdict.FAILED, **changes: Any) -> Judgement:
+    return Judgement(verdict=verdict, **changes)
+
+
+@pytest.mark.parametrize("lost", [None, SandboxLost("its box went away", where="box 7"), MachineFault("no box")])
+def test_broken_is_a_fault_and_done_again(bench: Bench, lost: Exception | None) -> None:
+    def answer(*_: object) -> Judgement:
+        if lost is not None:
+            raise lost
+        return _judged(Verdict.BROKEN, reason="three boxes were lost")
+
+    with bench.open(FakeJudge(bench.set, answer=answer)) as executor, pytest.raises(MachineFault) as caught:
+        executor.verdict(bench.sample, bench.right)
+    assert (str(lost) if lost else "three boxes were lost") in str(caught.value)
+    assert bench.sample.id in str(caught.value) and "doctor" in str(caught.value)
+    assert bench.rows("SELECT * FROM verdict") == []
+    with bench.open(FakeJudge(bench.set)) as executor:
+        assert executor.verdict(bench.sample, bench.right).verdict == "PASSED"
+
+
+def test_a_repository_that_breaks_again_and_again_is_given_up_and_others_go_on(bench: Bench) -> None:
+    def answer(sample: Sample, text: str) -> Judgement:
+        return _judged(Verdict.BROKEN if sample.repo == "kit0" else Verdict.PASSED)
+
+    judge = FakeJudge(bench.set, answer=answer)
+    with bench.open(judge, width=1) as executor:
+        begun = [executor.submit(sample, str(n)) for n in range(10) for sample in bench.set.samples[2:4]]
+        faults = [one for one in begun if one.exception()]
+    assert {sample.repo for sample in bench.set.samples[2:4]} == {"kit0", "kit1"}
+    assert len(faults) == 10 and sum("kit0" in id_ for id_, _ in judge.asked) == GIVE_UP
+    assert f"broke {GIVE_UP} times in a row" in str(faults[-1].exception())
+
+
+def test_a_single_loss_now_and_then_gives_nothing_up(bench: Bench) -> None:
+    judge = FakeJudge(bench.set, answer=lambda _, text: _judged(Verdict.PASSED if int(text) % 3 else Verdict.BROKEN))
+    with bench.open(judge, width=1) as executor:
+        begun = [executor.submit(bench.sample, str(n)) for n in range(12)]
+        assert sum(one.exception() is None for one in begun) == 8
+    assert len(judge.asked) == 12
+
+
+def test_an_image_that_cannot_be_made_is_tried_once(bench: Bench) -> None:
+    def image(sample: Sample) -> str:
+        if sample.repo == "kit0":
+            raise SandboxUnavailable("no wheel fits", where="numpy", cure="choose another version")
+        return "image"
+
+    judge = FakeJudge(bench.set, image=image)
+    with bench.open(judge) as executor:
+        for sample in (*bench.set.samples[:3], *bench.set.samples[:3]):
+            with pytest.raises(MachineFault, match="numpy: no wheel fits; choose another version"):
+                executor.verdict(sample, "x")
+        assert executor.verdict(bench.set.samples[-1], "x").verdict == "FAILED"
+    assert judge.images == {"kit0": 1, "kit1": 1}
+
+
+def test_a_bug_of_the_judge_is_no_machine_fault(bench: Bench) -> None:
+    def answer(*_: object) -> Judgement:
+        raise ZeroDivisionError
+
+    with bench.open(FakeJudge(bench.set, answer=answer)) as executor, pytest.raises(ZeroDivisionError):
+        executor.verdict(bench.sample, "x")
+
+
+def test_long_output_is_cut_in_its_middle(bench: Bench) -> None:
+    output = f"first {'x' * 100_000} last"
+    with bench.open(FakeJudge(bench.set, answer=lambda *_: _judged(output=output, reason="two\nlines"))) as executor:
+        verdict = executor.verdict(bench.sample, "x")
+    assert verdict.reason == "two lines"
+    assert verdict.output.startswith("first") and verdict.output.endswith("last") and "left out" in verdict.output
+    assert len(verdict.output) < OUTPUT_KEPT + 100
+
+
+def test_odd_characters_are_judged_as_they_are_kept(bench: Bench) -> None:
+    judge = FakeJudge(bench.set, answer=lambda *_: _judged(output="\0\ud800", reason="\ud800"))
+    with bench.open(judge) as executor:
+        first = executor.verdict(bench.sample, "a\ud800\0")
+        assert executor.verdict(bench.sample, "a?\ufffd") == first
+    assert judge.asked == [(bench.sample.id, "a?\ufffd")]
+
+
+def test_leaving_frees_those_who_wait(bench: Bench) -> None:
+    """As an interrupt does: what runs ends with its box, what waits is dropped, and no thread stays."""
+    threads = threading.active_count()
+    judge = FakeJudge(bench.set, delay=60)
+    caught: list[BaseException] = []
+    waiting: list[threading.Thread] = []
+
+    def ask(executor: Executor, text: str) -> None:
+        try:
+            executor.verdict(bench.sample, text)
+        except MachineFault as fault:
+            caught.append(fault)
+
+    with pytest.raises(KeyboardInterrupt), bench.open(judge, width=2) as executor:
+        waiting += [threading.Thread(target=ask, args=(executor, str(n))) for n in range(6)]
+        for thread in waiting:
+            thread.start()
+        while len(judge.asked) < 2:
+            threading.Event().wait(0.01)
+        raise KeyboardInterrupt
+    for thread in waiting:
+        thread.join(10)
+    assert len(caught) == 6 and sum(isinstance(one, Stopped) for one in caught) == 4
+    assert threading.active_count() == threads and bench.rows("SELECT * FROM verdict") == []
+    with pytest.raises(Stopped):
+        executor.verdict(bench.sample, "later")

@@ -1,0 +1,316 @@
+"""Running over functions: bodies become functions, functions get verdicts, verdicts become pass@k."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text as sql
+
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.testing.types import Judgement, Verdict
+from bench.types import Language, Sample
+from harness.attempt import Summary
+from harness.cells import Cells, InlineCells
+from harness.generators.base import Generator, Request
+from harness.generators.scripted import Scripted
+from harness.leaderboard import board, render
+from harness.results import RunTable, Status
+from harness.runner import NO_SANDBOX, SEVERAL, Choices, fault_of, run
+from harness.store import open_store
+from harness.store.queries import run_tables
+from sandbox.errors import SandboxUnavailable
+from strategies.api import Prompt
+from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
+from tests.helpers.sets import make_set
+
+
+class Coder(Scripted):
+    """A text costs a bit a character."""
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        self.priced = [*getattr(self, "priced", []), *texts]
+        return [float(len(text)) for text in texts]
+
+
+class Bench:
+    def __init__(self, tmp_path: Path, **changes: Any) -> None:
+        self.home = Home(tmp_path / "home")
+        self.set = make_function_set(self.home, **changes)
+        self.store = open_store(self.home.database)
+        self.judge = FakeJudge(self.set)
+        self.coder = Coder(lambda _: "", version="c1")
+
+    def run(self, model: Generator, choices: Choices | None = None, **how: Any) -> Summary:
+        @contextlib.contextmanager
+        def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+            yield InlineCells()
+
+        [summary] = run(
+            self.home,
+            self.store,
+            how.pop("samples", self.set),
+            strategies=("lc.infile",),
+            generator="scripted",
+            choices=choices,
+            judges=how.pop("judge", self.judge).open,
+            cells=inline,
+            resolve=lambda spec: self.coder if spec == "incontext" else model,
+            **how,
+        )
+        return summary
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self.store.reading() as connection:
+            return [tuple(row) for row in connection.execute(sql(query))]
+
+    def table(self, **how: Any) -> RunTable:
+        [table] = run_tables(self.store, **how)
+        return table
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def _number(request: Request) -> str:
+    return request.prompt.text.rpartition("def times_")[2].partition("(")[0]
+
+
+def right(request: Request) -> str:
+    """Go on with the body, and then with what nobody asked for."""
+    return RIGHT.format(number=_number(request)) + "\n\ndef more():\n    pass\n"
+
+
+def mixed(request: Request) -> str:
+    """Answer rightly to every other of n, and with nothing of use to the first of function 4."""
+    if _number(request) == "4":
+        return " \n"
+    return right(request) if request.index % 2 else WRONG
+
+
+def model(answer: Any = right, **changes: Any) -> Scripted:
+    return Scripted(answer, version="1", **changes)
+
+
+def test_right_bodies_pass(bench: Bench) -> None:
+    summary = bench.run(model())
+    assert (summary.scored, summary.missing, summary.unjudged, summary.passes) == (6, 0, 0, (1,) * 6)
+    assert fault_of([summary]) is None
+    table = bench.table()
+    assert table.metrics["pass@1"] == (1.0,) * 6 and "pass" not in table.metrics
+    assert table.metrics["em"] == table.metrics["es"] == table.metrics["id_f1"] == (1.0,) * 6
+    assert set(table.status) == {Status.SCORED} and set(table.level) == {"self_contained", "project_runnable"}
+    references = {reference.target for reference in bench.set.references.values()}
+    assert {text for _, text in bench.judge.asked} == references
+    assert {text for (text,) in bench.rows("SELECT text FROM completion")} == references
+    assert bench.rows("SELECT isolation FROM attempt") == [("none, tests in docker",)]
+    assert len(bench.rows("SELECT * FROM judged JOIN verdict ON verdict_key = key WHERE verdict = 'PASSED'")) == 6
+
+
+def test_a_finished_run_opens_no_sandbox(bench: Bench) -> None:
+    first = bench.run(model())
+    again = bench.run(model())
+    assert (again.run, again.passes, again.new) == (first.run, first.passes, 0)
+    assert bench.judge.closed == 1 and len(bench.judge.asked) == 6
+
+
+def test_lines_open_no_sandbox(bench: Bench) -> None:
+    lines = make_set(bench.home)
+    assert bench.run(model(lambda _: "x"), samples=lines).scored == 8
+    assert bench.judge.closed == 0 and not bench.judge.asked
+
+
+def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
+    summary = bench.run(model(lambda r: " \n" if _number(r) == "3" else WRONG))
+    assert (summary.scored, summary.model_failed, summary.passes) == (4, 2, (0,) * 6)
+    table = bench.table()
+    assert table.metrics["pass@1"] == (0.0,) * 6 and table.status.count(Status.MODEL_FAILED) == 2
+    assert len(bench.judge.asked) == 4
+    assert bench.rows("SELECT count(*) FROM score WHERE profile <> 'ctxbench' AND profile <> 'context'") == [(0,)]
+    assert 0 < min(es for es, status in zip(table.metrics["es"], table.status, strict=True) if status == "scored") < 1
+
+
+def test_pass_at_k_of_several(bench: Bench) -> None:
+    summary = bench.run(model(mixed), Choices(n=4))
+    assert summary.passes == (2, 2, 0, 2, 2, 0)
+    table = bench.table(ks=(2, 9))
+    assert set(table.metrics) >= {"pass@1", "pass@2", "pass@3"} and "pass@9" not in table.metrics
+    assert sorted(set(table.metrics["pass@1"])) == [0.0, 0.5]
+    assert sorted(set(table.metrics["pass@2"])) == [0.0, pytest.approx(1 - 1 / 6)]
+    assert len(bench.judge.asked) == 8, "equal completions run once"
+    [(sampling,)] = bench.rows("SELECT sampling FROM run")
+    assert f'"temperature": {SEVERAL[0]}' in sampling and f'"top_p": {SEVERAL[1]}' in sampling
+
+
+@pytest.mark.parametrize(
+    ("choices", "decoding"),
+    [
+        (Choices(), (0.0, 1.0)),
+        (Choices(n=2), SEVERAL),
+        (Choices(n=2, temperature=0.2), (0.2, SEVERAL[1])),
+        (Choices(n=2, temperature=0.0, top_p=1.0), (0.0, 1.0)),
+        (Choices(temperature=0.3, top_p=0.5), (0.3, 0.5)),
+    ],
+)
+def test_how_functions_are_decoded(bench: Bench, choices: Choices, decoding: tuple[float, float]) -> None:
+    seen = set()
+
+    def answer(request: Request) -> str:
+        seen.add((request.sampling.temperature, request.sampling.top_p))
+        return right(request)
+
+    bench.run(model(answer), choices)
+    assert seen == {decoding}
+
+
+def test_lines_are_decoded_as_ever(bench: Bench) -> None:
+    lines = make_set(bench.home)
+    bench.run(model(lambda _: "x"), Choices(n=2), samples=lines)
+    [(sampling,)] = bench.rows("SELECT sampling FROM run")
+    assert '"temperature": 0.0' in sampling and '"top_p": 1.0' in sampling
+
+
+def test_equal_completions_are_told(bench: Bench) -> None:
+    assert bench.run(model(), Choices(n=2)).all_equal
+    assert not bench.run(model(mixed), Choices(n=2, seed=1)).all_equal
+    assert not bench.run(model(), Choices(seed=2)).all_equal
+
+
+def test_the_back_end_is_no_part_of_the_run(bench: Bench) -> None:
+    first = bench.run(model(), Choices(sandbox="docker"))
+    assert bench.run(model(), Choices(sandbox="bubblewrap")).run == first.run
+    assert bench.run(model(), Choices(sandbox=NO_SANDBOX)).run == first.run
+
+
+def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Bench) -> None:
+    summary = bench.run(model(mixed), Choices(n=2, sandbox=NO_SANDBOX))
+    assert (summary.scored, summary.model_failed, summary.missing, summary.unjudged) == (4, 2, 0, 8)
+    assert fault_of([summary]) is None and bench.judge.closed == 0
+    table = bench.table()
+    assert table.status.count(Status.INFRA_FAILED) == 4, "no verdict is no 0"
+    assert table.metrics["pass@1"].count(None) == 4
+    again = bench.run(model(mixed), Choices(n=2))
+    assert (again.new, again.unjudged, again.passes) == (0, 0, (1, 1, 0, 1, 1, 0))
+    assert bench.table().metrics["pass@1"].count(0.5) == 4
+    assert set(bench.table().status) == {Status.SCORED, Status.MODEL_FAILED}
+    assert len(bench.rows("SELECT * FROM judged")) == 8
+
+
+def _broken_for(*numbers: int) -> Any:
+    def answer(sample: Sample, text: str) -> Judgement:
+        broken = any(sample.id.endswith(f"_{number}") for number in numbers)
+        return Judgement(verdict=Verdict.BROKEN if broken else Verdict.PASSED, reason="its box was lost")
+
+    return answer
+
+
+def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(bench: Bench) -> None:
+    broken = FakeJudge(bench.set, answer=_broken_for(2))
+    summary = bench.run(model(), judge=broken)
+    assert (summary.scored, summary.missing) == (4, 2)
+    assert {fault.kind for fault in summary.faults} == {"machine"}
+    fault = fault_of([summary])
+    assert isinstance(fault, MachineFault) and "2 samples are missing" in str(fault) and "box was lost" in str(fault)
+    table = bench.table()
+    assert table.status.count(Status.INFRA_FAILED) == 2 and table.metrics["pass@1"].count(None) == 2
+    asked = model()
+    again = bench.run(asked)
+    assert (again.scored, again.missing, again.new, again.passes) == (6, 0, 2, (1,) * 6)
+    assert asked.batches == [], "what the model said is kept"
+    assert len(bench.judge.asked) == 2
+
+
+def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Bench) -> None:
+    bench.run(model(), Choices(sandbox=NO_SANDBOX))
+    summary = bench.run(model(), judge=FakeJudge(bench.set, answer=_broken_for(2)))
+    assert (summary.missing, summary.unjudged) == (0, 2)
+    fault = fault_of([summary])
+    assert isinstance(fault, MachineFault) and "2 verdicts are missing" in str(fault)
+    assert bench.rows("SELECT reason FROM outcome ORDER BY attempt_id") == [("done",), ("faults",)]
+    assert bench.run(model()).unjudged == 0
+
+
+def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
+    @contextlib.contextmanager
+    def none(*_: object) -> Iterator[Any]:
+        raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
+        yield
+
+    bench.judge.open = none  # type: ignore[method-assign]
+    asked = model()
+    with pytest.raises(SandboxUnavailable, match="install bubblewrap"):
+        bench.run(asked)
+    assert asked.batches == [] and bench.rows("SELECT * FROM result") == []
+
+
+def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
+    def image(_: Sample) -> str:
+        raise InputFault("the set says nothing of tests", cure="build it again")
+
+    with pytest.raises(InputFault, match="nothing of tests"):
+        bench.run(model(), judge=FakeJudge(bench.set, image=image))
+    assert bench.rows("SELECT reason FROM outcome") == [("failed",)]
+
+
+def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench) -> None:
+    judge = FakeJudge(bench.set, delay=0.01)
+
+    @contextlib.contextmanager
+    def progress(_: str, __: int) -> Iterator[Any]:
+        def tick(_: int) -> None:
+            judge._delay = 60
+            raise KeyboardInterrupt
+
+        yield tick
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(model(), Choices(workers=1), judge=judge, progress=progress)
+    done = len(bench.rows("SELECT * FROM result"))
+    assert 0 < done < 6 and bench.rows("SELECT reason FROM outcome") == [("interrupted",)]
+    summary = bench.run(model())
+    assert (summary.scored, summary.new) == (6, 6 - done)
+    assert len(bench.rows("SELECT * FROM verdict")) == 6
+
+
+def test_context_gain_is_of_the_body(bench: Bench) -> None:
+    bench.run(model())
+    assert sorted(set(bench.coder.priced)) == [RIGHT.format(number=n).rstrip() for n in (2, 3, 4)]
+    assert set(bench.table().metrics["context_gain"]) == {0.0}
+
+
+def test_functions_are_ranked_by_pass_at_1_with_every_model(bench: Bench) -> None:
+    bench.run(model(mixed), Choices(n=4))
+    made = board(run_tables(bench.store), by_level=True)
+    assert [(group.level, group.metric) for group in made.groups] == [
+        ("all", "pass@1"),
+        ("project_runnable", "pass@1"),
+        ("self_contained", "pass@1"),
+    ]
+    text = render.table(made)
+    assert "pass@1 %" in text and "pass@3 %" in text and "Ranked by pass@1" in text
+    assert [round(group.rows[0].metrics["pass@1"].mean or 0, 1) for group in made.groups] == [33.3, 50.0, 25.0]
+
+
+def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
+    bench.run(model(), Choices(sandbox=NO_SANDBOX))
+    text = render.table(board(run_tables(bench.store)))
+    assert "unscored" in text.lower() and "not with --sandbox none" in " ".join(text.split())
+
+
+def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
+    bench.run(model())
+    other = Bench(bench.home.root / "other")
+    other.run(model(mixed), Choices(n=2))
+    tables = [*run_tables(bench.store), *run_tables(other.store)]
+    import dataclasses
+
+    renamed = dataclasses.replace(tables[1], run=dataclasses.replace(tables[1].run, strategy="other"))
+    text = " ".join(render.table(board([tables[0], renamed])).split())
+    assert "decoded in different ways" in text and "other 2 a sample at temperature 0.8" in text
+    assert "decoded in different ways" not in render.table(board(tables[:1]))
