@@ -36,8 +36,9 @@ def rows(home: Path) -> list[dict[str, Any]]:
     return found
 
 
-def of(found: list[dict[str, Any]], language: str, strategy: str) -> dict[str, Any]:
-    return next(row for row in found if row["language"] == language and row["strategy"] == strategy)
+def of(found: list[dict[str, Any]], language: str, strategy: str, samples: str = quickstart.SET) -> dict[str, Any]:
+    wanted = (samples, language, strategy)
+    return next(row for row in found if (row["samples"], row["language"], row["strategy"]) == wanted)
 
 
 def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
@@ -65,6 +66,23 @@ def test_the_lead_by_context_gain_is_significant_for_python(home: Path, first: R
     assert of(found, "python", "lc.repocoder")["difference"]["context_gain"]["p_holm"] <= 0.05
 
 
+def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path, first: Result) -> None:
+    manifest = json.loads((home / "samples" / quickstart.FUNCTION_SET / "manifest.json").read_text())
+    kept = {name: entry["kept"] for name, entry in manifest["repositories"].items()}
+    assert len(kept) == 5 and min(kept.values()) >= 5
+    for strategy in quickstart.STRATEGIES:
+        row = of(rows(home), "python", strategy, quickstart.FUNCTION_SET)
+        assert row["n"] == sum(kept.values()) and row["unscored"] == 0
+        assert 0 <= row["pass@1"]["low"] <= row["pass@1"]["mean"] <= row["pass@1"]["high"] <= 100
+    assert "pass@1" in first.out
+
+
+def test_the_samples_of_functions_stand_on_this_machine(home: Path, first: Result) -> None:
+    result = run_cli("samples", "verify", quickstart.FUNCTION_SET, "--home", str(home))
+    assert result.code == 0, result
+    assert "reference 100.0%" in result.out and "blank 0.0%" in result.out
+
+
 def test_a_second_run_changes_no_number(home: Path, first: Result) -> None:
     again = run_cli("quickstart", "--home", str(home))
     assert (again.code, again.out) == (0, first.out)
@@ -86,11 +104,14 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(home: Path, first: Result
     other = tmp_path / "home"
     other.mkdir()
     shutil.copytree(home / "repos", other / "repos")
+    # What was resolved and installed, so that the tests below have the index's answers of the same minute.
+    shutil.copytree(home / "cache" / "sandbox", other / "cache" / "sandbox")
     result = run_cli("quickstart", "--home", str(other), "--limit", "60")
     assert result.code == 0, result.err
-    for name in ("samples.jsonl", "references.jsonl", "manifest.json"):
-        one, two = (base / "samples" / "quickstart" / name for base in (home, other))
-        assert one.read_bytes() == two.read_bytes(), name
+    for name in (quickstart.SET, quickstart.FUNCTION_SET):
+        for file in ("samples.jsonl", "references.jsonl", "manifest.json"):
+            one, two = (base / "samples" / name / file for base in (home, other))
+            assert one.read_bytes() == two.read_bytes(), (name, file)
     limited = run_cli("quickstart", "--home", str(home), "--limit", "60")
     assert timeless(limited.out) == timeless(result.out)
 
