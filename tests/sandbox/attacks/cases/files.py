@@ -1,7 +1,5 @@
 """Files that hurt whoever reads, lists or removes them."""
 
-# ruff: noqa: E501 - attacks are programs as data
-
 from tests.sandbox.attacks.case import Case
 
 _MADE = "print('made')\n"
@@ -118,10 +116,11 @@ for folder in ("a/b/c", "a/b", "a", "."):
 import os
 from attack_tools import word
 here = os.getcwd()
-came = [word(lambda: os.rename(here, here + "x")), word(lambda: os.rmdir(here)), word(lambda: os.symlink("/", here + "2"))]
-print([word_ for word_ in came if word_.startswith("done")])
-""",
-        seen="[]",
+for act in (lambda: os.rename(here, here + "x"), lambda: os.rmdir(here), lambda: os.symlink("/", here)):
+    word(act)
+"""
+        + _MADE,
+        seen="made",
     ),
     Case(
         name="remove-its-folder",

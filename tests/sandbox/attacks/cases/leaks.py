@@ -163,7 +163,7 @@ for top in ("/", *("/" + name for name in tops.split()), os.getcwd() + "/..", os
         path = os.path.join(folder, "@TOKEN@")
         if word(lambda: os.close(os.open(path, os.O_CREAT | os.O_WRONLY))).startswith("done"):
             made.append(folder)
-own = (os.getcwd(), os.environ["HOME"], os.environ["TMPDIR"], "/dev/shm")
+own = ("/work", "/dev/shm")
 print(sorted({place for place in made if not os.path.realpath(place).startswith(own)}))
 """,
         seen="[]",
