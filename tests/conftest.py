@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ("tests.helpers.sandboxes",)
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

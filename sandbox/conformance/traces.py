@@ -70,6 +70,8 @@ def _kept(pool: Pool) -> str:
     for folder in ("/dev/shm", "."):  # noqa: S108 - the box's own
         python(pool, f"open('{folder}/litter', 'w').close()")
     boxes = {python(pool, program).output for _ in range(6)}
+    if not all(name.strip().isdecimal() for name in boxes):
+        return f"no box said since when it runs: {boxes}"
     return "" if len(boxes) <= 3 else f"six jobs in a row had {len(boxes)} boxes"
 
 

@@ -119,15 +119,15 @@ def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:
 
 
 def _run(waiting: socket.socket, bounds: Bounds) -> int:
-    with waiting:
-        order, handle = _receive(waiting)
-        if order["run"] == "program":
-            waiting.close()
-            _execute(order["argv"])
-        if handle is None:
-            raise ValueError("no descriptor came with the order")
-        function = _resolve(order["function"])
-        waiting.send(_READY)
+    order, handle = _receive(waiting)
+    if order["run"] == "program":
+        waiting.close()
+        _execute(order["argv"])
+    if handle is None:
+        raise ValueError("no descriptor came with the order")
+    function = _resolve(order["function"])
+    waiting.send(_READY)
+    waiting.close()
     # Only now: what is trusted was found without the job's folders.
     sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
     tempfile.tempdir = None

@@ -105,14 +105,20 @@ def _resources(bounds: Bounds) -> list[tuple[int, int]]:
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_MSGQUEUE, 0),
     ]
-    if not bounds.process_group:
-        # In a user namespace of the box's own the kernel counts the box alone: the guest and its supervisor too.
+    if not bounds.process_group and own_user_namespace():
+        # There the kernel counts the box alone, the guest and its supervisor too; elsewhere it would count
+        # every process of this user on the machine.
         found.append((resource.RLIMIT_NPROC, limits.processes + 2))
     if not bounds.memory_group:
         # Not the address space, which the JVM reserves by the gigabyte. Twice the limit, so that a program that
         # goes over it is ended by the watchdog, as it would be by the kernel, and this only bounds what it wins.
         found.append((resource.RLIMIT_DATA, 2 * limits.memory))
     return found
+
+
+def own_user_namespace(table: str = "/proc/self/uid_map") -> bool:
+    """Return whether this box's users are its own."""
+    return Path(table).read_text(encoding="ascii").split() != ["0", "0", str((1 << 32) - 1)]
 
 
 def _readable() -> list[str]:

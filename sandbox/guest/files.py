@@ -40,7 +40,7 @@ def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
             made.add(parent)
         if len(content) < size:
             raise ValueError(f"{path}: bytes are missing")
-        mode = 0o755 if bytes(content[:2]) == b"#!" else 0o644
+        mode = 0o755 if bytes(content[: min(2, size)]) == b"#!" else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(f"{folder}/{path}", flags, mode), "wb", buffering=0) as file:
             rest = content[:size]

@@ -54,6 +54,8 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
     """
     try:
         (size,) = _LENGTH.unpack_from(data)
+        if _LENGTH.size + size > len(data):
+            raise FrameError("a payload that breaks off")
         head = json.loads(data[_LENGTH.size : _LENGTH.size + size])
     except (struct.error, ValueError, RecursionError):
         raise FrameError("a payload that is none") from None

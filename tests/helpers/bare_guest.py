@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import sys
 from pathlib import Path
 
-from sandbox.guest import confine, server
+from sandbox.guest import confine, server, watchdog
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -26,7 +27,21 @@ def _end_descendants() -> None:
             os.waitpid(int(pid), 0)
 
 
+def _descendants(guest: int) -> list[int]:
+    """Return what this guest made: the watchdog must see nothing else of this machine."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError, ValueError):
+                parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+    found = {guest}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found)
+
+
 if __name__ == "__main__":
+    watchdog._processes = functools.partial(_descendants, os.getpid())
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     server.end_the_rest = _end_descendants
     shared = Path(sys.argv[1], "shm")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from sandbox.conformance import LIMITS, NAMES, check
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.fake import FakeSandbox
+from sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
+
+ENVIRONMENT = Environment(name="any")
+JOB = Job(action=Command(argv=("true",)))
+
+
+def test_a_fake_answers_and_notes_what_was_asked() -> None:
+    fake = FakeSandbox(lambda job: Outcome(ended=Ended.EXITED, exit_code=0, output=str(job.action)))
+    sandbox: Sandbox = fake
+    lines: list[str] = []
+    assert sandbox.prepare(ENVIRONMENT, lines.append) == ENVIRONMENT.digest and lines
+    with sandbox.open(ENVIRONMENT, limits=Limits()) as pool:
+        kept: Pool = pool
+        assert pool.image == ENVIRONMENT.digest and "true" in pool.run(JOB).output and fake.opened == 1
+    assert fake.jobs == [JOB] and fake.opened == 0
+    with pytest.raises(SandboxLost, match="before it is left"):
+        kept.run(JOB)
+
+
+def test_a_fake_refuses_what_a_back_end_refuses() -> None:
+    fake = FakeSandbox(lambda job: Outcome(ended=Ended.EXITED))
+    with pytest.raises(SandboxUnavailable, match="prepare"):
+        fake.open(ENVIRONMENT, limits=Limits())
+    fake.prepare(ENVIRONMENT, lambda _: None)
+    with fake.open(ENVIRONMENT, limits=Limits()) as pool, pytest.raises(ValueError, match="program"):
+        pool.run(Job(action=Command(argv=())))
+    with pytest.raises(ValueError, match="cannot be called"):
+        fake.prepare(Environment(name="x", tree={"../x": b""}), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome(ended=Ended.EXITED, exit_code=0), Outcome(ended=Ended.KILLED, signal=9, out_of_memory=True)],
+)
+def test_no_point_of_the_conformance_list_is_met_by_a_back_end_that_runs_nothing(outcome: Outcome) -> None:
+    findings = list(check(FakeSandbox(lambda job: outcome)))
+    assert [finding.name for finding in findings] == list(NAMES) and len(set(NAMES)) == len(NAMES)
+    assert [finding.name for finding in findings if finding.passed] == []
+    assert all(finding.detail for finding in findings) and LIMITS.output < 1 << 20

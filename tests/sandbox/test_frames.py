@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.guest import frames
+from sandbox.guest.frames import FrameError
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()), st.lists(st.binary(max_size=50)))
+def test_a_frame_is_read_as_it_was_written(head: dict[str, object], blobs: list[bytes]) -> None:
+    data = frames.frame(frames.JOB, head, blobs)
+    kind, length = frames.HEADER.unpack(data[:5])
+    assert (kind, length) == (b"J", len(data) - 5)
+    found, rest = frames.split(data[5:])
+    assert found == head and bytes(rest) == b"".join(blobs)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_payload_or_refused(data: bytes) -> None:
+    try:
+        head, rest = frames.split(data)
+    except FrameError:
+        return
+    assert isinstance(head, dict) and len(rest) < len(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\0\0\1", b"\0\0\0\2[]", b"\0\0\0\2{]", b"\xff\xff\xff\xff{}", b"\0\4\0\0" + b"[" * (1 << 18)]
+)
+def test_what_is_no_payload_is_refused(data: bytes) -> None:
+    with pytest.raises(FrameError):
+        frames.split(data)
+
+
+def test_a_stream_of_frames_ends_or_breaks_off() -> None:
+    data = frames.frame(frames.TREE, {"files": []}, [b"x" * 300_000])
+    source, sink = os.pipe()
+    thread = threading.Thread(target=lambda: (frames.write(sink, data * 2 + data[:3]), os.close(sink)))
+    thread.start()
+    for _ in range(2):
+        header = frames.read_header(source)
+        assert header == (frames.TREE, len(data) - 5)
+        assert frames.read(source, header[1]) == data[5:]
+    with pytest.raises(FrameError, match="ended 2 bytes early"):
+        frames.read_header(source)
+    assert frames.read_header(source) is None
+    thread.join()
+    os.close(source)
+
+
+def test_a_frame_that_is_too_large_is_refused_on_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, sink = os.pipe()
+    frames.write(sink, frames.HEADER.pack(frames.TREE, frames.MAX + 1))
+    with pytest.raises(FrameError, match="bytes"):
+        frames.read_header(source)
+    os.close(source), os.close(sink)
+    monkeypatch.setattr(frames, "MAX", 100)
+    with pytest.raises(FrameError, match="too many"):
+        frames.frame(frames.TREE, {}, [b"x" * 100])

@@ -1,0 +1,261 @@
+"""The guest's parts, each by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.guest import confine, files, frames, groups, seccomp, server, watchdog
+from sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
+from sandbox.guest.syscalls import NUMBERS, REFUSED_TO_JOBS
+from tests.helpers.filters import run_filter
+
+EPERM, ENOSYS, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 38, 97))
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(0, 60))
+def test_output_keeps_the_head_and_the_tail(parts: list[bytes], limit: int) -> None:
+    output, whole = Output(limit), b"".join(parts)
+    for part in parts:
+        output.add(part)
+    head, tail = bytes(output.head), output.tail
+    assert len(head) + len(tail) == min(limit, len(whole)) and output.left_out == max(0, len(whole) - limit)
+    assert whole.startswith(head) and whole.endswith(tail)
+    assert limit < len(whole) or head + tail == whole
+
+
+def test_endless_output_takes_no_memory() -> None:
+    output = Output(1000)
+    for _ in range(100):
+        output.add(bytes(1 << 16))
+        assert len(output._tail) < 1 << 19
+    assert output.left_out == 100 * (1 << 16) - 500 - len(output._tail)
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        ([RESULT_LENGTH.pack(3), b"ab", b"c"], b"abc"),
+        ([RESULT_LENGTH.pack(0)], b""),
+        ([RESULT_LENGTH.pack(3) + b"ab"], None),
+        ([RESULT_LENGTH.pack(3) + b"abcd"], None),
+        ([RESULT_LENGTH.pack(10), b"x" * 10], b"x" * 10),
+        ([RESULT_LENGTH.pack(11), b"x" * 11], None),
+        ([b"\0\0"], None),
+        ([], None),
+    ],
+)
+def test_only_a_whole_result_within_the_limit_is_taken(parts: list[bytes], whole: bytes | None) -> None:
+    result = Result(10)
+    for part in parts:
+        result.add(part)
+    assert result.whole == whole
+
+
+def test_a_pipe_is_drained_of_what_is_there() -> None:
+    source, sink = os.pipe()
+    os.set_blocking(source, False)
+    output = Output(100)
+    assert drain(source, output)
+    os.write(sink, b"abc")
+    assert drain(source, output) and bytes(output.head) == b"abc"
+    os.write(sink, b"defg")
+    assert drain(source, output, 2) and bytes(output.head) == b"abcde"
+    os.close(sink)
+    assert not drain(source, output) and bytes(output.head) == b"abcdefg"
+    os.close(source)
+
+
+def _write(folder: Path, tree: dict[str, bytes]) -> None:
+    files.write(str(folder), frames.files_head(tree), memoryview(b"".join(tree.values())))
+
+
+def test_files_are_written_and_scripts_can_be_run(tmp_path: Path) -> None:
+    _write(tmp_path, {"a/b/c.py": b"x", "a/d": b"", "run": b"#!/bin/sh\n", "é/ü": b"y"})
+    assert (tmp_path / "a/b/c.py").read_bytes() == b"x" and (tmp_path / "a/d").read_bytes() == b""
+    assert os.access(tmp_path / "run", os.X_OK) and (tmp_path / "a/d").stat().st_mode & 0o111 == 0
+    _write(tmp_path, {"a/b/c.py": b"longer", "run": b""})
+    assert (tmp_path / "a/b/c.py").read_bytes() == b"longer" and (tmp_path / "é/ü").read_bytes() == b"y"
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/", "", ".", "./x"])
+def test_no_file_leads_out(tmp_path: Path, path: str) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError, match="cannot be called"):
+        _write(tmp_path / "in", {path: b"x"})
+    assert list(tmp_path.iterdir()) == [tmp_path / "in"] and not list((tmp_path / "in").iterdir())
+
+
+def test_no_link_is_followed_and_no_byte_made_up(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"):
+        _write(tmp_path, {"link": b"x"})
+    with pytest.raises(ValueError, match="missing"):
+        files.write(str(tmp_path), [["a", 2]], memoryview(b"x"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "kept").write_text("kept")
+    top = tmp_path / "top"
+    (top / "closed" / "inner").mkdir(parents=True)
+    (top / "closed" / "inner" / "file").write_text("x")
+    (top / "closed" / "inner").chmod(0)
+    (top / "closed").chmod(0)
+    (top / "link").symlink_to(beside)
+    (top / "dangling").symlink_to("nowhere")
+    os.mkfifo(top / "pipe")
+    Path(os.fsdecode(os.fsencode(top) + b"/odd\xff\n\x1b")).write_text("x")
+    (top / ("n" * 255)).mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("deep", dir_fd=here)
+        below = os.open("deep", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    files.empty(str(top))
+    assert os.listdir(top) == [] and (beside / "kept").read_text() == "kept"
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_of_jobs_answers_every_call(machine: str) -> None:
+    architecture, column = seccomp.MACHINES[machine]
+    code = seccomp.program(architecture, column, REFUSED_TO_JOBS, ["clone3", "memfd_create"], seccomp.FAMILIES)
+    number = {name: numbers[column] for name, numbers in NUMBERS.items() if numbers[column] is not None}
+
+    def ask(call: int | None, argument: int = 0) -> int:
+        assert call is not None
+        return run_filter(code, architecture, call, argument)
+
+    for name in REFUSED_TO_JOBS & set(number):
+        assert ask(number[name]) == EPERM, name
+    assert {ask(number[name]) for name in ("clone3", "memfd_create")} == {ENOSYS}
+    for family in range(64):
+        assert ask(number["socket"], family) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
+    for flags, answer in ((0, seccomp.ALLOW), (0x003D0F00, seccomp.ALLOW), (17, seccomp.ALLOW)):
+        assert ask(number["clone"], flags) == answer
+    for bit in (0x00020000, *(1 << shift for shift in range(25, 31))):
+        assert ask(number["clone"], bit | 17) == EPERM
+    for call in set(range(480)) - set(number.values()):
+        assert ask(call) == seccomp.ALLOW
+    assert ask(0x40000000 + 1) == EPERM
+    assert run_filter(code, architecture ^ 1, 1) == seccomp.KILL
+
+
+def test_the_tables_are_the_kernels_own() -> None:
+    """Numbers of this machine are compared with its headers, where they are installed."""
+    import re
+
+    for column, path in enumerate(
+        ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h")
+    ):
+        assert len({numbers[column] for numbers in NUMBERS.values()} - {None}) == sum(
+            numbers[column] is not None for numbers in NUMBERS.values()
+        )
+        if Path(path).exists():
+            named = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\s", Path(path).read_text()))
+            for name, numbers in NUMBERS.items():
+                if name in named:
+                    assert numbers[column] == int(named[name]), name
+
+
+def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
+    assert groups.memory_group(100, tmp_path) is None and not groups.holds_processes(10, tmp_path)
+    first, second = tmp_path / "1", tmp_path / "2"
+    for folder in (first / "memory", first / "pids", second):
+        folder.mkdir(parents=True)
+    (first / "memory/memory.limit_in_bytes").write_text("100\n")
+    (first / "memory/memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    (first / "pids/pids.max").write_text("12\n")
+    (second / "memory.max").write_text("100\n")
+    (second / "memory.events").write_text("low 0\noom 9\noom_kill 4\n")
+    (second / "pids.max").write_text("max\n")
+    for root, version, kills in ((first, 1, 3), (second, 2, 4)):
+        group = groups.memory_group(100, root)
+        assert group and (group.version, group.kills()) == (version, kills)
+        assert groups.memory_group(40, root) is None, "the machine's own limit, not the box's"
+    assert groups.holds_processes(10, first) and not groups.holds_processes(10, second)
+    (second / "memory.events").unlink()
+    left = groups.memory_group(100, second)
+    assert left and left.kills() == 0
+
+
+def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys, time\nheld = bytearray({} << 20)\nprint('held', flush=True)\ntime.sleep(60)"
+    small, large, trusted = made = [
+        subprocess.Popen([sys.executable, "-c", program.format(size)], stdout=subprocess.PIPE) for size in (5, 90, 200)
+    ]
+    seen = [trusted.pid]
+    monkeypatch.setattr(watchdog, "_processes", lambda: seen)  # nothing else of this machine
+    try:
+        for process in made:
+            assert process.stdout and process.stdout.readline() == b"held\n"
+        for limit, killed in ((1 << 30, False), (60 << 20, True)):
+            seen[:] = [trusted.pid]
+            dog = watchdog.Watchdog(limit)
+            seen += [small.pid, large.pid]
+            dog.look()
+            assert dog.killed == killed
+        assert large.wait(10) == -9 and small.poll() is None and trusted.poll() is None
+    finally:
+        for process in made:
+            process.kill()
+            process.wait()
+            assert process.stdout
+            process.stdout.close()
+
+
+def test_only_a_user_namespace_counts_a_boxs_processes_alone(tmp_path: Path) -> None:
+    for text, own in (
+        ("         0          0 4294967295\n", False),
+        ("1000 1000 1\n", True),
+        ("0 100000 65536\n", True),
+    ):
+        (tmp_path / "map").write_text(text)
+        assert confine.own_user_namespace(str(tmp_path / "map")) == own
+
+
+def test_the_guest_refuses_to_be_anything_but_a_boxs_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    with pytest.raises(SystemExit, match="first process of a box"):
+        server.main()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "sandbox.guest"],
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "first process of a box" in done.stderr and not killed
+
+
+def test_the_guest_needs_nothing_but_the_standard_library() -> None:
+    """A box holds only `sandbox/__init__.py`, `sandbox/errors.py` and `sandbox/guest`."""
+    script = (
+        "import sys, importlib, pkgutil, sandbox.guest\n"
+        "for module in pkgutil.walk_packages(sandbox.guest.__path__, 'sandbox.guest.'):\n"
+        "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
+        "ours = {name for name in sys.modules if name.partition('.')[0] in ('bench', 'harness', 'sandbox')}\n"
+        "others = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names) - {'sandbox'}\n"
+        "print(sorted(name for name in ours if not name.startswith('sandbox.guest')), sorted(others))\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{script}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "['sandbox'] ['__main__']\n"

@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox import link, pool
+from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from sandbox.guest import frames
+from sandbox.pool import BoxPool, open_pool
+from sandbox.types import Call, Command, Ended, Environment, Job, Limits
+from tests.sandbox.boxes import ScriptedBox, ScriptedLauncher, outcome, usual
+
+EMPTY = Environment(name="empty")
+TREE = Environment(name="tree", tree={"a": b"1"})
+JOB = Job(action=Command(argv=("true",)))
+BAD = Job(action=Command(argv=("bad",)))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_PAUSES", (0.0, 0.001, 0.001))
+
+
+def _is(head: dict[str, Any], job: Job) -> bool:
+    assert isinstance(job.action, Command)
+    return bool(head["action"]["argv"] == list(job.action.argv))
+
+
+def _open(launcher: ScriptedLauncher, environment: Environment = EMPTY, *, width: int = 1, reuse: int = 1) -> Any:
+    return open_pool(launcher, environment, Limits(), width=width, reuse=reuse)
+
+
+def test_each_job_gets_a_fresh_box_that_was_made_ready_before() -> None:
+    launcher = ScriptedLauncher()
+    with _open(launcher, TREE) as opened:
+        assert opened.image == "scripted" and opened.greeting["landlock"] == 7
+        assert launcher.boxes[0].seen == [frames.SETTINGS, frames.TREE]
+        assert [opened.run(JOB).output for _ in range(5)] == ["1", "2", "3", "4", "5"]
+    assert all(box.ends for box in launcher.boxes) and len(launcher.boxes) <= 7
+    assert all(box.seen.count(frames.JOB) <= 1 for box in launcher.boxes)
+
+
+def test_boxes_are_used_again_as_often_as_was_said() -> None:
+    launcher = ScriptedLauncher()
+    with _open(launcher, TREE, reuse=3) as opened:
+        for _ in range(20):
+            opened.run(JOB)
+            time.sleep(0.002)
+    jobs = [box.seen.count(frames.JOB) for box in launcher.boxes]
+    assert max(jobs) == 3 and sum(jobs) == 20 and not launcher.running
+    for box in launcher.boxes:
+        # The tree is planted anew before every job.
+        assert b"".join(box.seen).startswith(b"STJTJTJ"[: len(box.seen)])
+
+
+def test_a_box_in_doubt_is_thrown_away() -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        trouble = "files are left" if box.number == 1 else ""
+        return (
+            outcome(str(box.number).encode()) + frames.frame(frames.END, {"trouble": trouble})
+            if kind == frames.JOB
+            else usual(box, kind, head)
+        )
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher, reuse=100) as opened:
+        assert opened.run(JOB).output == "1", "the outcome itself stands"
+        time.sleep(0.05)
+        assert "1" not in [opened.run(JOB).output for _ in range(6)]
+        assert launcher.boxes[0].ends
+    assert not launcher.running
+
+
+def _losing(times: int, fault: Exception) -> Any:
+    lost: list[int] = []
+
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB and _is(head, BAD) and len(lost) < times:
+            lost.append(box.number)
+            raise fault
+        return usual(box, kind, head)
+
+    return answer, lost
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_job_whose_box_was_lost_is_tried_again_in_a_new_one(times: int) -> None:
+    answer, lost = _losing(times, SandboxLost("gone"))
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher, reuse=100) as opened:
+        opened.run(JOB)
+        found = opened.run(BAD)
+        assert found.ended is Ended.EXITED and int(found.output) not in lost
+        assert len(set(lost)) == times
+        assert launcher.boxes[int(found.output) - 1].seen.count(frames.JOB) == 1, "a fresh one"
+    assert not launcher.running
+
+
+def test_a_job_that_takes_down_three_boxes_while_others_run_well_has_wrecked_them() -> None:
+    answer, lost = _losing(99, SandboxLost("gone"))
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        found = opened.run(BAD)
+        assert (found.ended, found.exit_code, found.result) == (Ended.WRECKED, None, None)
+        assert "gone: last words" in found.output and len(lost) == 3
+        assert opened.run(JOB).ended is Ended.EXITED
+    assert not launcher.running
+
+
+def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
+    broken: list[bool] = []
+
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB and broken:
+            raise SandboxLost("the engine is gone", cure="start it")
+        return usual(box, kind, head)
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        opened.run(JOB)
+        broken.append(True)
+        with pytest.raises(SandboxLost, match="the engine is gone: last words; start it"):
+            opened.run(JOB)
+        broken.clear()
+        assert opened.run(JOB).ended is Ended.EXITED
+    assert not launcher.running
+
+
+def test_a_pool_recovers_from_boxes_that_could_not_be_started() -> None:
+    launcher = ScriptedLauncher()
+    launcher.faults = [SandboxLost("busy"), SandboxLost("busy")]
+    with _open(launcher) as opened:
+        opened.run(JOB)
+        time.sleep(0.02)
+        launcher.faults = [SandboxLost("busy")]
+        assert [opened.run(JOB).exit_code for _ in range(4)] == [0] * 4
+    assert not launcher.running
+
+
+def test_a_pool_that_cannot_start_a_box_is_unavailable() -> None:
+    launcher = ScriptedLauncher()
+    launcher.faults = [SandboxLost("no engine", cure="start it")] * 3
+    with pytest.raises(SandboxUnavailable, match="no engine; start it"), _open(launcher):
+        pytest.fail("it was opened")
+    assert not launcher.boxes
+
+
+def test_an_environment_that_does_not_work_is_said_at_once() -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        return frames.frame(frames.GREETING, {"fault": "x cannot be imported"})
+
+    launcher = ScriptedLauncher(answer)
+    with pytest.raises(SandboxUnavailable, match="x cannot be imported"), _open(launcher):
+        pytest.fail("it was opened")
+    assert [box.ends for box in launcher.boxes] == [1]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        frames.frame(frames.READY, {}),
+        frames.HEADER.pack(frames.OUTCOME, 1 << 29),
+        frames.HEADER.pack(frames.OUTCOME, 3) + b"abc",
+        frames.frame(frames.OUTCOME, {}),
+        outcome(ended="fine"),
+        outcome(exit_code="zero"),
+        outcome(sizes=3),
+        b"\0" * 50,
+    ],
+)
+def test_garbage_of_a_box_is_a_lost_box(garbage: bytes) -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        return garbage if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        assert opened.run(BAD).ended is Ended.WRECKED
+    assert not launcher.running
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_of_a_box_break_the_link(data: bytes) -> None:
+    box = ScriptedBox(1, lambda box, kind, head: data)
+    talk = link.Link(box, Limits())
+    link_seconds, link.GRACE_SECONDS = link.GRACE_SECONDS, 0.0
+    try:
+        with pytest.raises(SandboxLost):
+            talk.run(Job(action=Command(argv=("x",)), seconds=0.001))
+    finally:
+        link.GRACE_SECONDS = link_seconds
+
+
+def test_a_box_that_is_silent_is_lost_after_the_outer_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "GRACE_SECONDS", 0.1)
+
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        return b"" if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        began = time.monotonic()
+        found = opened.run(Job(action=Command(argv=("bad",)), seconds=0.05))
+        assert found.ended is Ended.WRECKED and "late" in found.output and 0.4 < time.monotonic() - began < 5
+    assert not launcher.running
+
+
+def test_what_is_wrong_with_a_job_is_not_tried_again() -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        fault = frames.frame(frames.OUTCOME, {"fault": "no room", "cure": "make some"})
+        return fault if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
+
+    launcher = ScriptedLauncher(answer)
+    with _open(launcher) as opened:
+        with pytest.raises(SandboxError, match="no room; make some"):
+            opened.run(BAD)
+        assert sum(box.seen.count(frames.JOB) for box in launcher.boxes) == 1
+        assert opened.run(JOB).exit_code == 0
+    assert not launcher.running
+
+
+class _Meeting:
+    """Notes how many jobs, and how many in one box, run at once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.now: list[int] = []
+        self.most, self.shared = 0, False
+
+    def answer(self, box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        if kind == frames.JOB:
+            with self.lock:
+                self.shared = self.shared or box.number in self.now
+                self.now.append(box.number)
+                self.most = max(self.most, len(self.now))
+            time.sleep(0.005)
+            with self.lock:
+                self.now.remove(box.number)
+        return usual(box, kind, head)
+
+
+@pytest.mark.parametrize(("width", "reuse"), [(1, 1), (3, 1), (3, 4), (4, 1000)])
+def test_many_threads_share_a_pool_and_never_a_box(width: int, reuse: int) -> None:
+    meeting = _Meeting()
+    launcher = ScriptedLauncher(meeting.answer)
+    outcomes: list[object] = []
+    with _open(launcher, TREE, width=width, reuse=reuse) as opened:
+        threads = [
+            threading.Thread(target=lambda: [outcomes.append(opened.run(JOB)) for _ in range(10)]) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        alive = 0
+        while any(thread.is_alive() for thread in threads):
+            alive = max(alive, launcher.running)
+            time.sleep(0.001)
+    assert len(outcomes) == 80 and not meeting.shared and meeting.most <= width and (width == 1 or meeting.most > 1)
+    assert not launcher.running and alive <= width + (width + 1) // 2 + width
+    assert max(box.seen.count(frames.JOB) for box in launcher.boxes) <= reuse
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError, SystemExit])
+def test_every_box_is_ended_however_a_pool_is_left(fault: type[BaseException]) -> None:
+    launcher = ScriptedLauncher()
+
+    def leave() -> None:
+        with _open(launcher, width=3) as opened:
+            opened.run(JOB)
+            raise fault
+
+    with pytest.raises(fault):
+        leave()
+    assert launcher.boxes and not launcher.running
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sandbox")]
+
+
+def test_an_interrupt_within_a_job_ends_its_box() -> None:
+    answer, _ = _losing(1, KeyboardInterrupt())  # type: ignore[arg-type]
+    launcher = ScriptedLauncher(answer)
+    with pytest.raises(KeyboardInterrupt), _open(launcher) as opened:
+        opened.run(BAD)
+    assert not launcher.running
+
+
+def test_leaving_a_pool_does_not_wait_for_boxes_in_the_making() -> None:
+    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
+        return usual(box, kind, head) if box.number == 1 else b""  # the second never greets
+
+    launcher = ScriptedLauncher(answer)
+    began = time.monotonic()
+    with _open(launcher) as opened:
+        opened.run(JOB)
+        while len(launcher.boxes) < 2:
+            time.sleep(0.001)
+    assert time.monotonic() - began < 5 and not launcher.running
+
+
+def test_a_pool_that_was_left_runs_nothing() -> None:
+    launcher = ScriptedLauncher()
+    with _open(launcher) as opened:
+        pass
+    with pytest.raises(SandboxLost, match="closed"):
+        opened.run(JOB)
+    assert not launcher.running
+
+
+@pytest.fixture
+def answering() -> Iterator[Any]:
+    def make(data: bytes) -> Any:
+        launcher = ScriptedLauncher(lambda box, kind, head: data if kind == frames.JOB else usual(box, kind, head))
+        return _open(launcher)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        (b'{"a": [1, 2.5, null, "\xc3\xa9"]}', {"a": [1, 2.5, None, "é"]}),
+        (b"NaN", None),
+        (b"[1e999]", None),
+        (b"[" * 100_000, None),
+        (b"1" * 5000, None),
+        (b"\xff", None),
+        (b"", None),
+        (b'"\\ud800"', "?"),
+        (None, None),
+    ],
+)
+def test_a_result_is_plain_data_or_none(answering: Any, result: bytes | None, value: object) -> None:
+    with answering(outcome(b"said", result)) as opened:
+        found = opened.run(JOB)
+    assert (found.output, found.result) == ("said", value)
+
+
+def test_an_outcome_is_told_in_full(answering: Any) -> None:
+    data = outcome(b"ab\xffcd", None, sizes=[3, 2, -1], left_out=9, ended="killed", exit_code=None, signal=9, seconds=2)
+    with answering(data) as opened:
+        found = opened.run(Job(action=Call(function="m:f", arguments={})))
+    assert found.output == "ab\N{REPLACEMENT CHARACTER}\n[9 bytes are left out here]\ncd" and found.truncated
+    assert (found.ended, found.exit_code, found.signal, found.seconds) == (Ended.KILLED, None, 9, 2.0)
+
+
+@pytest.mark.parametrize(("width", "reuse"), [(0, 1), (1, 0)])
+def test_a_pool_without_width_or_reuse_is_refused(width: int, reuse: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        BoxPool(ScriptedLauncher(), EMPTY, Limits(), width, reuse)
