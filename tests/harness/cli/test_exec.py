@@ -1,0 +1,288 @@
+"""`ctxbench exec`, and `ctxbench run` over functions, as a user meets them; the sandbox is a stand-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text as sql
+
+from bench import samples as sets
+from bench.home import Home
+from bench.testing import judge as judging
+from bench.testing.types import Judgement, Verdict
+from harness.store import open_store
+from sandbox import registry
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.functions import FakeJudge, make_function_set
+from tests.helpers.sets import make_set
+
+FIELDS = ["sample", "index", "verdict", "reason", "tests_run", "seconds", "peak_bytes"]
+
+
+class Fake:
+    """What stands for back end and judge; `answer` may be set."""
+
+    name = "docker"
+
+    def __init__(self) -> None:
+        self.answer: Callable[..., Judgement] | None = None
+        self.judges: list[FakeJudge] = []
+        self.wanted: list[str | None] = []
+
+    def open_sandbox(self, name: str | None, cache: Path) -> Fake:
+        assert cache.name == "sandbox"
+        self.wanted.append(name)
+        return self
+
+    def judge(self, home: Home, sample_set: Any, sandbox: object, *, width: int) -> Any:
+        assert sandbox is self
+        self.judges.append(FakeJudge(sample_set, answer=self.answer))
+        return Entered(self.judges[-1])
+
+    @property
+    def asked(self) -> int:
+        return sum(len(judge.asked) for judge in self.judges)
+
+
+class Entered:
+    def __init__(self, judge: FakeJudge) -> None:
+        self.judge = judge
+
+    def __enter__(self) -> FakeJudge:
+        return self.judge
+
+    def __exit__(self, *_: object) -> None:
+        self.judge.closed += 1
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    made = Fake()
+    monkeypatch.setattr(registry, "open_sandbox", made.open_sandbox)
+    monkeypatch.setattr(judging, "Judge", made.judge)
+    yield made
+    assert all(judge.closed == 1 for judge in made.judges)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    make_function_set(home)
+    return home
+
+
+def completions(home: Home, *, per_sample: int = 1) -> list[dict[str, Any]]:
+    """Return right completions, with a wrong one after each where there are two."""
+    sample_set = sets.load(home, "functions")
+    rows = []
+    for sample in sample_set.samples:
+        target = sample_set.references[sample.id].target
+        rows += [{"sample": sample.id, "text": target}]
+        rows += [{"sample": sample.id, "text": target + " - 1 if False else None or 0"}] * (per_sample > 1)
+    return rows
+
+
+def write(home: Home, rows: list[Any]) -> Path:
+    path = home.root / "completions.jsonl"
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return path
+
+
+def execute(home: Home, *arguments: str) -> Result:
+    return run_cli("exec", "--samples", "functions", "--home", str(home.root), *arguments)
+
+
+def records(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_a_row_for_every_completion_in_order(home: Home, fake: Fake) -> None:
+    rows = completions(home)
+    rows[1]["text"] = "def times_3(amount):\n    return 0"
+    rows[2]["text"] = " \n"
+    rows[3] |= {"index": 7, "strategy": "mine", "generator": "m"}
+    result = execute(home, "--completions", str(write(home, rows)))
+    assert result.code == 0, result
+    found = records(result)
+    assert [row["sample"] for row in found] == [row["sample"] for row in rows]
+    assert [row["verdict"] for row in found] == ["PASSED", "FAILED", "FAILED", "PASSED", "PASSED", "PASSED"]
+    assert list(found[0]) == FIELDS and found[0]["tests_run"] == 1 and found[0]["reason"] == ""
+    assert found[2]["reason"] == "empty" and found[2]["tests_run"] == 0 and fake.asked == 5
+    assert (found[3]["index"], found[3]["strategy"], found[3]["generator"]) == (7, "mine", "m")
+    assert "FAILED 2  PASSED 4" in result.err
+
+
+def test_indices_are_counted_where_they_are_left_out(home: Home, fake: Fake) -> None:
+    rows = completions(home, per_sample=2)
+    assert [row["index"] for row in records(execute(home, "--completions", str(write(home, rows))))] == [0, 1] * 6
+
+
+def test_the_same_command_again_runs_nothing(home: Home, fake: Fake) -> None:
+    path = write(home, completions(home))
+    first = execute(home, "--completions", str(path))
+    again = execute(home, "--completions", str(path), "--sandbox", "docker")
+    assert first.out == again.out and fake.asked == 6 and fake.wanted == [None, "docker"]
+
+
+def test_into_a_file(home: Home, fake: Fake) -> None:
+    out = home.root / "verdicts.jsonl"
+    result = execute(home, "--completions", str(write(home, completions(home))), "--out", str(out))
+    assert result.code == 0 and result.out == ""
+    assert [json.loads(line)["verdict"] for line in out.read_text().splitlines()] == ["PASSED"] * 6
+
+
+def _broken(*samples: str) -> Callable[..., Judgement]:
+    def answer(sample: Any, text: str) -> Judgement:
+        broken = sample.id in samples
+        return Judgement(verdict=Verdict.BROKEN if broken else Verdict.PASSED, reason="its box was lost" * broken)
+
+    return answer
+
+
+def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) -> None:
+    rows = completions(home)
+    path = write(home, rows)
+    fake.answer = _broken(rows[0]["sample"])
+    result = execute(home, "--completions", str(path))
+    assert_fault(result, "1 verdict is missing", "its box was lost", "run the same command again")
+    assert [row["verdict"] for row in records(result)] == ["BROKEN"] + ["PASSED"] * 5
+    fake.answer = None
+    result = execute(home, "--completions", str(path))
+    assert result.code == 0 and {row["verdict"] for row in records(result)} == {"PASSED"}
+    assert fake.asked == 7
+
+
+def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.cli import progress as bars
+
+    class Bar:
+        def __enter__(self) -> Callable[[int], None]:
+            return self.tick
+
+        def tick(self, _: int) -> None:
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    path = write(home, completions(home))
+    with monkeypatch.context() as patched:
+        patched.setattr(bars, "progress", lambda *_: Bar())
+        result = execute(home, "--completions", str(path), "--workers", "1")
+    assert result.code == 130 and "run the same command again" in result.err
+    assert execute(home, "--completions", str(path)).code == 0
+    assert fake.asked == 6
+
+
+GOOD = {"sample": "kit0/kit/tax.py#times_2", "text": "x"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], ["no completion", "sample"]),
+        ([GOOD, '{"sample": '], ["completions.jsonl:2"]),
+        ([GOOD, {"sample": "kit0/kit/tax.py#times_2"}], ["completions.jsonl:2", "field text is missing"]),
+        ([{"text": "x"}], [":1", "field sample is missing"]),
+        ([{**GOOD, "text": 3}], [":1", "field text is no text"]),
+        ([{**GOOD, "sample": None}], [":1", "field sample is no text"]),
+        ([{**GOOD, "index": "0"}], [":1", "field index is no whole number"]),
+        ([{**GOOD, "index": True}], [":1", "field index is no whole number"]),
+        ([{**GOOD, "index": -1}], [":1", "field index is no whole number"]),
+        ([{**GOOD, "completion": "x"}], [":1", "field completion is unknown"]),
+        ([GOOD, {**GOOD, "sample": "kit0/kit/tax.py#times_1"}], [":2", "times_1", "did you mean"]),
+        ([GOOD, {**GOOD, "index": 0}], [":2", "field index", "also on line 1"]),
+        (["[1]"], [":1"]),
+    ],
+)
+def test_bad_files(home: Home, fake: Fake, rows: list[Any], words: list[str]) -> None:
+    result = execute(home, "--completions", str(write(home, rows)))
+    assert_fault(result, *words)
+    assert fake.judges == [] and result.out == ""
+
+
+def test_lines_have_no_tests(home: Home, fake: Fake) -> None:
+    lines = make_set(home)
+    path = write(home, [{"sample": lines.samples[0].id, "text": "x"}])
+    result = run_cli("exec", "--samples", "demo", "--home", str(home.root), "--completions", str(path))
+    assert_fault(result, ":1", "line sample", "no tests")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--completions", "a", "--run", "b"], ["--sandbox", "none", "--run", "b"], ["--workers", "0"]]
+)
+def test_usage(home: Home, fake: Fake, arguments: list[str]) -> None:
+    result = execute(home, *arguments)
+    assert result.code == 2 and "Traceback" not in result.err
+
+
+def run(home: Home, *arguments: str, text: str = "    return amount * 2") -> Result:
+    generator = f"scripted(text='{text}')"
+    base = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", generator]
+    return run_cli(*base, "--home", str(home.root), *arguments)
+
+
+def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
+    result = run(home, "--k", "1,2")
+    assert result.code == 0, result
+    assert "scored 6  model-failed 0  missing 0  pass@1 33.3%  pass@2 33.3%" in result.out
+    assert "2 completions a sample, temperature 0.8, top-p 0.95" in result.err
+    assert "the 2 completions of each sample are equal" in result.err
+    board = json.loads(run_cli("leaderboard", "--home", str(home.root), "--k", "2", "--format", "json").out)
+    assert board[0]["pass@1"]["mean"] == board[0]["pass@2"]["mean"] == pytest.approx(33.333333)
+    assert board[0]["ranked_by"] == "pass@1" and board[0]["completions"] == 2
+    ranked = run_cli("leaderboard", "--home", str(home.root), "--k", "2", "--metric", "pass@2", "--by-level")
+    assert "Ranked by pass@2" in ranked.out and "project_runnable" in ranked.out
+
+
+def test_without_a_sandbox_and_then_exec(home: Home, fake: Fake) -> None:
+    result = run(home, "--sandbox", "none")
+    assert result.code == 0 and fake.judges == []
+    assert "unjudged 6" in result.out and "ctxbench exec --samples functions --run" in result.err
+    id_ = result.out.split()[0]
+    judged = execute(home, "--run", id_[:6])
+    assert judged.code == 0, judged
+    assert [row["verdict"] for row in records(judged)].count("PASSED") == 2 and fake.asked == 6
+    again = execute(home, "--run", id_)
+    assert (again.code, again.out, fake.asked) == (0, "", 6) and "nothing to judge" in again.err
+    assert "pass@1 33.3%" in run(home).out and fake.asked == 6
+    assert run(home).out.split()[0] == id_
+
+
+def test_exec_of_a_run_accounts_for_what_broke(home: Home, fake: Fake) -> None:
+    id_ = run(home, "--sandbox", "none").out.split()[0]
+    fake.answer = _broken("kit0/kit/tax.py#times_2")
+    result = execute(home, "--run", id_)
+    assert_fault(result, "1 verdict is missing")
+    with open_store(home.database) as store, store.reading() as connection:
+        rows = connection.execute(sql("SELECT reason, finished, missing FROM outcome ORDER BY attempt_id")).all()
+        faults = connection.execute(sql("SELECT sample_id, kind FROM fault")).all()
+    assert [tuple(row) for row in rows][1:] == [("faults", 5, 1)]
+    assert [tuple(row) for row in faults] == [("kit0/kit/tax.py#times_2", "machine")]
+    fake.answer = None
+    assert execute(home, "--run", id_).code == 0 and "pass@1 100.0%" in run(home).out
+
+
+def test_bad_runs(home: Home, fake: Fake) -> None:
+    assert_fault(execute(home, "--run", "abc"), "abc", "stored run")
+    make_set(home)
+    id_ = run(home, "--sandbox", "none").out.split()[0]
+    assert fake.judges == []
+    result = run_cli("exec", "--samples", "demo", "--home", str(home.root), "--run", id_)
+    assert_fault(result, "over other samples", "--samples")
+
+
+@pytest.mark.parametrize("option", ["--k=0", "--k=x", "--k=1,,2", "--temperature=-1", "--top-p=0", "--sandbox=podman"])
+def test_bad_options(home: Home, option: str) -> None:
+    assert run(home, option).code == 2
+
+
+def test_k_must_fit(home: Home, fake: Fake) -> None:
+    assert_fault(run(home, "--n", "2", "--k", "5"), "pass@5", "--n 5")
+    make_set(home)
+    base = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]
+    assert_fault(run_cli(*base, "--home", str(home.root), "--k", "1"), "functions", "leave --k out")
