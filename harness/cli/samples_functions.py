@@ -12,20 +12,20 @@ import click
 from bench.home import Home
 from harness.cli.options import home_option
 from harness.cli.progress import progress
+from sandbox.registry import NAMES
 
 if TYPE_CHECKING:
     from bench.manifest_types import RepoManifest
     from sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
-_BACK_ENDS = ("docker", "bubblewrap")
 
 
 def sandbox_option(function: F) -> F:
     """Add ``--sandbox``; the command receives a back end's name, or None for the best that is here."""
     return click.option(
         "--sandbox",
-        type=click.Choice(_BACK_ENDS),
+        type=click.Choice(NAMES),
         default=None,
         help="Where tests run; default: docker where an engine answers, else bubblewrap.",
     )(function)

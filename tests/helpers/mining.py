@@ -147,7 +147,7 @@ def _judged(job: Job, arguments: Mapping[str, Any], seen: list[Any]) -> dict[str
         events += _phases(-number, "failed", f"assert {canary['left']} == {canary['right']}")
     events += [["loaded", True], ["end", 1]]
     text = "".join(json.dumps(event) + "\n" for event in events)
-    return {"nonce": arguments["nonce"], "exit": 1, "signal": None, "events": text}
+    return {"nonce": arguments["nonce"], "exit": 1, "signal": None, "events": text, "changed": []}
 
 
 def _phases(position: int, said: str, message: str) -> list[list[Any]]:

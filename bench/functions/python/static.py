@@ -45,39 +45,45 @@ def read(project: Project) -> Static:
     suite = project.manifest.tests
     hidden = test_places(texts, suite.paths if suite is not None else ())
     left_out: Counter[str] = Counter()
-    read_files: dict[str, Definitions] = {}
+    bodies: Counter[str] = Counter()
+    sources: dict[str, Definitions] = {}
     for path, text in texts.items():
         if is_hidden(path, hidden):
             left_out["test"] += 1
-        elif project.manifest.excludes(path):
+            continue
+        tree = parse(text)
+        if tree is None:
+            left_out["syntax_error"] += 1
+            continue
+        found = definitions(text, tree)
+        # Also of files that give no samples: strategies see them.
+        bodies += found.bodies
+        if project.manifest.excludes(path):
             left_out["excluded"] += 1
         elif "\ufffd" in text:
             left_out["bad_encoding"] += 1
         else:
-            tree = parse(text)
-            if tree is None:
-                left_out["syntax_error"] += 1
-            else:
-                read_files[path] = definitions(text, tree)
-    known, drops = _known(texts, read_files)
+            sources[path] = found
+    known, drops = _known(texts, sources, bodies)
     counts = {
         "files": len(texts),
-        "source_files": len(read_files),
+        "source_files": len(sources),
         **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(each.functions for each in read_files.values()),
-        "documented": sum(each.documented for each in read_files.values()),
+        "functions": sum(each.functions for each in sources.values()),
+        "documented": sum(each.documented for each in sources.values()),
     }
     return Static(known=known, hidden=hidden, counts=counts, drops=drops)
 
 
-def _known(texts: Mapping[str, str], read_files: Mapping[str, Definitions]) -> tuple[tuple[Known, ...], Counter[str]]:
+def _known(
+    texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
+) -> tuple[tuple[Known, ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
     loads = reader.resolve(facts)
     index = ModuleIndex(texts, [])
-    bodies = sum((each.bodies for each in read_files.values()), Counter[str]())
-    drops = sum((each.drops for each in read_files.values()), Counter[str]())
+    drops = sum((each.drops for each in sources.values()), Counter[str]())
     known: list[Known] = []
-    for path, found in sorted(read_files.items()):
+    for path, found in sorted(sources.items()):
         names = FileNames(path, texts[path], loads[path], index)
         for definition in found.usable:
             if bodies[definition.code] > 1:

@@ -142,12 +142,13 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
                 "shop/one.py": same.format("one"),
                 "shop/two.py": same.format("two") + 'def three(x):\n    """Do."""\n    return x\n',
                 "shop/broken.py": "def f(:\n",
-                "examples/use.py": 'def four(x):\n    """Do."""\n    return 4\n',
+                "examples/use.py": 'def four(x):\n    """Do."""\n    return (x, 5)\n',
+                "shop/five.py": 'def five(x):\n    """Do."""\n    return x, 5\n',
             },
         )
     )
     assert [each.definition.name for each in found.known] == ["three"]
-    assert dict(found.drops) == {"body_elsewhere": 2}
+    assert dict(found.drops) == {"body_elsewhere": 3}, "copies in files that give no samples are seen too"
     assert found.hidden == ("tests/",)
     assert {key: found.counts[f"left_out_{key}"] for key in ("test", "excluded", "syntax_error")} == {
         "test": 1,
