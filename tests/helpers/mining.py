@@ -10,8 +10,10 @@ from typing import Any
 
 from bench import manifest
 from bench.manifest_types import RepoManifest
+from bench.testing.canaries import Canary
 from sandbox.fake import FakeSandbox
 from sandbox.types import Call, Ended, Job, Outcome
+from tests.bench.testing import told
 from tests.helpers.trees import write_tree
 
 SHOP = '''
@@ -103,10 +105,10 @@ def in_process(*, more: Callable[[Job], Outcome | None] = lambda _: None) -> Fak
     flaky: list[Any] = []
 
     def answer(job: Job) -> Outcome:
-        told = more(job)
+        first = more(job)
         assert isinstance(job.action, Call)
-        if told is not None:
-            return told
+        if first is not None:
+            return first
         arguments = job.action.arguments
         result = _covered() if job.action.function.endswith(":cover") else _judged(job, arguments, flaky)
         return Outcome(ended=Ended.EXITED, exit_code=0, result=json.loads(json.dumps(result)), seconds=0.1)
@@ -139,21 +141,10 @@ def _judged(job: Job, arguments: Mapping[str, Any], seen: list[Any]) -> dict[str
     for position, test in enumerate(arguments["tests"]):
         try:
             exec(TESTS[test.partition("::")[2]], space)
-            said, message = "passed", ""
+            events += told.phases(position)
         except Exception as error:  # noqa: BLE001 - as pytest does
-            said, message = "failed", str(error)
-        events += _phases(position, said, message)
+            events += told.phases(position, "failed", str(error))
     for number, canary in enumerate(arguments["canaries"], 1):
-        events += _phases(-number, "failed", f"assert {canary['left']} == {canary['right']}")
+        events += told.canary(number, Canary(**canary))
     events += [["loaded", True], ["end", 1]]
-    text = "".join(json.dumps(event) + "\n" for event in events)
-    return {"nonce": arguments["nonce"], "exit": 1, "signal": None, "events": text, "changed": []}
-
-
-def _phases(position: int, said: str, message: str) -> list[list[Any]]:
-    failed = said == "failed"
-    return [
-        ["phase", position, "setup", "passed", False, None, ""],
-        ["phase", position, "call", said, failed, True, message],
-        ["phase", position, "teardown", "passed", False, None, ""],
-    ]
+    return told.result(events, nonce=arguments["nonce"])
