@@ -6,6 +6,7 @@ none: it holds the answers.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -24,12 +25,19 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_BUILDER = ("Step ", " ---> ", "Removing intermediate container")
+"""How lines of the builder's begin."""
 _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
 """A Debian package, maybe with its architecture and version."""
 
 
-def code() -> dict[str, bytes]:
-    """Return the files that every image is built from, by their path in the build's context."""
+@functools.cache
+def code() -> Mapping[str, bytes]:
+    """Return the files that every image is built from, by their path in the build's context.
+
+    Read once: a guest that is edited while a process runs would not fit what that process has imported.
+    """
     root = Path(sandbox.__file__).resolve().parent
     found = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
     files = {
@@ -108,18 +116,25 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
 
 def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> None:
     said: list[str] = []
+    failed = ""
+    # To the stream's end, whatever it says: only then is its connection given back.
     for step in steps:
-        if "error" in step:
-            shown = " | ".join(said[-2:]) or "no output"
-            raise fault(
-                RuntimeError(f"it cannot be built: {shown}: {step['error']}"),
-                SandboxUnavailable,
-                f"image of {environment.name}",
-                "check the names of its programs and the connection to the Debian mirror, and run it again",
-            )
-        line = str(step.get("stream", "")).strip()
-        if line:
-            said.append(line[-200:])
+        failed = failed or str(step.get("error", ""))
+        said += _COLOURS.sub("", str(step.get("stream", ""))).splitlines()
+    if failed:
+        raise fault(
+            RuntimeError(f"it cannot be built: {_reason(said)} ({failed.rpartition(' returned a ')[2]})"),
+            SandboxUnavailable,
+            f"image of {environment.name}",
+            "check the names of its programs and the connection to the Debian mirror, and run it again",
+        )
+
+
+def _reason(said: list[str]) -> str:
+    """Return the last lines that name a fault, or else the last lines; not the builder's own."""
+    lines = [line.strip() for line in said if line.strip() and not line.startswith(_BUILDER)]
+    faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
+    return " | ".join((faults or lines)[-2:])[:300] or "no output"
 
 
 def _library(environment: Environment) -> dict[str, bytes]:
