@@ -19,15 +19,20 @@ from harness.store import Store, engine, open_store
 from harness.store.queries import run_tables, runs
 from harness.store.records import StoredCompletion, StoredFault
 from harness.store.tables import METADATA
-from tests.harness.store import postgres_server, test_store
+from tests.harness.store import postgres_server, test_store, test_verdicts
 from tests.harness.store.making import fill, make_finished, make_generation
 from tests.harness.store.postgres_server import shown
 from tests.harness.store.test_store import add_run, count
 
 pytestmark = pytest.mark.slow
 
-_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing"}
-_SAME = {name: test for name, test in vars(test_store).items() if name.startswith("test_") and name not in _ONLY_SQLITE}
+_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing", "test_an_old_database_is_brought_up_to_date"}
+_SAME = {
+    name: test
+    for module in (test_store, test_verdicts)
+    for name, test in vars(module).items()
+    if name.startswith("test_") and name not in _ONLY_SQLITE
+}
 # They take the `store` of this module.
 globals().update(_SAME)
 
@@ -88,6 +93,10 @@ def test_migrations_from_blank_and_again(url: URL) -> None:
     for _ in range(2):
         with open_store(shown(url)) as store, store.reading() as connection:
             assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_an_old_database_is_brought_up_to_date(url: URL) -> None:
+    test_verdicts.migrated_from_first(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 
 
 def test_many_open_a_new_database_at_once(url: URL) -> None:

@@ -1,0 +1,160 @@
+"""Verdicts in the store: once each, linked to completions, never changed; read as pass@k."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from bench.types import Kind
+from harness.results import Status
+from harness.store import Store, migrate, open_store, verdicts
+from harness.store.queries import run_tables
+from harness.store.records import StoredCompletion, StoredVerdict
+from tests.harness.store.making import make_finished, make_generation, make_spec
+from tests.helpers.samples import make_sample
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'home' / 'results.db'}")
+
+
+def make_verdict(**changes: Any) -> StoredVerdict:
+    fields: dict[str, Any] = {
+        "key": "k" * 64,
+        "sample_digest": "s" * 64,
+        "text_digest": "t" * 64,
+        "image": "docker sha256:1",
+        "sandbox": "docker",
+        "verdict": "PASSED",
+        "reason": "",
+        "tests_run": 3,
+        "output": "",
+        "seconds": 0.25,
+        "peak_bytes": 1 << 40,
+    }
+    return StoredVerdict(**{**fields, **changes})
+
+
+def count(store: Store, table: str) -> int:
+    with store.reading() as connection:
+        return int(connection.scalar(text(f"SELECT count(*) FROM {table}")))
+
+
+def completion(words: str = "1", verdict: str | None = None, **scores: float) -> StoredCompletion:
+    found = {("ctxbench", metric): value for metric, value in scores.items()}
+    status = Status.SCORED if words.strip() else Status.MODEL_FAILED
+    return StoredCompletion(generation_id="g", status=status, text=words, flags=(), scores=found, verdict=verdict)
+
+
+def add_run(store: Store, *, n: int = 1, samples: int = 3, kind: Kind = Kind.FUNCTION) -> str:
+    store.add_generations([make_generation()])
+    return store.add_run(make_spec(n=n), tuple(make_sample(id=f"demo/{one}", kind=kind) for one in range(samples)))
+
+
+def finish(store: Store, run: str, sample: str, *completions: StoredCompletion) -> None:
+    assert store.add_finished(run, "c", make_finished(sample, completions=completions))
+
+
+def test_a_verdict_is_kept_once_and_the_first_one_stays(store: Store) -> None:
+    first = make_verdict(reason="odd \ud800\0", output="line\n")
+    kept = verdicts.add(store, first)
+    assert kept.reason == "odd ?\ufffd" and verdicts.add(store, make_verdict(verdict="FAILED")) == kept
+    assert verdicts.find(store, [first.key, "nothing", *(str(one) for one in range(2000))]) == {first.key: kept}
+    assert count(store, "verdict") == 1
+
+
+def test_a_completion_is_linked_when_it_is_stored(store: Store) -> None:
+    run = add_run(store)
+    one = verdicts.add(store, make_verdict())
+    with pytest.raises(Exception, match="(?i)foreign key"):
+        store.add_finished(run, "c", make_finished("demo/1", completions=(completion(verdict="unknown"),)))
+    finish(store, run, "demo/0", completion(verdict=one.key, **{"pass": 1.0}))
+    assert (count(store, "judged"), count(store, "result"), verdicts.unjudged(store, run)) == (1, 1, [])
+
+
+def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
+    run = add_run(store, n=2)
+    finish(store, run, "demo/1", completion("a"), completion(" ", **{"pass": 0.0}))
+    finish(store, run, "demo/0", completion("b"), completion("c"))
+    lacking = verdicts.unjudged(store, run)
+    assert [(one.sample_id, one.idx, one.text) for one in lacking] == [
+        ("demo/0", 0, "b"),
+        ("demo/0", 1, "c"),
+        ("demo/1", 0, "a"),
+    ]
+    passed, failed = (
+        verdicts.add(store, make_verdict(key=verdict, verdict=verdict)) for verdict in ("PASSED", "TIMED_OUT")
+    )
+    assert verdicts.link(store, run, "demo/0", {0: passed, 1: failed}) == 2
+    assert verdicts.link(store, run, "demo/0", {0: failed, 1: failed}) == 0
+    assert verdicts.passes(store, run, 2) == [1]
+    [table] = run_tables(store)
+    assert table.status == (Status.SCORED, Status.INFRA_FAILED, Status.INFRA_FAILED)
+    assert table.metrics["pass@1"] == (0.5, None, None)
+    assert [one.sample_id for one in verdicts.unjudged(store, run)] == ["demo/1"]
+
+
+def test_lines_lack_nothing(store: Store) -> None:
+    run = add_run(store, kind=Kind.LINE)
+    finish(store, run, "demo/0", completion("a", em=1.0))
+    assert verdicts.unjudged(store, run) == [] and verdicts.passes(store, run, 1) == []
+    [table] = run_tables(store)
+    assert table.status[0] is Status.SCORED and set(table.metrics) == {"em"} and not table.run.functions
+
+
+def test_pass_at_k_comes_with_every_profile(store: Store) -> None:
+    run = add_run(store, n=3)
+    for number, values in enumerate(([1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0] * 3)):
+        finish(store, run, f"demo/{number}", *(completion("a", **{"pass": value}) for value in values))
+    for profile in ("ctxbench", "crosscodeeval"):
+        [table] = run_tables(store, profile=profile, ks=(2, 4))
+        assert table.metrics["pass@1"] == (pytest.approx(1 / 3), 1.0, 0.0)
+        assert table.metrics["pass@2"] == (pytest.approx(2 / 3), 1.0, 0.0)
+        assert table.metrics["pass@3"] == (1.0, 1.0, 0.0)
+        assert set(table.metrics) == {"pass@1", "pass@2", "pass@3"}
+        assert (table.run.functions, table.run.completions) == (True, 3)
+
+
+def test_equal_completions_are_seen(store: Store) -> None:
+    run = add_run(store, n=2)
+    assert not verdicts.all_equal(store, run)
+    finish(store, run, "demo/0", completion("a"), completion("a"))
+    assert verdicts.all_equal(store, run)
+    finish(store, run, "demo/1", completion("a"), completion("b"))
+    assert not verdicts.all_equal(store, run)
+
+
+@pytest.mark.parametrize("change", ["UPDATE verdict SET verdict = 'PASSED'", "DELETE FROM judged"])
+def test_verdicts_are_never_changed(store: Store, change: str) -> None:
+    run = add_run(store)
+    one = verdicts.add(store, make_verdict(verdict="FAILED"))
+    finish(store, run, "demo/0", completion(verdict=one.key))
+    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
+        connection.execute(text(change))
+
+
+def migrated_from_first(url: str) -> None:
+    """Check that a database of the first schema keeps its rows, and takes verdicts."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        migrate.upgrade(connection, where="old", to="0001")
+        connection.execute(text("INSERT INTO prompt VALUES ('p', 'old')"))
+    engine.dispose()
+    with open_store(url) as store:
+        with store.reading() as connection:
+            assert connection.scalar(text("SELECT text FROM prompt")) == "old"
+        run = add_run(store)
+        finish(store, run, "demo/0", completion("a"))
+        assert verdicts.link(store, run, "demo/0", {0: verdicts.add(store, make_verdict())}) == 1
+
+
+def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
+    migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+    connection.close()
