@@ -144,6 +144,7 @@ def _mine(
             wanted=per_repo,
             workers=workers,
             tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,
+            report=report,
         )
     if not certified.samples:
         raise _none(name, found, certified.drops)

@@ -50,7 +50,7 @@ class Certified:
     """Reason -> samples that were tried and failed."""
 
 
-def certify(
+def certify(  # noqa: PLR0913 - each is used once, here
     samples: Sequence[Sample],
     references: Mapping[str, Reference],
     blank: Callable[[Sample], str],
@@ -60,6 +60,7 @@ def certify(
     wanted: int,
     workers: int,
     tick: Callable[[int, int], None],
+    report: Callable[[str], None],
 ) -> Certified:
     """Certify samples in order until enough are; the number of workers changes nothing.
 
@@ -72,6 +73,7 @@ def certify(
         wanted: how many are enough.
         workers: how many to judge at once.
         tick: told how many were certified and tried.
+        report: told why a sample is none, a line each; called from many threads.
 
     Raises:
         MachineFault: if the machine failed under a test.
@@ -83,9 +85,11 @@ def certify(
         reference = references[sample.id]
         if known.has(sample, reference):
             return CERTIFIED
-        result = certificate(sample, reference.target, blank(sample), judging)
+        result, detail = certificate(sample, reference.target, blank(sample), judging)
         if result == CERTIFIED:
             known.add(sample, reference)
+        else:
+            report(f"{sample.id}: {result}: {detail}".rstrip(": "))
         return result
 
     for sample, result in _in_order(one, samples, workers):
@@ -116,8 +120,8 @@ def _in_order(one: Callable[[Sample], str], samples: Sequence[Sample], workers: 
         pool.shutdown(cancel_futures=True)
 
 
-def certificate(sample: Sample, reference: str, blank: str, judging: Judging) -> str:
-    """Return `CERTIFIED`, or why a sample is none.
+def certificate(sample: Sample, reference: str, blank: str, judging: Judging) -> tuple[str, str]:
+    """Return `CERTIFIED`, or why a sample is none with the detail.
 
     ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
     (sometimes), ``blank_passed``.
@@ -125,19 +129,23 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     Raises:
         MachineFault: if the machine failed under a test.
     """
-    verdicts: list[Verdict] = []
+    judged = []
     for _ in range(RUNS):
-        verdicts.append(_verdict(sample, reference, judging))
-        if verdicts[-1] is Verdict.NO_TESTS:
-            return "reference_has_no_tests"
-    if Verdict.PASSED not in verdicts:
-        return "reference_timed_out" if Verdict.TIMED_OUT in verdicts else "reference_failed"
-    if set(verdicts) != {Verdict.PASSED}:
-        return "flaky"
-    return "blank_passed" if _verdict(sample, blank, judging) is Verdict.PASSED else CERTIFIED
+        judged.append(_judged(sample, reference, judging))
+        if judged[-1].verdict is Verdict.NO_TESTS:
+            return "reference_has_no_tests", judged[-1].reason
+    bad = [each for each in judged if each.verdict is not Verdict.PASSED]
+    if len(bad) == RUNS:
+        timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
+        return ("reference_timed_out" if timed_out else "reference_failed"), bad[0].reason
+    if bad:
+        return "flaky", bad[0].reason
+    if _judged(sample, blank, judging).verdict is Verdict.PASSED:
+        return "blank_passed", ""
+    return CERTIFIED, ""
 
 
-def _verdict(sample: Sample, text: str, judging: Judging) -> Verdict:
+def _judged(sample: Sample, text: str, judging: Judging) -> Judgement:
     judgement = judging.judge(sample, text)
     if judgement.verdict is Verdict.BROKEN:
         raise MachineFault(
@@ -145,4 +153,4 @@ def _verdict(sample: Sample, text: str, judging: Judging) -> Verdict:
             where=sample.id,
             cure="see `ctxbench doctor`, then run the same command again; what was done is kept",
         )
-    return judgement.verdict
+    return judgement
