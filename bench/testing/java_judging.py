@@ -54,6 +54,8 @@ def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> tuple[Verdi
         return Verdict.FAILED, f"ended early: {what}", 0
     if told.get("unusable"):
         return Verdict.BROKEN, str(told["unusable"]), 0
+    if told.get("overtime"):
+        return Verdict.TIMED_OUT, "ran out of processor time", 0
     if told.get("compiled") is not True:
         return Verdict.FAILED, f"does not compile: {_first_error(str(told.get('messages', '')))}", 0
     if told.get("foreign"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import reports
-from .programs import JARS, OWN, class_path, compile_files, program, run, virtual_machine
+from .programs import JARS, OVERTIME, OWN, class_path, compile_files, program, run, virtual_machine
 
 CANARY = "ctxbench.Canary#alarm"
 _CONSOLE = "org.junit.platform.console.ConsoleLauncher"
@@ -19,6 +19,8 @@ _PLAIN = re.compile(r"[\w.$]+#[\w$]+")
 _POLICY = Path(__file__).parent / "judge.policy"
 _HEAP = 384
 """MiB."""
+_SECONDS = 30
+"""Of processor time, for javac and for the tests each; they need 1 together."""
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -30,8 +32,9 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
             Java), ``encoding``, ``release``, ``jars``, ``secret``.
 
     Returns:
-        ``compiled``, ``messages``, ``foreign`` (a class that the file has no right to), and where it compiled
-        ``exit``, ``canary`` and ``tests``: id -> [state, message].
+        ``compiled``, ``messages``, ``overtime`` (whether a program used up its processor time), ``foreign`` (a
+        class that the file has no right to), and where it compiled ``exit``, ``canary`` and ``tests``:
+        id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     without(main, set(arguments["classes"]))
@@ -42,9 +45,10 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         on=class_path(main, jars=arguments["jars"]),
         encoding=arguments["encoding"],
         release=arguments["release"],
+        seconds=_SECONDS,
     )
     if status:
-        return {"compiled": False, "messages": said}
+        return {"compiled": False, "messages": said, "overtime": status == OVERTIME}
     strange = foreign(overlay, arguments["types"])
     if strange:
         return {"compiled": True, "messages": said, "foreign": strange}
@@ -57,7 +61,14 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     )
     found = reports.read(OWN / "reports")
     wanted = {name: [*found[name][:2]] for name in arguments["tests"] if name in found}
-    return {"compiled": True, "messages": said, "exit": exit_status, "canary": found.get(CANARY), "tests": wanted}
+    return {
+        "compiled": True,
+        "messages": said,
+        "overtime": exit_status == OVERTIME,
+        "exit": exit_status,
+        "canary": found.get(CANARY),
+        "tests": wanted,
+    }
 
 
 def guarded(secret: str) -> list[str]:
@@ -87,7 +98,7 @@ def run_tests(
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
     argv += [*flags, "-cp", path, _CONSOLE]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--reports-dir={OWN / 'reports'}"]
-    return run([*argv, *selectors([CANARY, *tests])])
+    return run([*argv, *selectors([CANARY, *tests])], _SECONDS)
 
 
 def selectors(tests: Iterable[str]) -> list[str]:

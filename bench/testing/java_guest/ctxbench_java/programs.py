@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +35,8 @@ _VM = (
     "-XX:-CreateCoredumpOnCrash",
     "-XX:ErrorFile=/dev/null",
 )
+OVERTIME = -signal.SIGXCPU
+_GRACE = 5
 _KEPT = 16_000
 """Characters of a program's output: its beginning and its end."""
 
@@ -66,13 +70,20 @@ def virtual_machine(heap: int) -> list[str]:
     return [*_VM, f"-Xmx{heap}m"]
 
 
-def run(argv: Sequence[str]) -> tuple[int, str]:
-    """Run a program to its end; return its exit status and its output, of which a long middle is left out."""
+def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
+    """Run a program to its end; return its exit status and its output, of which a long middle is left out.
+
+    Args:
+        argv: the program and its arguments.
+        seconds: of processor time after which the kernel ends it with `OVERTIME` as its status. Unlike the
+            clock it does not run faster on a busy machine.
+    """
     OWN.mkdir(exist_ok=True)
     with tempfile.TemporaryFile(dir=OWN) as out:
-        status = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False, close_fds=True
-        ).returncode
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, close_fds=True)
+        if seconds is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
+        status = process.wait()
         size = out.seek(0, os.SEEK_END)
         out.seek(0)
         head = out.read(_KEPT // 2)
@@ -83,7 +94,14 @@ def run(argv: Sequence[str]) -> tuple[int, str]:
 
 
 def compile_files(
-    files: Sequence[str], to: Path, *, on: str, encoding: str, release: str, heap: int = 512
+    files: Sequence[str],
+    to: Path,
+    *,
+    on: str,
+    encoding: str,
+    release: str,
+    heap: int = 512,
+    seconds: int | None = None,
 ) -> tuple[int, str]:
     """Compile files into a folder, without annotation processors; return javac's status and messages."""
     to.mkdir(parents=True, exist_ok=True)
@@ -92,4 +110,4 @@ def compile_files(
     argv = [program("javac"), *(f"-J{flag}" for flag in virtual_machine(heap))]
     argv += ["-proc:none", "-nowarn", "-Xlint:none", "-Xmaxerrs", "10000", "-implicit:none", "-sourcepath", ""]
     argv += ["-encoding", encoding, "--release", release, "-cp", on, "-d", str(to), f"@{listing}"]
-    return run(argv)
+    return run(argv, seconds)

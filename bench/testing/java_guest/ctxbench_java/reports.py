@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 _BYTES = 32 * 1024 * 1024
 _TEXT = 2000
-_INVOCATION = re.compile(r"\[[^\]]*\]$")
+_INVOCATION = re.compile(r"([\w$]+|.*\))\[.*\]", re.DOTALL)
+"""JUnit 4's ``name[anything]``, JUnit 5's ``name(types)[number]``."""
 
 
 def test_id(owner: str, name: str) -> str:
@@ -21,7 +22,8 @@ def test_id(owner: str, name: str) -> str:
     plain = name.removesuffix("()")
     if re.fullmatch(r"[\w$]+", plain):
         return f"{owner}#{plain}"
-    return f"{owner}#{_INVOCATION.sub('', plain).strip()}[*]"
+    found = _INVOCATION.fullmatch(plain)
+    return f"{owner}#{found.group(1) if found else plain}[*]"
 
 
 def read(folder: Path) -> dict[str, tuple[str, str, float]]:

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.testing.java_judging import judge
+from bench.testing.types import TAMPERED, Verdict
+from sandbox.types import Ended, Outcome
+
+TESTS = ("a.FooTest#one", "a.FooTest#two(int)[*]")
+SECRET = "5ec4e7"
+GOOD: dict[str, Any] = {
+    "compiled": True,
+    "messages": "",
+    "exit": 1,
+    "canary": ["failed", f"org.opentest4j.AssertionFailedError: {SECRET}", 0.1],
+    "tests": {TESTS[0]: ["passed", ""], TESTS[1]: ["passed", ""]},
+}
+
+
+def verdict(result: Any, ended: Ended = Ended.EXITED, **more: Any) -> tuple[Verdict, str]:
+    code = 0 if ended is Ended.EXITED else None
+    found = judge(TESTS, Outcome(**{"ended": ended, "exit_code": code, "result": result} | more), SECRET)
+    return found.verdict, found.reason
+
+
+def test_all_passed_and_the_canary_failed() -> None:
+    found = judge(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=GOOD, seconds=2.0, peak_bytes=7), SECRET)
+    assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 2)
+    assert (found.seconds, found.peak_bytes) == (2.0, 7)
+
+
+@pytest.mark.parametrize("state", [["failed", "x: 1"], ["skipped", "later"], None])
+def test_a_test_that_did_not_pass(state: list[str] | None) -> None:
+    tests = {TESTS[0]: ["passed", ""]} | ({TESTS[1]: state} if state else {})
+    got, reason = verdict(GOOD | {"tests": tests})
+    assert got is Verdict.FAILED
+    assert reason.startswith(f"1 of 2 tests did not pass: {TESTS[1]}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"canary": ["passed", ""]},
+        {"canary": None},
+        {"canary": ["failed", "java.lang.IllegalStateException: no"]},
+        {"canary": ["failed", f"org.opentest4j.AssertionFailedError: open {SECRET}"]},
+        {"exit": 0},
+        {"foreign": "a/FooTest"},
+        {"tests": [["a"]]},
+    ],
+)
+def test_what_speaks_against_a_pass(change: dict[str, Any]) -> None:
+    got, reason = verdict(GOOD | change)
+    assert (got, reason.partition(":")[0]) == (Verdict.FAILED, TAMPERED)
+
+
+def test_the_job_must_have_ended_well_itself() -> None:
+    got, reason = verdict(GOOD, exit_code=3)
+    assert (got, reason.partition(":")[0]) == (Verdict.FAILED, TAMPERED)
+
+
+def test_code_that_does_not_compile() -> None:
+    said = "src/A.java:3: error: ';' expected\n  int x\n"
+    assert verdict({"compiled": False, "messages": said}) == (Verdict.FAILED, "does not compile: ';' expected")
+
+
+def test_time_outs() -> None:
+    assert verdict(None, Ended.TIMED_OUT)[0] is Verdict.TIMED_OUT
+    assert verdict(GOOD | {"overtime": True})[0] is Verdict.TIMED_OUT
+
+
+def test_ends_without_a_report() -> None:
+    for result in (None, "text", {"compiled": True, "exit": 0, "tests": {}, "canary": None, "messages": ""}):
+        got, reason = verdict(result)
+        assert (got, reason.partition(":")[0]) == (Verdict.FAILED, "ended early")
+    assert verdict(None, Ended.KILLED, signal=9, out_of_memory=True) == (Verdict.FAILED, "out of memory")
+    gone = {"compiled": True, "exit": -9, "tests": {}, "canary": None, "messages": ""}
+    assert verdict(gone, out_of_memory=True) == (Verdict.FAILED, "ended early: out of memory")
+
+
+def test_no_tests() -> None:
+    assert verdict(GOOD | {"tests": {}})[0] is Verdict.NO_TESTS
+
+
+def test_a_box_without_java_is_no_wrong_answer() -> None:
+    assert verdict({"unusable": "no javac"}) == (Verdict.BROKEN, "no javac")

@@ -1,0 +1,189 @@
+"""The Java suite on a tiny repository, in both back ends: verdicts, and what judged code may not do."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.manifest_types import TestSuite
+from bench.testing.java import JavaSuite, layout
+from bench.testing.java_build import built
+from bench.testing.types import TAMPERED, Judgement, Verdict
+from bench.types import Reference, Sample
+from sandbox.types import Pool, Sandbox
+from tests.helpers.java_shop import (
+    PATH,
+    ROUND,
+    ROUND_REFERENCE,
+    TOTAL,
+    TOTAL_REFERENCE,
+    TREE,
+    total,
+)
+from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
+
+__all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
+TESTS = TestSuite()
+
+
+def silent(_: str) -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Shop:
+    suite: JavaSuite
+    pool: Pool
+
+    def judge(self, text: str, sample: Sample = TOTAL, reference: Reference = TOTAL_REFERENCE) -> Judgement:
+        secret = secrets.token_hex(8)
+        outcome = self.pool.run(self.suite.job(sample, reference, text, secret))
+        return self.suite.judge(reference, outcome, secret)
+
+
+@pytest.fixture(scope="module")
+def shop(real_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    home = Home(tmp_path_factory.mktemp("home"))
+    suite = JavaSuite(TESTS, TREE, built(TESTS, TREE, home, real_sandbox, silent))
+    real_sandbox.prepare(suite.environment, silent)
+    with real_sandbox.open(suite.environment, limits=suite.limits) as pool:
+        yield Shop(suite, pool)
+
+
+def test_layouts_come_from_the_pom_and_the_manifest() -> None:
+    found = layout(TESTS, TREE)
+    assert (found.encoding, found.release, found.resources) == ("ISO-8859-1", "8", ())
+    named = layout(TestSuite(encoding="UTF-8", release="17"), TREE | {"src/test/resources/a.txt": b""})
+    assert (named.encoding, named.release, named.resources) == ("UTF-8", "17", ("src/test/resources",))
+    with pytest.raises(InputFault, match="Maven's layout"):
+        layout(TESTS, {"A.java": b""})
+
+
+def test_without_a_sandbox_only_the_cache_serves(tmp_path: Path) -> None:
+    with pytest.raises(MachineFault, match="name a sandbox"):
+        built(TESTS, TREE, Home(tmp_path), None, silent)
+
+
+@pytest.mark.slow
+class TestVerdicts:
+    def test_the_box_holds_no_answer(self, shop: Shop) -> None:
+        assert PATH not in shop.suite.environment.tree
+        assert shop.suite.build.dropped == ("src/test/java/shop/BrokenTest.java",)
+
+    def test_references_pass(self, shop: Shop) -> None:
+        found = shop.judge(TOTAL_REFERENCE.target)
+        assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 3)
+        found = shop.judge(ROUND_REFERENCE.target, ROUND, ROUND_REFERENCE)
+        assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 2)
+
+    def test_blanks_fail(self, shop: Shop) -> None:
+        for sample, reference in ((TOTAL, TOTAL_REFERENCE), (ROUND, ROUND_REFERENCE)):
+            found = shop.judge(shop.suite.blank(sample), sample, reference)
+            assert found.verdict is Verdict.FAILED
+            assert "tests did not pass" in found.reason
+
+    @pytest.mark.parametrize(
+        ("body", "verdict", "reason"),
+        [
+            ("return prices;", Verdict.FAILED, "does not compile"),
+            ("return prices.size();", Verdict.FAILED, "tests did not pass"),
+            ("throw new RuntimeException();", Verdict.FAILED, "tests did not pass"),
+            ("while (true) { }", Verdict.TIMED_OUT, "ran out of processor time"),
+            ("double[][] all = new double[9999][]; for (int i = 0;; i++) all[i] = new double[9999999];",
+             Verdict.FAILED, "tests did not pass"),
+        ],
+    )  # fmt: skip
+    def test_what_goes_wrong(self, shop: Shop, body: str, verdict: Verdict, reason: str) -> None:
+        found = shop.judge(total(body))
+        assert found.verdict is verdict
+        assert reason in found.reason
+
+    def test_tests_that_do_not_exist(self, shop: Shop) -> None:
+        gone = Reference(id=TOTAL.id, target="", tests=("shop.PricesTest#gone",))
+        found = shop.judge(TOTAL_REFERENCE.target, TOTAL, gone)
+        assert found.verdict in (Verdict.NO_TESTS, Verdict.FAILED)
+
+    def test_a_failing_test_fails(self, shop: Shop) -> None:
+        both = Reference(id=TOTAL.id, target="", tests=("shop.PricesTest#adds", "shop.PricesTest#fails"))
+        assert shop.judge(TOTAL_REFERENCE.target, TOTAL, both).verdict is Verdict.FAILED
+
+
+WRITE = """\
+try {
+    java.nio.file.Files.createDirectories(java.nio.file.Paths.get(".ctxbench/reports"));
+    java.nio.file.Files.write(java.nio.file.Paths.get(".ctxbench/reports/TEST-forged.xml"),
+        "<testsuite><testcase name='adds()' classname='shop.PricesTest' time='0'/></testsuite>".getBytes());
+} catch (java.io.IOException error) {
+    throw new IllegalStateException(error);
+}
+return 0;"""
+PRIVATE = """\
+try {
+    java.lang.reflect.Field field = Class.forName("org.junit.platform.engine.TestExecutionResult$Status")
+        .getDeclaredField("$VALUES");
+    field.setAccessible(true);
+    field.get(null);
+} catch (ReflectiveOperationException error) {
+    throw new IllegalStateException(error);
+}
+return 0;"""
+FORGERIES = {
+    "exit": "System.exit(0); return 0;",
+    "exit as the launcher does": "System.exit(1); return 0;",
+    "halt": "Runtime.getRuntime().halt(1); return 0;",
+    "a report of its own": WRITE,
+    "reflection on what is private": PRIVATE,
+    "the policy taken away": "System.setSecurityManager(null); Runtime.getRuntime().halt(1); return 0;",
+    "a program": 'try { new ProcessBuilder("sh", "-c", "kill -9 $PPID").start(); } '
+    "catch (java.io.IOException e) { throw new IllegalStateException(e); } return 0;",
+    "a hook at the end": "Runtime.getRuntime().addShutdownHook(new Thread(() -> "
+    "Runtime.getRuntime().halt(1))); return 0;",
+    "the canary's secret": 'throw new IllegalStateException(System.getProperty("ctxbench.canary"));',
+    "a skipped test": "throw new org.opentest4j.TestAbortedException();",
+    "a loader": "new java.net.URLClassLoader(new java.net.URL[0]); return 0;",
+    "another thread": "Thread t = new Thread(() -> Runtime.getRuntime().halt(1)); t.start(); "
+    "try { t.join(); } catch (InterruptedException e) { } return 0;",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forgeries_fail(shop: Shop, name: str) -> None:
+    found = shop.judge(total(FORGERIES[name]))
+    assert found.verdict is Verdict.FAILED, found
+
+
+@pytest.mark.slow
+def test_a_class_that_hides_another_is_tampering(shop: Shop) -> None:
+    text = TOTAL_REFERENCE.target + "\n}\nclass PricesTest {\n    void adds() { }"
+    with pytest.raises(InputFault, match="whole method"):
+        shop.judge(text)
+    job = shop.suite.job(TOTAL, TOTAL_REFERENCE, TOTAL_REFERENCE.target, "s")
+    changed = dict(job.files)
+    changed[PATH] += b"class PricesTest { }\n"
+    outcome = shop.pool.run(type(job)(action=job.action, files=changed, seconds=job.seconds))
+    found = shop.suite.judge(TOTAL_REFERENCE, outcome, "s")
+    assert (found.verdict, found.reason.partition(":")[0]) == (Verdict.FAILED, TAMPERED)
+
+
+@pytest.mark.slow
+def test_the_original_classes_are_gone(shop: Shop) -> None:
+    body = """\
+java.io.InputStream in = Prices.class.getResourceAsStream("/.ctxbench/main.jar");
+try {
+    java.util.Enumeration<java.net.URL> all = Prices.class.getClassLoader().getResources("shop/Prices.class");
+    int found = 0;
+    while (all.hasMoreElements()) { all.nextElement(); found++; }
+    throw new IllegalStateException("found " + found);
+} catch (java.io.IOException error) {
+    throw new IllegalStateException(error);
+}"""
+    found = shop.judge(total(body))
+    assert found.verdict is Verdict.FAILED
+    assert "found 1" in found.reason or "found 0" in found.reason

@@ -1,0 +1,137 @@
+"""A tiny Java repository with tests of JUnit 3, 4 and 5, and samples of its methods."""
+
+from __future__ import annotations
+
+import textwrap
+
+from bench.testing.java_text import shifted
+from bench.types import Cursor, Kind, Language, Reference, Sample
+
+PATH = "src/main/java/shop/Prices.java"
+PRICES = """\
+package shop;
+
+import java.util.List;
+
+/** Prices. */
+public class Prices {
+    private static final double RATE = 0.25;
+
+    /**
+     * Return what the prices come to.
+     *
+     * @param prices each of them
+     * @return the sum, with a rate above 100
+     */
+    @Deprecated
+    public static double total(final List<Double> prices) {
+        double sum = 0;
+        for (final double price : prices) {
+            sum += price;
+        }
+        if (sum > 100) {
+            return sum * (1 + RATE);
+        }
+        return sum;
+    }
+
+    /** Say whether a price is round: caf\u00e9. */
+    static boolean round(final int price) {
+        return price % 10 == 0;
+    }
+}
+"""
+FILES = {
+    "pom.xml": """<project><properties>
+<project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding>
+<maven.compiler.source>1.7</maven.compiler.source></properties></project>
+""",
+    PATH: PRICES,
+    "src/main/java/shop/Cart.java": """\
+package shop;
+class Cart {
+    double pays(java.util.List<Double> prices) { return Prices.total(prices); }
+}
+""",
+    "src/test/java/shop/PricesTest.java": """\
+package shop;
+
+import java.util.Arrays;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class PricesTest {
+    @Test
+    void adds() { Assertions.assertEquals(3.5, Prices.total(Arrays.asList(1.0, 2.5))); }
+
+    @Test
+    void rates() { Assertions.assertEquals(250.0, Prices.total(Arrays.asList(100.0, 100.0))); }
+
+    @ParameterizedTest
+    @ValueSource(ints = {10, 20})
+    void isRound(int price) { Assertions.assertTrue(Prices.round(price)); }
+
+    @Test
+    void fails() { Assertions.fail("always"); }
+}
+""",
+    "src/test/java/shop/CartTest.java": """\
+package shop;
+
+import java.util.Arrays;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class CartTest {
+    @Test
+    public void pays() { Assert.assertEquals(2.0, new Cart().pays(Arrays.asList(2.0)), 0.0); }
+}
+""",
+    "src/test/java/shop/OldTest.java": """\
+package shop;
+
+public class OldTest extends junit.framework.TestCase {
+    public void testNotRound() { assertFalse(Prices.round(7)); }
+}
+""",
+    "src/test/java/shop/BrokenTest.java": "package shop;\nclass BrokenTest { NoSuchType field; }\n",
+}
+TREE = {path: text.encode("iso-8859-1") for path, text in FILES.items()}
+TOTAL_TESTS = ("shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates")
+ROUND_TESTS = ("shop.OldTest#testNotRound", "shop.PricesTest#isRound(int)[*]")
+
+
+def sample(name: str, tests: tuple[str, ...], text: str = PRICES) -> tuple[Sample, Reference]:
+    """Return the sample of a method of `Prices`, by its bare name."""
+    lines = text.split("\n")
+    start = next(number for number, line in enumerate(lines) if f" {name}(" in line and line.endswith("{"))
+    end = next(number for number in range(start, len(lines)) if lines[number] == "    }") + 1
+    cursor = Cursor(line=start, column=len(lines[start]))
+    made = Sample(
+        id=f"shop/{PATH}::Prices.{name}",
+        benchmark="ctxbench",
+        language=Language.JAVA,
+        kind=Kind.FUNCTION,
+        subkind="slib_runnable",
+        repo="shop",
+        path=PATH,
+        cursor=cursor,
+        prefix="\n".join(lines[: start + 1]),
+        suffix="\n".join(lines[end:]),
+        name=f"Prices.{name}",
+        span=(start, end),
+        hidden=("src/test/",),
+    )
+    target = "\n".join(shifted("\n".join(lines[start:end]), ""))
+    return made, Reference(id=made.id, target=target, tests=tests)
+
+
+TOTAL, TOTAL_REFERENCE = sample("total", TOTAL_TESTS)
+ROUND, ROUND_REFERENCE = sample("round", ROUND_TESTS)
+
+
+def total(body: str) -> str:
+    """Return the method `total` with another body."""
+    return "public static double total(final List<Double> prices) {\n" + textwrap.indent(body, "    ") + "\n}"
