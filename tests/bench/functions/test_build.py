@@ -32,8 +32,11 @@ def make(tmp_path: Path, sandbox: FakeSandbox | None = None, *, name: str = "set
 
 
 def test_only_what_its_tests_certify_becomes_a_sample(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    said: list[str] = []
+    made = make(tmp_path, report=said.append)
     assert {sample.id for sample in made.samples} == CERTIFIED
+    assert "demo/shop.py::nothing: blank_passed" in said
+    assert any(line.startswith("demo/shop.py::broken: reference_failed: 1 of 1 tests did not pass") for line in said)
     entry = made.manifest["repositories"]["demo"]
     assert entry["drops"] == {"blank_passed": 1, "flaky": 1, "not_covered": 1, "reference_failed": 1}
     counted = {key: entry[key] for key in ("functions", "documented", "covered", "candidates", "tried", "kept")}
