@@ -25,6 +25,8 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"
+_KEPT = 16 * 1024
+"""Characters of a build's output that a fault is looked for in."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
 """How lines of the builder's begin."""
@@ -115,12 +117,12 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
 
 
 def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> None:
-    said: list[str] = []
-    failed = ""
+    said = failed = ""
     # To the stream's end, whatever it says: only then is its connection given back.
     for step in steps:
         failed = failed or str(step.get("error", ""))
-        said += _COLOURS.sub("", str(step.get("stream", ""))).splitlines()
+        # Parts of lines: a colour begins a new one.
+        said = (said + str(step.get("stream", "")))[-_KEPT:]
     if failed:
         raise fault(
             RuntimeError(f"it cannot be built: {_reason(said)} ({failed.rpartition(' returned a ')[2]})"),
@@ -130,9 +132,10 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
         )
 
 
-def _reason(said: list[str]) -> str:
+def _reason(said: str) -> str:
     """Return the last lines that name a fault, or else the last lines; not the builder's own."""
-    lines = [line.strip() for line in said if line.strip() and not line.startswith(_BUILDER)]
+    shown = _COLOURS.sub("", said).splitlines()
+    lines = [line.strip() for line in shown if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
     return " | ".join((faults or lines)[-2:])[:300] or "no output"
 
