@@ -91,6 +91,8 @@ class Link:
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
         found, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline))
+        if found == frames.END != kind and length < _HEAD:
+            raise SandboxLost(f"the job came to no outcome: {self._trouble(self._take(length, deadline))}", cure=_CURE)
         if found != kind or length > self._most:
             raise SandboxLost(f"the box sent {found!r} of {length} bytes where {kind!r} was due", cure=_CURE)
         try:
@@ -104,6 +106,13 @@ class Link:
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         return data
+
+    @staticmethod
+    def _trouble(data: bytes) -> str:
+        try:
+            return str(frames.split(data)[0].get("trouble"))
+        except frames.FrameError:
+            return "no word"
 
     @staticmethod
     def _refuse(answer: dict[str, Any]) -> None:

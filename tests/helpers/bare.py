@@ -19,10 +19,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 class BareBox:
     """A guest as a plain process."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, options: tuple[str, ...]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ctxbench-bare-")
         self.process = subprocess.Popen(
-            [sys.executable, "-s", "-P", "-B", "-m", "tests.helpers.bare_guest", self._folder.name],
+            [sys.executable, "-s", "-P", "-B", "-m", "tests.helpers.bare_guest", self._folder.name, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -74,11 +74,11 @@ class BareLauncher:
 
     image = "bare"
 
-    def __init__(self, library: str = "") -> None:
-        self.library = library
+    def __init__(self, library: str = "", *options: str) -> None:
+        self.library, self.options = library, options
         self.boxes: list[BareBox] = []
 
     def start(self) -> BareBox:
-        box = BareBox(self.library)
+        box = BareBox(self.library, self.options)
         self.boxes.append(box)
         return box

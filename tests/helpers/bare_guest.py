@@ -1,6 +1,6 @@
 """The guest without a box, for trusted test jobs only: it isolates nothing but by Landlock and the filter.
 
-``python -m tests.helpers.bare_guest FOLDER``: what is the first process of a box elsewhere is a plain
+``python -m tests.helpers.bare_guest FOLDER [no-landlock]``: what is the first process of a box elsewhere is a plain
 process here, so it must not kill all that it can, but what it made.
 """
 
@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from sandbox.guest import confine, server, watchdog
+from sandbox.guest import confine, landlock, server, watchdog
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -41,6 +41,8 @@ def _descendants(guest: int) -> list[int]:
 
 
 if __name__ == "__main__":
+    if "no-landlock" in sys.argv:
+        landlock.abi = lambda: 0
     watchdog._processes = functools.partial(_descendants, os.getpid())
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     server.end_the_rest = _end_descendants

@@ -227,3 +227,14 @@ def test_an_environment_that_does_not_work_is_refused(environment: Environment, 
     with pytest.raises(SandboxUnavailable, match=words), open_pool(launcher, environment, LIMITS, width=1, reuse=1):
         pytest.fail("it was opened")
     assert all(box.process.returncode is not None for box in launcher.boxes)
+
+
+def test_without_landlock_a_job_can_end_itself_but_make_nothing_up() -> None:
+    launcher = BareLauncher("", "no-landlock")
+    with open_pool(launcher, Environment(name="x"), LIMITS, width=1, reuse=1000) as opened:
+        assert isinstance(opened, BoxPool) and opened.greeting["landlock"] == 0
+        assert _shell(opened, "echo runs > file; cat file").output == "runs\n"
+        outcome = _shell(opened, "kill -9 $PPID; sleep 5; echo on")
+        assert outcome.ended is Ended.WRECKED and "the supervisor ended with 9" in outcome.output
+        assert _shell(opened, "ls -A; echo runs").output == "runs\n"
+    assert all(box.process.returncode is not None for box in launcher.boxes)
