@@ -43,7 +43,7 @@ def make(
         signature=candidate.signature,
         docstring=candidate.docstring,
         span=(candidate.start, candidate.end),
-        hidden=_hidden(project, found.hidden, candidate.tests),
+        hidden=_hidden(found.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
     return sample, Reference(id=identity, target=target, tests=candidate.tests)
