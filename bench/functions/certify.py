@@ -129,11 +129,16 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     Raises:
         MachineFault: if the machine failed under a test.
     """
-    judged = []
-    for _ in range(RUNS):
+    judged: list[Judgement] = []
+    patience = 1
+    while len(judged) < RUNS:
         judged.append(_judged(sample, reference, judging))
         if judged[-1].verdict is Verdict.NO_TESTS:
             return "reference_has_no_tests", judged[-1].reason
+        if judged[-1].verdict is Verdict.TIMED_OUT and patience:
+            # A busy machine, perhaps: once is no property of the sample.
+            patience -= 1
+            judged.pop()
     bad = [each for each in judged if each.verdict is not Verdict.PASSED]
     if len(bad) == RUNS:
         timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
