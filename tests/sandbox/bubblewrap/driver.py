@@ -17,6 +17,7 @@ from sandbox.bubblewrap.backend import BubblewrapSandbox
 from sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
 from sandbox.bubblewrap.image import PYTHON, make
 from sandbox.bubblewrap.layout import layout
+from sandbox.conformance import check
 from sandbox.errors import SandboxError
 from sandbox.types import Command, Environment, Job, Limits
 
@@ -78,8 +79,16 @@ def jobs(asked: dict[str, Any]) -> dict[str, Any]:
     return {"outcomes": [dataclasses.asdict(outcome) for outcome in outcomes], "user": os.geteuid()}
 
 
+def conform(asked: dict[str, Any]) -> dict[str, Any]:
+    """Try what every back end must do."""
+    return {"findings": [dataclasses.asdict(finding) for finding in check(BubblewrapSandbox(Path(asked["cache"])))]}
+
+
 def main() -> None:
     asked = json.loads(sys.stdin.readline())
+    if "conform" in asked:
+        print(json.dumps(conform(asked)), flush=True)
+        return
     way = hold if "hold" in asked else jobs if "jobs" in asked else raw
     print(json.dumps(way(asked)), flush=True)
 
