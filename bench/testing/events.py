@@ -29,7 +29,7 @@ class Phase:
     raised: bool
     """Whether the phase was seen to raise."""
     ran: bool | None
-    """Whether the test's function was seen to be called; None where that cannot be seen."""
+    """Whether the test's function was seen to return; None where that cannot be seen."""
     message: str
 
 

@@ -50,7 +50,11 @@ SKIPPING = (
     _tries("pytest.skip", FAILED, called="import pytest; pytest.skip('no')"),
     _tries("unittest.SkipTest", FAILED, called="import unittest; raise unittest.SkipTest('no')"),
     _tries("pytest.xfail", FAILED, called="import pytest; pytest.xfail('no')"),
-    _tries("skip the modules", FAILED, "none of", imported="import pytest; pytest.skip('x', allow_module_level=True)"),
+    _tries(
+        "skip the modules",
+        "none of the expected tests was found",
+        imported="import pytest; pytest.skip('x', allow_module_level=True)",
+    ),
     _tries(
         "mark the calling test as xfail",
         FAILED,
@@ -87,6 +91,56 @@ PATCHING = (
             report.outcome, report.longrepr = "passed", None
             return report
         TestReport.from_item_and_call = classmethod(lie)
+        """,
+    ),
+    _tries(
+        "a patch for one report, then undone",
+        TAMPERED,
+        called="""
+        from _pytest.reports import TestReport
+        kept = vars(TestReport)["from_item_and_call"]
+        def lie(cls, item, call):
+            TestReport.from_item_and_call = kept
+            call.excinfo = None
+            return kept.__func__(cls, item, call)
+        TestReport.from_item_and_call = classmethod(lie)
+        """,
+    ),
+    _tries(
+        "hooks and results of the running test only",
+        TAMPERED,
+        called="""
+        import sys
+        frame = sys._getframe()
+        while frame:
+            item, hooks = frame.f_locals.get("item"), frame.f_locals.get("ihook")
+            if item is not None and hooks is not None:
+                made = hooks.pytest_runtest_makereport
+                def lie(item, call):
+                    object.__setattr__(hooks, "pytest_runtest_makereport", made)
+                    call.excinfo = None
+                    return made(item=item, call=call)
+                object.__setattr__(hooks, "pytest_runtest_makereport", lie)
+                for name in ("addError", "addFailure"):
+                    if hasattr(item, name):
+                        setattr(item, name, lambda *rest: None)
+                break
+            frame = frame.f_back
+        """,
+    ),
+    _tries(
+        "lines of the calling test left out",
+        TAMPERED,
+        called="""
+        import sys
+        def jump(frame, event, argument):
+            last = max(line for _, _, line in frame.f_code.co_lines() if line)
+            if event == "line" and frame.f_lineno < last:
+                frame.f_lineno = last
+            sys.settrace(None)
+            return None
+        sys._getframe(1).f_trace = jump
+        sys.settrace(lambda *rest: None)
         """,
     ),
     _tries(
@@ -213,8 +267,13 @@ PATCHING = (
         import threading, time
         def later():
             from _pytest.reports import TestReport
-            time.sleep(0.05)
-            TestReport.outcome = property(lambda self: "passed", lambda self, value: None)
+            made = TestReport.from_item_and_call.__func__
+            def lie(cls, item, call):
+                report = made(cls, item, call)
+                report.outcome, report.longrepr = "passed", None
+                return report
+            time.sleep(0.01)
+            TestReport.from_item_and_call = classmethod(lie)
         threading.Thread(target=later, daemon=True).start()
         """,
     ),

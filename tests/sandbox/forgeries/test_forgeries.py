@@ -59,7 +59,7 @@ def test_a_forgery_gets_the_verdict_that_the_documentation_says(
     if forgery.says == (OPEN,):
         assert found.verdict is Verdict.PASSED, found
         return
-    assert found.verdict is Verdict.FAILED, found
+    assert found.verdict in (Verdict.FAILED, Verdict.NO_TESTS), found
     assert any(each in found.reason for each in forgery.says), found
 
 

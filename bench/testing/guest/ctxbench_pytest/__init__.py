@@ -14,6 +14,7 @@ the tests, which of the repository's files it wrote to, and its events, one JSON
 (`bench.testing.events` reads them):
 ``["collected", [positions in tests]]``, ``["broken", where, message]``,
 ``["phase", position, phase, outcome, raised, ran, message]`` (canaries have the positions -1, -2, ...),
+(`raised`: whether the phase did; `ran`: whether the test's function returned, null where that cannot be seen),
 ``["loaded", bool]``, ``["altered", [names]]``, ``["end", exit status]``.
 
 The caller's process writes the result and never runs code of the repository: that happens in a child which

@@ -16,6 +16,7 @@ from . import child
 
 MAX_EVENTS = 512 * 1024
 """Bytes; a child that says more is ended."""
+_FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
 """Seconds between two looks at whether the child has ended without closing its pipe."""
@@ -49,7 +50,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         "exit": code if code >= 0 else None,
         "signal": -code if code < 0 else None,
         "events": events.decode("utf-8", "replace"),
-        "changed": [path for path, seen in files.items() if seen != _seen(path)][:5],
+        "changed": [path.removeprefix("./") for path, seen in files.items() if seen != _seen(path)][:5],
     }
 
 
@@ -98,7 +99,7 @@ def _listen(read: int, pid: int) -> tuple[bytes, int]:
             parts.append(piece)
             size += len(piece)
             if size > MAX_EVENTS:
-                return b"".join(parts)[:MAX_EVENTS], status if ended else _kill(pid)
+                return b"".join(parts)[:MAX_EVENTS] + _FLOOD, status if ended else _kill(pid)
         if ended:
             return b"".join(parts), status
         if piece is None:
