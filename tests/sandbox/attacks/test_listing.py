@@ -1,0 +1,29 @@
+"""docs/attacks.md says what the tests say: no attack is listed that is not tried, none is tried that is not listed."""
+
+from __future__ import annotations
+
+from tests.sandbox.attacks.cases import GROUPS
+from tests.sandbox.attacks.forgeries import FORGERIES
+from tests.sandbox.attacks.listing import PAGE, named, written
+from tests.sandbox.forgeries import table
+
+
+def test_what_is_impossible_is_what_is_tried():
+    text = PAGE.read_text()
+    assert text == written(text), "run `python -m tests.sandbox.attacks.listing`"
+    cases = {case.name for cases in GROUPS.values() for case in cases} | {forgery.name for forgery in FORGERIES}
+    assert named(text, "Impossible") == cases
+
+
+def test_every_forgery_in_a_test_run_is_detected_or_open():
+    text = PAGE.read_text()
+    every = {*table.FORGERIES, *table.SLOW}
+    still_open = {forgery.name for forgery in every if table.OPEN in forgery.says}
+    assert named(text, "Detected") == {forgery.name for forgery in every} - still_open
+    assert still_open <= named(text, "Open")
+
+
+def test_what_is_open_has_its_reason():
+    rows = [line for line in PAGE.read_text().partition("## Open\n")[2].splitlines() if line.startswith("| `")]
+    assert len(rows) >= 8
+    assert all(len(row.split("|")[2].split()) >= 6 for row in rows)
