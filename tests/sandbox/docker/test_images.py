@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import io
 import subprocess
 import sys
 import tarfile
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +140,51 @@ def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
         images.build(engine, environment, base, tmp_path, lambda _: None)
     assert "\n" not in str(caught.value) and "broken" in str(caught.value)
     assert images.find(engine, images.tag(environment, base)) is None
-    assert engine.api.containers(all=True, filters={"label": "ctxbench.image=parts", "status": "exited"}) == []
+    # Another test's build may just be between two steps: what a failed one leaves would stay.
+    before = {one["Id"] for one in left(engine)}
+    time.sleep(2)
+    assert not {one["Id"] for one in left(engine)} & before
+
+
+def left(engine: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = engine.api.containers(
+        all=True, filters={"label": "ctxbench.image", "status": ["exited", "created"]}
+    )
+    return [one for one in found if "ctxbench.owner" not in one["Labels"]]
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_build_whose_process_is_killed_leaves_no_container(
+    docker_sandbox: DockerSandbox, engine: Client, cache: Path
+) -> None:
+    program = f"no-such-{uuid.uuid4().hex}"
+    code = f"""
+from pathlib import Path
+from sandbox.docker import DockerSandbox
+from sandbox.types import Environment
+environment = Environment(name={NAME!r}, programs=({program!r},))
+DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).prepare(environment, print)
+"""
+
+    def building() -> bool:
+        found = engine.api.containers(all=True, filters={"label": "ctxbench.image=sandbox"})
+        for one in found:
+            with contextlib.suppress(importlib.import_module("docker").errors.NotFound):
+                if f"PROGRAMS={program}" in engine.api.inspect_container(one["Id"])["Config"]["Env"]:
+                    return True
+        return False
+
+    def until(what: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 120
+        while not what():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL) as process:
+        until(building)
+        process.kill()
+    until(lambda: not building())
 
 
 @pytest.mark.slow
