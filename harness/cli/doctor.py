@@ -110,6 +110,8 @@ def _kernel() -> Iterator[Finding]:
     from sandbox.bubblewrap import cgroups
     from sandbox.guest import landlock
 
+    if not sys.platform.startswith("linux"):
+        return
     version = landlock.abi()
     cure = "boot with `lsm=landlock,...` on Linux 5.13 or later; boxes have one wall less without it"
     yield Finding("landlock", True, f"version {version}") if version else Finding("landlock", False, "none", cure)

@@ -117,7 +117,8 @@ class BubblewrapBox:
             # Not reaped yet: the number of its session can be nobody else's.
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
         self._group.kill()
 
     def _first(self) -> int | None:

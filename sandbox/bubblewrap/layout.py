@@ -71,7 +71,7 @@ class Layout:
         argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-all", "--unshare-user"]
         argv += [] if self.old else ["--disable-userns"]
         argv += ["--uid", _UID, "--gid", _UID, "--cap-drop", "ALL", "--hostname", "ctxbench"]
-        argv += ["--json-status-fd", str(status), "--clearenv"]
+        argv += ["--json-status-fd", str(status)]
         for name, value in self.variables:
             argv += ["--setenv", name, value]
         argv += ["--proc", "/proc", "--dev", "/dev"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import queue
 import subprocess
 import threading
@@ -49,7 +50,11 @@ class Starter:
                 promise.set_result(process)
 
 
-@functools.cache
 def starter() -> Starter:
-    """Return this process's."""
+    """Return this process's: a fork has no threads but the one that forked."""
+    return _starter(os.getpid())
+
+
+@functools.cache
+def _starter(_: int) -> Starter:
     return Starter()

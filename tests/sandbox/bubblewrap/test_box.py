@@ -198,6 +198,22 @@ def test_a_box_outlives_the_thread_that_started_it(start: Start) -> None:
     assert made[0].receive(soon()) == b"still here\n"
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_can_start_boxes_too(start: Start) -> None:
+    start("print(1)").receive(soon())
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writing, start("print('from a fork')").receive(soon()))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        assert said.read() == b"from a fork\n"
+    os.waitpid(pid, 0)
+
+
 def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
     with pytest.raises(SandboxLost, match="could not be staged.*nowhere-at-all"):
