@@ -1,0 +1,39 @@
+"""Runs the guest runner without a box, in a process of its own: for trusted code only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.testing import guest
+
+_DRIVER = """
+import json, sys
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+import ctxbench_pytest
+arguments = json.loads(sys.stdin.readline())
+result = ctxbench_pytest.run_tests(arguments)
+open(sys.argv[3], "w").write(json.dumps(result))
+"""
+
+
+def run_tests(folder: Path, files: Mapping[str, bytes], arguments: Mapping[str, Any]) -> Any:
+    """Write files to `folder` and return what `run_tests` makes of them."""
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    library, out = str(Path(guest.__file__).parent), folder.parent / "result.json"
+    subprocess.run(
+        [sys.executable, "-s", "-P", "-B", "-c", _DRIVER, library, str(folder), str(out)],
+        input=json.dumps(arguments) + "\n",
+        text=True,
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return json.loads(out.read_text())

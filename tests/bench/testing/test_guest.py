@@ -1,0 +1,161 @@
+"""The guest runner on trusted code; what untrusted code may try is in tests/sandbox/forgeries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.manifest_types import TestSuite
+from bench.testing import guest
+from bench.testing.python import PythonSuite
+from bench.testing.types import Judgement, Verdict
+from bench.types import Reference
+from sandbox.types import Call, Ended, Outcome
+from tests.bench.testing.runner import run_tests
+from tests.sandbox.forgeries import shop
+
+SUITE = TestSuite(paths=("tests",))
+
+
+def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS, **files: str) -> Judgement:
+    tree = shop.TREE | {path.replace("__", "/"): content.encode() for path, content in files.items()}
+    suite = PythonSuite(SUITE, (), "", tree)
+    reference = Reference(id="shop/total", target=shop.TARGET, tests=tests)
+    job = suite.job(shop.sample(), reference, text, "secret")
+    assert isinstance(job.action, Call) and job.action.function == guest.RUN
+    root = folder / "tree"
+    root.mkdir()
+    result = run_tests(root, {**tree, **job.files}, job.action.arguments)
+    return suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+
+
+def test_a_right_function_passes_every_kind_of_test(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGET)
+    assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 6)
+
+
+def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("))
+    assert found.verdict is Verdict.FAILED
+    assert found.reason.startswith(
+        "5 of 6 tests did not pass: tests/test_prices.py::test_total: failed in call: Assert"
+    )
+
+
+def test_a_text_that_is_no_python_breaks_the_import(tmp_path: Path) -> None:
+    found = judged(tmp_path, "def total(prices, rate=0.0) return 1")
+    assert (
+        found.reason.startswith("import or collection broke: tests/test_prices.py: ") and "SyntaxError" in found.reason
+    )
+
+
+def test_only_the_expected_tests_are_run(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("), tests=shop.TESTS[3:4])
+    assert (found.verdict, found.tests_run) == (Verdict.PASSED, 1)
+
+
+def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
+    found = judged(tmp_path, shop.TARGET, tests=(*shop.TESTS[:2], "tests/test_prices.py::test_total_with_rate[9-9]"))
+    assert found.reason == "1 of 3 tests did not pass: tests/test_prices.py::test_total_with_rate[9-9]: not run"
+    found = judged(tmp_path / "..", shop.TARGET, tests=("tests/test_prices.py::test_other",))
+    assert found.verdict is Verdict.NO_TESTS
+
+
+def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
+    settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
+    warns = shop.TARGET.replace(
+        "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
+    )
+    root = tmp_path / "a"
+    root.mkdir()
+    assert judged(root, warns, pytest__ini="").verdict is Verdict.PASSED
+    (tmp_path / "b").mkdir()
+    tree = {"pytest.ini": settings.encode()}
+    suite = PythonSuite(SUITE, (), "", shop.TREE | tree)
+    job = suite.job(shop.sample(), shop.reference(), warns, "s")
+    assert isinstance(job.action, Call)
+    result = run_tests(tmp_path / "b", {**suite.environment.tree, **job.files}, job.action.arguments)
+    outcome = Outcome(ended=Ended.EXITED, exit_code=0, result=result)
+    assert suite.judge(shop.reference(), outcome, "s").verdict is Verdict.PASSED
+
+
+KINDS = """
+import unittest
+import pytest
+from shop.prices import total
+
+@pytest.mark.filterwarnings("error")
+def test_marked(): assert total([1]) == 1
+
+class TestSome(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): cls.prices = [1, 2]
+    def test_subs(self):
+        for price in self.prices:
+            with self.subTest(price=price):
+                self.assertEqual(total([price]), price)
+    @unittest.skip("no")
+    def test_skipped(self): pass
+    @unittest.expectedFailure
+    def test_expected(self): self.assertEqual(total([1]), 2)
+
+class TestLater(unittest.IsolatedAsyncioTestCase):
+    async def test_later(self): self.assertEqual(total([1]), 1)
+
+@pytest.mark.xfail
+def test_known(): assert total([1]) == 2
+
+@pytest.fixture
+def broken():
+    yield 1
+    raise OSError("left")
+
+def test_teardown(broken): assert total([1]) == 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        ("test_marked", ""),
+        ("TestSome::test_subs", ""),
+        ("TestLater::test_later", ""),
+        ("TestSome::test_skipped", "skipped"),
+        ("TestSome::test_expected", "xfail"),
+        ("test_known", "xfail"),
+        ("test_teardown", "failed in teardown: OSError: left"),
+    ],
+)
+def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted: str) -> None:
+    tests = (f"tests/test_kinds.py::{test}",)
+    tree = shop.TREE | {"tests/test_kinds.py": KINDS.encode()}
+    suite = PythonSuite(SUITE, (), "", tree)
+    reference = Reference(id="x", target="", tests=tests)
+    job = suite.job(shop.sample(), reference, shop.TARGET, "s")
+    assert isinstance(job.action, Call)
+    (tmp_path / "t").mkdir()
+    result = run_tests(tmp_path / "t", {**tree, **job.files}, job.action.arguments)
+    found = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "s")
+    assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
+    assert wanted in found.reason
+
+
+def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:
+    writes = shop.TARGET.replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
+    assert judged(tmp_path, writes).verdict is Verdict.PASSED
+
+
+def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path: Path) -> None:
+    writes = shop.TARGET.replace(
+        "    if rate",
+        "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
+    )
+    assert judged(tmp_path, writes).reason == "tampered: it wrote to tests/conftest.py"
+
+
+def test_the_library_is_the_package_and_nothing_else() -> None:
+    assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
+
+
+_NAMES = ("__init__", "canary", "child", "covering", "integrity", "options", "parent", "preload")
