@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import samples as sets
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.manifest_types import TestSuite
+from bench.samples import SampleSet
+from bench.testing import tree as trees
+from bench.testing.judge import Judge
+from bench.testing.python import PythonSuite
+from bench.testing.suites import entry, suite_of
+from bench.testing.types import Verdict
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.fake import FakeSandbox
+from sandbox.types import Call, Ended, Job, Outcome
+from tests.bench.testing import told
+from tests.sandbox.forgeries import shop
+
+SUITE = TestSuite(requirements=("attrs",), pythonpath=".", paths=("tests",), deselect=("x",), notes="n")
+LOCK = ("attrs==1", "pytest==9.2.0")
+
+
+def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
+    home = Home(tmp_path / "home")
+    root = home.repos / "shop" / "1"
+    for path, content in shop.TREE.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    tests = entry(SUITE, LOCK, "shop==1", trees.read(root)) | changes
+    manifest = {"repositories": {"shop": {"language": "python", "checkout": "shop/1", "tests": tests}}}
+    untested = replace(shop.sample(), id="shop/untested")
+    references = [shop.reference(), replace(shop.reference(), id="shop/untested", tests=())]
+    return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
+
+
+def passing(job: Job) -> Outcome:
+    """Answer as a box in which the tests pass, if the text is the reference."""
+    assert isinstance(job.action, Call)
+    said = job.action.arguments
+    drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
+    events = told.events(said["tests"], drawn)
+    if job.files[shop.PATH] != shop.TREE[shop.PATH]:
+        events[2][3:5] = ["failed", True]
+    return told.outcome(told.result(events, nonce=said["nonce"]))
+
+
+def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=2) as judge:
+        assert fake.prepared == [] and fake.opened == 0
+        good = judge.judge(shop.sample(), shop.TARGET)
+        blank = judge.judge(shop.sample(), suite_of(home, made, "shop").blank(shop.sample()))
+        assert fake.opened == 1 and len(fake.prepared) == 1
+    assert (good.verdict, good.tests_run) == (Verdict.PASSED, 6)
+    assert blank.verdict is Verdict.FAILED
+    assert fake.opened == 0
+
+
+def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        for _ in range(3):
+            judge.judge(shop.sample(), shop.TARGET)
+    nonces = {job.action.arguments["nonce"] for job in fake.jobs if isinstance(job.action, Call)}
+    assert len(nonces) == 3
+
+
+def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    kept: list[Outcome] = []
+
+    def replay(job: Job) -> Outcome:
+        kept.append(passing(job))
+        return kept[0]
+
+    with Judge(home, made, FakeSandbox(replay), width=1) as judge:
+        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), shop.TARGET).reason.startswith("tampered")
+
+
+def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        found = judge.judge(shop.sample(), "I am sorry.")
+    assert found.verdict is Verdict.FAILED and "defines no function 'total'" in found.reason
+    assert fake.jobs == []
+
+
+def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+        assert judge.judge(made.samples[1], shop.TARGET).verdict is Verdict.NO_TESTS
+
+
+def raising(error: Exception) -> Callable[[Job], Outcome]:
+    def answer(job: Job) -> Outcome:
+        raise error
+
+    return answer
+
+
+def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
+    with Judge(home, made, fake, width=1) as judge:
+        found = judge.judge(shop.sample(), shop.TARGET)
+        assert (found.verdict, found.reason) == (Verdict.BROKEN, "docker: the engine went away; start it")
+        fake.answer = passing
+        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
+
+
+class Missing(FakeSandbox):
+    """A back end that cannot make images, or not open them."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(passing)
+        self.step = step
+
+    def prepare(self, environment: Any, report: Any) -> str:
+        if self.step == "prepare":
+            raise SandboxUnavailable("no engine answers", where="docker", cure="start it")
+        return super().prepare(environment, report)
+
+    def open(self, environment: Any, **settings: Any) -> Any:
+        if self.step == "open":
+            raise SandboxUnavailable("no engine answers", where="docker", cure="start it")
+        return super().open(environment, **settings)
+
+
+@pytest.mark.parametrize("step", ["prepare", "open"])
+def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(tmp_path: Path, step: str) -> None:
+    home, made = make(tmp_path)
+    with Judge(home, made, Missing(step), width=1) as judge, pytest.raises(MachineFault) as caught:
+        judge.judge(shop.sample(), shop.TARGET)
+    assert str(caught.value) == "docker: no engine answers; start it"
+
+
+def test_the_image_depends_on_what_a_job_finds(tmp_path: Path) -> None:
+    home, made = make(tmp_path / "a")
+    other_home, other = make(tmp_path / "b", lock=["attrs==2", "pytest==9.2.0"])
+    with (
+        Judge(home, made, FakeSandbox(passing), width=1) as judge,
+        Judge(home, made, FakeSandbox(passing), width=8) as again,
+        Judge(other_home, other, FakeSandbox(passing), width=1) as another,
+    ):
+        image = judge.image(shop.sample())
+        assert image == again.image(shop.sample()) != another.image(shop.sample())
+        assert len(image) == 64
+
+
+def test_many_threads_share_one_pool(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    barrier = threading.Barrier(4)
+
+    def judged(_: int) -> Verdict:
+        barrier.wait()
+        return judge.judge(shop.sample(), shop.TARGET).verdict
+
+    with Judge(home, made, fake, width=2) as judge, ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(judged, range(8))) == {Verdict.PASSED}
+        assert fake.opened == 1 and len(fake.jobs) == 8
+
+
+def test_what_a_manifest_says_makes_the_same_suite_again(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    wanted = PythonSuite(SUITE, LOCK, "shop==1", shop.TREE)
+    assert suite_of(home, made, "shop").environment == wanted.environment
+
+
+def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    with pytest.raises(InputFault, match="nothing of how 'other' is tested; .*--kind function"):
+        suite_of(home, made, "other")
+    (home.repos / "shop/1/tests/conftest.py").write_text("# changed")
+    with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from; remove that folder"):
+        suite_of(home, made, "shop")
+    with pytest.raises(InputFault, match="'shop' is not fetched; fetch it with `ctxbench repo fetch shop`"):
+        suite_of(Home(tmp_path / "nowhere"), made, "shop")
+
+
+def test_a_manifest_with_other_types_is_refused(tmp_path: Path) -> None:
+    home, made = make(tmp_path, lock="pytest")
+    with pytest.raises(InputFault, match="lock is no list of texts; build the set again"):
+        suite_of(home, made, "shop")
+
+
+def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in ("a.py", "b/c.py", "b/c.pyc", "__pycache__/a.pyc", ".git/config"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("12345")
+    (tmp_path / "link.py").symlink_to("/etc/passwd")
+    found = trees.read(tmp_path)
+    assert found == {"a.py": b"12345", "b/c.py": b"12345"}
+    assert trees.digest(found) == trees.digest(dict(reversed(found.items()))) != trees.digest({"a.py": b""})
+    monkeypatch.setattr(trees, "MAX_BYTES", 9)
+    with pytest.raises(InputFault, match="larger than"):
+        trees.read(tmp_path)
+
+
+def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
+    with Judge(home, made, fake, width=1) as judge:
+        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.TIMED_OUT
