@@ -2,13 +2,12 @@
 
 A verdict is looked up in the store, else the judge runs the tests and the verdict is kept. Equal work that
 several threads ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a machine fault
-and never stored, so that the work is done again. Owns no box and no test: those are the judge's.
+and never stored, so that the work is done again. Boxes and tests are the judge's.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from bench import records
 from bench.errors import MachineFault
 from bench.files import sha256
 from bench.home import Home
@@ -28,14 +26,11 @@ from harness.store import verdicts
 from harness.store.records import StoredVerdict
 from harness.store.rows import clean
 from harness.store.store import Store
+from harness.verdict import sample_digest, stored, verdict_key
 from sandbox.errors import SandboxError
 
-RULES = "1"
-"""Version of how outcomes become verdicts on this side of the sandbox; another one judges everything again."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
-OUTPUT_KEPT = 16_384
-"""Characters of a job's output that are stored; its first and last half."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 
 
@@ -78,6 +73,7 @@ class Executor:
         self._images: dict[str, str] = {}
         self._lost: dict[str, MachineFault] = {}
         self._broken: Counter[str] = Counter()
+        self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
         """Return the verdict of a whole function, computed now or long ago.
@@ -113,6 +109,7 @@ class Executor:
 
     def close(self) -> None:
         """Drop what waits; what runs ends with the judge's boxes."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _done(self, key: tuple[str, str]) -> None:
@@ -126,6 +123,8 @@ class Executor:
         known = verdicts.find(self._store, [key]).get(key)
         if known is not None:
             return known
+        if self._closed:
+            raise _stopped()
         if sample.repo in self._lost:
             raise self._lost[sample.repo]
         try:
@@ -136,7 +135,7 @@ class Executor:
             raise self._fault(sample, judgement.reason or "the sandbox was lost")
         with self._lock:
             self._broken[sample.repo] = 0
-        return verdicts.add(self._store, _stored(key, content, text, image, self.sandbox, judgement))
+        return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
 
     def _image(self, sample: Sample) -> str:
         """Return the image of a sample's repository, made once however many ask; a fault is kept too."""
@@ -155,29 +154,12 @@ class Executor:
             return self._images[sample.repo]
 
     def _fault(self, sample: Sample, reason: str) -> MachineFault:
-        fault = MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
         with self._lock:
             self._broken[sample.repo] += 1
             if self._broken[sample.repo] >= GIVE_UP:
                 said = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
                 self._lost.setdefault(sample.repo, MachineFault(said, cure=_CURE))
-        return fault
-
-
-def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its answer and tests, and how its repository's tests are run."""
-    entry = sample_set.manifest["repositories"].get(sample.repo, {})
-    parts = [
-        records.from_sample(sample),
-        records.from_reference(sample_set.references[sample.id]),
-        {name: entry.get(name) for name in ("snapshot", "tests")},
-    ]
-    return sha256(json.dumps(parts, sort_keys=True))
-
-
-def verdict_key(sample: str, text: str, image: str) -> str:
-    """Return the key of a verdict from the sample's digest, the whole function and the image."""
-    return sha256("\n".join((RULES, sample, sha256(text), image)))
+        return MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
 
 
 @contextlib.contextmanager
@@ -225,26 +207,6 @@ def open_executor(
         executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
         stack.callback(executor.close)
         yield executor
-
-
-def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
-    output = judgement.output
-    if len(output) > OUTPUT_KEPT:
-        half = OUTPUT_KEPT // 2
-        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
-    return StoredVerdict(
-        key=key,
-        sample_digest=content,
-        text_digest=sha256(text),
-        image=image,
-        sandbox=sandbox,
-        verdict=str(judgement.verdict),
-        reason=" ".join(judgement.reason.split()),
-        tests_run=judgement.tests_run,
-        output=output,
-        seconds=judgement.seconds,
-        peak_bytes=judgement.peak_bytes,
-    )
 
 
 def _stopped() -> Stopped:

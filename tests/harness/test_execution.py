@@ -17,9 +17,10 @@ from bench.samples import SampleSet
 from bench.testing.types import Judgement, Verdict
 from bench.types import Sample
 from harness.batcher import Stopped
-from harness.execution import GIVE_UP, OUTPUT_KEPT, Executor, open_executor, sample_digest, verdict_key
+from harness.execution import GIVE_UP, Executor, open_executor
 from harness.store import Store, open_store
 from harness.store.records import StoredVerdict
+from harness.verdict import OUTPUT_KEPT, sample_digest, verdict_key
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from tests.helpers.functions import FakeJudge, make_function_set
 
