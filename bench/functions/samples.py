@@ -8,7 +8,7 @@ from random import Random
 from bench.functions.mining import Found, Project
 from bench.functions.types import Candidate, Level
 from bench.repository import is_hidden
-from bench.types import Kind, Reference, Sample
+from bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
 
@@ -37,7 +37,7 @@ def make(
         path=candidate.path,
         cursor=candidate.cursor,
         prefix="".join(f"{text}\n" for text in lines[:line]) + lines[line][:column],
-        suffix="\n".join(lines[candidate.end :]),
+        suffix=_suffix(lines, candidate),
         uses=candidate.uses,
         name=candidate.name,
         signature=candidate.signature,
@@ -47,6 +47,11 @@ def make(
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
     return sample, Reference(id=identity, target=target, tests=candidate.tests)
+
+
+def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
+    tail = candidate.tail or Cursor(line=candidate.end, column=0)
+    return "\n".join(lines[tail.line :])[tail.column :]
 
 
 def _hidden(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:

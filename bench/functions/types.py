@@ -36,6 +36,8 @@ class Candidate:
     cursor: Cursor
     """Where the body begins."""
     end: int
+    tail: Cursor | None = None
+    """Where the body ends, if something of the function follows it: a closing brace. None: at `end`."""
     level: Level
     uses: tuple[Use, ...] = ()
     """Names of the project that the body needs."""

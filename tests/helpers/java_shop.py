@@ -108,7 +108,7 @@ def sample(name: str, tests: tuple[str, ...], text: str = PRICES) -> tuple[Sampl
     lines = text.split("\n")
     start = next(number for number, line in enumerate(lines) if f" {name}(" in line and line.endswith("{"))
     end = next(number for number in range(start, len(lines)) if lines[number] == "    }") + 1
-    cursor = Cursor(line=start, column=len(lines[start]))
+    cursor = Cursor(line=start + 1, column=0)
     made = Sample(
         id=f"shop/{PATH}::Prices.{name}",
         benchmark="ctxbench",
@@ -118,8 +118,8 @@ def sample(name: str, tests: tuple[str, ...], text: str = PRICES) -> tuple[Sampl
         repo="shop",
         path=PATH,
         cursor=cursor,
-        prefix="\n".join(lines[: start + 1]),
-        suffix="\n".join(lines[end:]),
+        prefix="".join(f"{line}\n" for line in lines[: start + 1]),
+        suffix="\n".join(lines[end - 1 :]),
         name=f"Prices.{name}",
         span=(start, end),
         hidden=("src/test/",),

@@ -109,6 +109,7 @@ def _candidate(
         start=definition.start,
         cursor=definition.cursor,
         end=definition.end,
+        tail=definition.tail,
         level=known.level,
         uses=known.uses,
         tests=chosen,

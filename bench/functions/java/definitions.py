@@ -31,7 +31,9 @@ class Definition:
     docstring: str
     start: int
     cursor: Cursor
-    """Behind the opening brace of the body."""
+    """Behind the opening brace of the body and the end of its line."""
+    tail: Cursor
+    """Before the closing brace and the blanks before it."""
     end: int
     owners: tuple[str, ...]
     """Names of the types around it, outermost first."""
@@ -170,13 +172,29 @@ def _definition(source: Source, parts: Declared, owners: tuple[str, ...], name: 
         signature=" ".join(head.split()),
         docstring=doc,
         start=start,
-        cursor=_behind_brace(source, body),
+        cursor=_cursor(source, body),
+        tail=_tail(source, body),
         end=parts.node.end_point[0] + 1,
         owners=owners,
         body=(body.start_byte, body.end_byte),
         code=_code(source, body),
         blocks=tuple(_behind_brace(source, block) for block in blocks),
     )
+
+
+def _cursor(source: Source, body: Node) -> Cursor:
+    """Return where the body begins: the line after its brace, unless something stands behind that."""
+    at = _behind_brace(source, body)
+    begin = body.start_byte + 1
+    rest = source.data[begin : source.data.find(b"\n", begin)]
+    return at if rest.strip() else Cursor(line=at.line + 1, column=0)
+
+
+def _tail(source: Source, body: Node) -> Cursor:
+    row, byte = body.end_point
+    line = source.data.rfind(b"\n", 0, body.end_byte) + 1
+    blank = not source.data[line : body.end_byte - 1].strip()
+    return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
 
 
 def _behind_brace(source: Source, block: Node) -> Cursor:

@@ -96,7 +96,7 @@ class TestVerdicts:
             ("throw new RuntimeException();", Verdict.FAILED, "tests did not pass"),
             ("while (true) { }", Verdict.TIMED_OUT, "ran out of processor time"),
             ("double[][] all = new double[9999][]; for (int i = 0;; i++) all[i] = new double[9999999];",
-             Verdict.FAILED, "tests did not pass"),
+             Verdict.FAILED, "ended early"),
         ],
     )  # fmt: skip
     def test_what_goes_wrong(self, shop: Shop, body: str, verdict: Verdict, reason: str) -> None:
@@ -133,30 +133,48 @@ try {
     throw new IllegalStateException(error);
 }
 return 0;"""
+PROGRAM = """\
+try {
+    new ProcessBuilder("sh", "-c", "kill -9 $PPID").start();
+} catch (java.io.IOException error) {
+    throw new IllegalStateException(error);
+}
+return 0;"""
+THREAD = """\
+Thread thread = new Thread(() -> Runtime.getRuntime().halt(1));
+thread.start();
+try {
+    thread.join();
+} catch (InterruptedException error) {
+    throw new IllegalStateException(error);
+}
+return 0;"""
 FORGERIES = {
-    "exit": "System.exit(0); return 0;",
-    "exit as the launcher does": "System.exit(1); return 0;",
-    "halt": "Runtime.getRuntime().halt(1); return 0;",
-    "a report of its own": WRITE,
-    "reflection on what is private": PRIVATE,
-    "the policy taken away": "System.setSecurityManager(null); Runtime.getRuntime().halt(1); return 0;",
-    "a program": 'try { new ProcessBuilder("sh", "-c", "kill -9 $PPID").start(); } '
-    "catch (java.io.IOException e) { throw new IllegalStateException(e); } return 0;",
-    "a hook at the end": "Runtime.getRuntime().addShutdownHook(new Thread(() -> "
-    "Runtime.getRuntime().halt(1))); return 0;",
-    "the canary's secret": 'throw new IllegalStateException(System.getProperty("ctxbench.canary"));',
-    "a skipped test": "throw new org.opentest4j.TestAbortedException();",
-    "a loader": "new java.net.URLClassLoader(new java.net.URL[0]); return 0;",
-    "another thread": "Thread t = new Thread(() -> Runtime.getRuntime().halt(1)); t.start(); "
-    "try { t.join(); } catch (InterruptedException e) { } return 0;",
+    "exit": ("System.exit(0); return 0;", "ended early"),
+    "exit as the launcher does": ("System.exit(1); return 0;", "ended early"),
+    "halt": ("Runtime.getRuntime().halt(1); return 0;", "ended early"),
+    "a report of its own": (WRITE, "access denied"),
+    "reflection on what is private": (PRIVATE, "access denied"),
+    "the policy taken away": ("System.setSecurityManager(null); return 0;", "access denied"),
+    "a program": (PROGRAM, "access denied"),
+    "a hook at the end": ("Runtime.getRuntime().addShutdownHook(new Thread()); return 0;", "access denied"),
+    "the canary's secret": (
+        'throw new IllegalStateException(System.getProperty("ctxbench.canary"));',
+        "access denied",
+    ),
+    "a skipped test": ("throw new org.opentest4j.TestAbortedException();", "does not compile"),
+    "a loader": ("new java.net.URLClassLoader(new java.net.URL[0]); return 0;", "access denied"),
+    "another thread": (THREAD, "ended early"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forgeries_fail(shop: Shop, name: str) -> None:
-    found = shop.judge(total(FORGERIES[name]))
+    body, reason = FORGERIES[name]
+    found = shop.judge(total(body))
     assert found.verdict is Verdict.FAILED, found
+    assert reason in found.reason, found
 
 
 @pytest.mark.slow

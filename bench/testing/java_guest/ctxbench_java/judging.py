@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[\w.$]+#[\w$]+")
 _POLICY = Path(__file__).parent / "judge.policy"
 _HEAP = 384
 """MiB."""
-_SECONDS = 30
+_SECONDS = 20
 """Of processor time, for javac and for the tests each; they need 1 together."""
 
 

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import InputFault
+from bench.functions.java import lift
+from bench.functions.java.covering import Ran, merged
+from bench.functions.java.probes import numbered, probed
+from bench.types import Cursor
+
+
+def test_probes_stand_behind_braces_and_move_no_line() -> None:
+    source = "class A { // caf\u00e9\r\n  int a() { if (true) { return 1; } return 2; }\r\n}\r\n".encode("iso-8859-1")
+    places = {7: Cursor(line=1, column=11), 8: Cursor(line=1, column=23)}
+    assert probed(source, "iso-8859-1", places) == (
+        "class A { // caf\u00e9\r\n  int a() {ctxbench.Probe.hit(7); if (true) {ctxbench.Probe.hit(8); return 1; } "
+        "return 2; }\r\n}\r\n"
+    ).encode("iso-8859-1")
+
+
+def test_numbers_run_through_all_files() -> None:
+    one, two = Cursor(line=1, column=2), Cursor(line=3, column=4)
+    assert numbered([("a", one), ("a", two), ("b", one)]) == {"a": {0: one, 1: two}, "b": {2: one}}
+
+
+def test_runs_of_one_test_are_merged() -> None:
+    rows = [["A#x[*]", "passed", 500, [1]], ["B#y", "passed", 1, []], ["A#x[*]", "failed", 250, [2]]]
+    assert merged(rows) == (Ran("A#x[*]", "failed", 0.75, frozenset({1, 2})), Ran("B#y", "passed", 0.001, frozenset()))
+
+
+@pytest.mark.parametrize(
+    "rows", [None, [["A#x"]], [["A#x", "lost", 1, []], ["A#x", "lost", 1, []]], [["A", "passed", "x", []]]]
+)
+def test_what_is_no_survey_is_refused(rows: object) -> None:
+    with pytest.raises(InputFault, match="try it again"):
+        merged(rows)
+
+
+def test_lifting_a_method_keeps_its_shape() -> None:
+    assert lift(["    int a() {", "        return 1;", "", "    }"]) == "int a() {\n    return 1;\n\n}"

@@ -1,0 +1,75 @@
+"""Java function samples of a tiny repository and of commons-codec, built and verified in real back ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import manifest
+from bench.functions.build import build
+from bench.functions.verify import verify
+from bench.home import Home
+from bench.testing.judge import Judge
+from bench.testing.types import Verdict
+from sandbox.types import Sandbox
+from tests.helpers.java_shop import PATH, PRICES, TREE
+from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
+
+__all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
+MANIFEST = """\
+name = "shop"
+language = "java"
+license = "MIT"
+version = "1"
+[[source]]
+kind = "local"
+path = "tree"
+[tests]
+"""
+
+
+def no_lock(*_: object) -> tuple[str, ...]:
+    raise AssertionError("Java needs no wheels")
+
+
+@pytest.mark.slow
+def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox) -> None:
+    for path, content in TREE.items():
+        (tmp_path / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
+        # What is read as text must be UTF-8; the other encoding is tested with the suite.
+        (tmp_path / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
+    (tmp_path / "shop.toml").write_text(MANIFEST)
+    home = Home(tmp_path / "home")
+    made = build([manifest.load(str(tmp_path / "shop.toml"))], home, "set", sandbox=real_sandbox, lock=no_lock)
+    assert {sample.id for sample in made.samples} == {f"shop/{PATH}::Prices.{name}" for name in ("total", "round")}
+    entry = made.manifest["repositories"]["shop"]
+    counted = {key: entry[key] for key in ("functions", "documented", "covered", "kept", "test_files_dropped")}
+    assert counted == {"functions": 3, "documented": 2, "covered": 2, "kept": 2, "test_files_dropped": 1}
+    assert (entry["tests_passed"], entry["tests_failed"]) == (5, 1)
+    by_name = {sample.name: sample for sample in made.samples}
+    total = by_name["Prices.total"]
+    assert total.hidden == ("src/test/",) and total.subkind == "class_runnable"
+    assert made.references[total.id].tests == (
+        "shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates",
+    )  # fmt: skip
+    text = PRICES.replace("\u00e9", "e")
+    assert total.suffix is not None and text.startswith(total.prefix) and text.endswith(total.suffix)
+    assert total.prefix.endswith("{\n") and total.suffix.startswith("    }\n")
+    checked = verify(home, made, real_sandbox, workers=1, report=print, tick=lambda _: None)
+    assert checked.references_passed == 2 and checked.blanks_passed == 0
+    with Judge(home, made, real_sandbox, width=1) as judge:
+        assert judge.judge(total, "double total() { return 1; }").verdict is Verdict.FAILED
+        assert judge.judge(total, "no method").verdict is Verdict.FAILED
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_commons_codec_gives_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    home = Home(tmp_path)
+    repository = manifest.load("commons-codec")
+    made = build([repository], home, "set", sandbox=bubblewrap_sandbox, lock=no_lock, per_repo=3, workers=2)
+    entry = made.manifest["repositories"]["commons-codec"]
+    assert len(made.samples) == 3
+    assert entry["documented"] > 500 and entry["covered"] > 300 and entry["tests_passed"] > 900
+    assert all(test.startswith("org.apache.commons.codec.") for r in made.references.values() for test in r.tests)
