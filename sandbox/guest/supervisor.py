@@ -20,6 +20,7 @@ from sandbox.guest.confine import Bounds
 from sandbox.guest.groups import MemoryGroup
 from sandbox.guest.watchdog import SECONDS, Watchdog
 
+_IN = 0
 _LAST = 1 << 20
 """Bytes of output that are still taken when a job has ended but something that it started goes on."""
 _WORDS = 1000
@@ -121,6 +122,8 @@ class Supervisor:
         for readable in (handle, *taken):
             os.set_blocking(readable, False)
             poll.register(readable, select.POLLIN)
+        # Asked for nothing: it tells only that nobody sends jobs any more, and so nobody waits for this one.
+        poll.register(_IN, 0)
         gone = False
         while not gone:
             left = deadline - time.monotonic()
@@ -131,6 +134,8 @@ class Supervisor:
                 self._watchdog.look()
                 left = min(left, SECONDS)
             for ready, _ in poll.poll(left * 1000 + 1):
+                if ready == _IN:
+                    raise EOFError("the pool is gone")
                 if ready == handle:
                     gone = True
                 elif not capture.drain(ready, taken[ready]):

@@ -59,7 +59,8 @@ def test_nothing_grows(real_sandbox: Sandbox):
         run(pool, JOBS)
         after = settled(mark)
     assert after["resident KiB"] - before["resident KiB"] < 8 * 1024, (before, after)
-    assert after["descriptors"] <= before["descriptors"] + 4, (before, after)
+    # Docker's SDK keeps up to ten idle connections for later.
+    assert after["descriptors"] <= before["descriptors"] + 10, (before, after)
     for name in ("threads", "processes", "containers", "temporary"):
         assert after[name] <= max(before[name], WIDTH + 1), (name, before, after)
     until(lambda: not host.processes(mark))
