@@ -5,6 +5,7 @@ Pure. The reasons are a few fixed phrases, with the detail behind a colon.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 from bench.testing import events
@@ -64,6 +65,8 @@ def _verdict(
     except events.Malformed as error:
         return Verdict.FAILED, f"{TAMPERED}: {error}", 0
     by_test = _by_test(told)
+    if told.signal == signal.SIGXCPU:
+        return Verdict.TIMED_OUT, "ran out of processor time", 0
     run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
     reason = _lie(told, by_test, tests, canaries, nonce) or _cut_short(told, outcome)
     if reason:
@@ -163,8 +166,8 @@ def _unproven(told: Told, by_test: dict[int, list[Phase]], canaries: Sequence[Ca
     return ""
 
 
-def _killed(signal: int | None, outcome: Outcome) -> str:
-    return "out of memory" if outcome.out_of_memory else f"killed by signal {signal}"
+def _killed(number: int | None, outcome: Outcome) -> str:
+    return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.manifest_types import TestSuite
-from bench.testing import guest
+from bench.testing import guest, python
 from bench.testing.python import PythonSuite
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference
@@ -139,6 +139,12 @@ def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted
     found = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "s")
     assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
     assert wanted in found.reason
+
+
+def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "CPU_SECONDS", 1)
+    found = judged(tmp_path, "def total(prices, rate=0.0):\n    while True: pass\n")
+    assert (found.verdict, found.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
 
 
 def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def test_an_early_end_says_how() -> None:
     assert failed(result(said, exit=0)) == "ended early: exit status 0 before all tests were done"
     assert failed(result(said, exit=None, signal=11)) == "killed by signal 11"
     assert failed(result(said, exit=None, signal=9), out_of_memory=True) == "out of memory"
+    late = judged(result(said, exit=None, signal=24))
+    assert (late.verdict, late.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
 
 
 def test_half_a_line_is_what_a_kill_leaves() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.manifest_types import TestSuite
+from bench.testing import coverage
 from bench.testing.python import PythonSuite, requirements
 from bench.testing.types import Judgement, Verdict
 from sandbox import wheels
@@ -66,6 +67,17 @@ def test_a_forgery_gets_the_verdict_that_the_documentation_says(
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
 def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
     assert judged(pool, suite, forgery.text, seconds=5.0).verdict is Verdict.TIMED_OUT
+
+
+def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
+    outcome = pool.run(suite.cover(SUITE, seconds=60.0))
+    found = coverage.read(outcome.result)
+    assert (found.exit, found.broken) == (0, ()), outcome.output
+    assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(shop.TESTS, "passed")
+    raises = (shop.BEFORE + shop.TARGET).split("\n").index('        raise ValueError("a rate is not negative")')
+    names = {line: {found.tests[place].id for place in ran} for line, ran in found.lines[shop.PATH].items()}
+    assert names[raises] == {"tests/test_prices.py::test_negative_rate"}
+    assert names[raises + 1] == set(shop.TESTS) - names[raises]
 
 
 def test_the_open_ones_are_documented() -> None:

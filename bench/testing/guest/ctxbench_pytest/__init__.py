@@ -8,6 +8,7 @@
   "left", "right"}``: each asserts that two different numbers are equal, at ``place`` (0 to 1) of the order.
 - ``arguments``: more arguments of pytest.
 - ``nonce``: comes back as it is.
+- ``seconds``: processor time after which the process that runs the tests is ended by SIGXCPU.
 
 It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran
 the tests, which of the repository's files it wrote to, and its events, one JSON list a line

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import select
 import signal
 import sys
@@ -25,7 +26,7 @@ _STEP = 0.05
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the tests in a child and return its events with its end."""
     _dumpable(0)
-    nonce = arguments.pop("nonce")
+    nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
     files = _files()
     read, write = os.pipe()
     sys.stdout.flush()
@@ -35,6 +36,8 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         status = 70
         try:
             _dumpable(1)
+            # The first ends it by a signal that says why, the second also if it does not listen.
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             status = child.run(_alone(write), arguments)
         finally:
             # Nothing that was left behind for the interpreter's end may run.
