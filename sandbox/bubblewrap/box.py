@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import select
 import signal
@@ -106,11 +105,11 @@ class BubblewrapBox:
         return f"its first process ended with {how}" + (f": {words}" if words else "")
 
     def _kill(self) -> None:
-        """Kill the box's first process, and with it all others; then bwrap."""
+        """Kill the first process of the box's outer namespace: the kernel kills all others; then what waits for it."""
         first = None if self._process.returncode is not None else self._first()
         if first is not None:
             with contextlib.suppress(OSError), contextlib.closing(_Handle(first)) as handle:
-                # Its number may be another's by now, unless it is still a child of the bwrap that we have not reaped.
+                # Its number may be another's by now, unless its parent is still what we have not reaped.
                 if _parent(first) == self._process.pid:
                     handle.kill(_PATIENCE)
         if self._process.returncode is None:
@@ -122,19 +121,12 @@ class BubblewrapBox:
         self._group.kill()
 
     def _first(self) -> int | None:
-        """Return the number of the box's first process.
-
-        A box that is ended while it starts is waited for: bwrap killed before its child has asked to die with it
-        would leave that child behind. None if bwrap ended before.
-        """
+        """Return the number of the box's first process as it is outside; a box that is just starting is waited for."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         poll.poll(_PATIENCE * 1000)
         with contextlib.suppress(OSError, ValueError):
-            for line in os.read(self._status, 4096).splitlines():
-                pid = json.loads(line).get("child-pid")
-                if isinstance(pid, int):
-                    return pid
+            return int(os.read(self._status, 64))
         return None
 
     def _wait(self, handle: int, event: int, deadline: float) -> None:

@@ -48,7 +48,7 @@ class Layout:
 
         Args:
             uid: what the box runs as outside; None for this process's own.
-            status: file descriptor that bwrap writes its state to.
+            status: file descriptor that the number of the box's topmost process is written to.
             groups: control groups that it joins.
             counters: the groups' own folders and where the box reads them.
             command: its first process.
@@ -56,22 +56,21 @@ class Layout:
         binds = (*self.binds, *counters)
         names = [f"{number:02d}" for number in range(len(binds))]
         spec = {
+            "parent": os.getpid(),
+            "status": status,
             "uid": uid,
             "stage": self.stage,
             "groups": [str(group / "cgroup.procs") for group in groups],
             "binds": [[source, name] for (source, _), name in zip(binds, names, strict=True)],
             "tmpfs": [["work", f"{self.tmpfs},mode=700"], ["shm", _SHM]],
-            "argv": self._argv(
-                [(name, target) for (_, target), name in zip(binds, names, strict=True)], status, command
-            ),
+            "argv": self._argv([(name, target) for (_, target), name in zip(binds, names, strict=True)], command),
         }
         return json.dumps(spec)
 
-    def _argv(self, binds: Sequence[tuple[str, str]], status: int, command: Sequence[str]) -> list[str]:
+    def _argv(self, binds: Sequence[tuple[str, str]], command: Sequence[str]) -> list[str]:
         argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-all", "--unshare-user"]
         argv += [] if self.old else ["--disable-userns"]
         argv += ["--uid", _UID, "--gid", _UID, "--cap-drop", "ALL", "--hostname", "ctxbench"]
-        argv += ["--json-status-fd", str(status)]
         for name, value in self.variables:
             argv += ["--setenv", name, value]
         argv += ["--proc", "/proc", "--dev", "/dev"]

@@ -1,6 +1,6 @@
 """What runs between us and bwrap: joins the box's control group, makes the mounts that bwrap cannot, drops root.
 
-A program of its own, started as ``python -I -S -B stage.py '<json>'``; it becomes bwrap by exec. It exists because
+A program of its own, started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. It exists because
 
 - bwrap's tmpfs takes no cap on inodes, and an empty file costs kernel memory;
 - as root, bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of
@@ -16,18 +16,19 @@ import ctypes
 import json
 import os
 import resource
+import select
 import signal
 import sys
 from typing import Any
 
-_NEWNS, _NEWUSER = 0x00020000, 0x10000000
+_NEWNS, _NEWUSER, _NEWPID = 0x00020000, 0x10000000, 0x20000000
 _NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 4096, 16384, 1 << 18
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Do what the specification says, then become bwrap; a fault goes to stderr, exit code 125."""
+    """Do what the specification says; a fault goes to stderr, exit code 125."""
     try:
         _become(json.loads(sys.argv[1]))
     except OSError as error:
@@ -36,10 +37,38 @@ def main() -> None:
 
 
 def _become(spec: dict[str, Any]) -> None:
+    """Make the namespaces; become bwrap in a child, the first process of one of them, and wait for it.
+
+    bwrap dies with its parent, but for a moment while it starts its child does not, and would be left behind.
+    With the first process of a namespace of processes, the kernel ends all others, whatever they are about.
+    """
+    _enter(spec["uid"])
+    _die_with_parent()
+    if os.getppid() != spec["parent"]:
+        sys.exit(125)
+    lifeline, held = os.pipe()
+    first = os.fork()
+    if first == 0:
+        try:
+            os.close(held)
+            _exec(spec, lifeline)
+        except OSError as error:
+            sys.stderr.write(f"the box could not be staged: {error}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(125)
+    os.closerange(0, 3)  # these are the box's: whoever reads them must see their end with it
+    os.write(spec["status"], str(first).encode())
+    os.close(spec["status"])
+    code = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
+    os._exit(128 - code if code < 0 else code)
+
+
+def _exec(spec: dict[str, Any], lifeline: int) -> None:
+    os.close(spec["status"])
     for path in spec["groups"]:
         _write(path, "0")
     uid = spec["uid"]
-    _enter(uid)
     _mount(None, "/", None, _REC | _PRIVATE)
     stage = spec["stage"]
     _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=100,mode=755")
@@ -53,6 +82,9 @@ def _become(spec: dict[str, Any]) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+    _die_with_parent()  # another user's process does not, until it asks again
+    if select.select([lifeline], [], [], 0)[0]:
+        os._exit(125)  # its parent had gone before it asked
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -62,12 +94,16 @@ def _become(spec: dict[str, Any]) -> None:
     os.execve(spec["argv"][0], spec["argv"], {})  # noqa: S606 - no shell is wanted
 
 
+def _die_with_parent() -> None:
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
+
+
 def _enter(uid: int | None) -> None:
     if uid is not None:
-        _check(_libc.unshare(_NEWNS), "mount namespace")
+        _check(_libc.unshare(_NEWNS | _NEWPID), "mount namespace")
         return
     user, group = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_NEWNS | _NEWUSER), "user namespace")
+    _check(_libc.unshare(_NEWNS | _NEWPID | _NEWUSER), "user namespace")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"0 {user} 1")
     _write("/proc/self/gid_map", f"0 {group} 1")

@@ -252,6 +252,24 @@ time.sleep(60)
     assert 15 <= int(box.receive(soon(60))) <= 22  # a guest's supervisor and helpers are missing here
 
 
+def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
+    # bwrap alone leaves its child behind if it is killed at the wrong moment.
+    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
+    owners = []
+    for step in range(8):
+        owner = run_as.begin(hold="storm", raw=f"'{word}'\nimport time; time.sleep(600)")
+        assert owner.stdout and "storm" in owner.stdout.readline()
+        time.sleep(0.05 + 0.04 * step)
+        owner.kill()
+        owner.communicate()
+        owners.append(f"ctxbench-box-{owner.pid}-")
+    assert gone(word), [Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in with_word(word)]
+    for path in cgroups.abandoned():
+        if path.name.startswith(tuple(owners)):
+            assert not (path / "cgroup.procs").read_text()
+            cgroups.remove_abandoned(path)
+
+
 def test_a_killed_owner_takes_its_boxes_along_and_the_rest_is_found(run_as: Driver, tmp_path: Path) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     code = f"'{word}'\nimport os, time\nif os.fork() == 0: os.setsid()\nprint(1, flush=True)\ntime.sleep(600)"
