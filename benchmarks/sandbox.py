@@ -1,0 +1,213 @@
+"""What a job costs in a pool of boxes, and what it costs elsewhere: processor time, client, engine and box together.
+
+As root with Docker the engine is one of our own in a control group of our own, so that the figures are right
+on a busy machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems;
+`JOBS=10000` sets how many jobs go through one pool at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engine import Meter, engine
+from sandbox.errors import SandboxUnavailable
+from sandbox.registry import NAMES, open_sandbox
+from sandbox.types import Call, Check, Command, Environment, Job, Limits, Pool
+
+LIBRARY = {
+    "runs.py": b"""
+import contextlib, io
+def nothing(given):
+    return 1
+def program(given):
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(given["program"], {"__name__": "program"})
+    return True
+def tests(given):
+    import pytest
+    return int(pytest.main(["-q", "-p", "no:cacheprovider"]))
+"""
+}
+TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
+_LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
+PRELOAD = tuple(_LOADED.split())
+
+
+def main() -> None:
+    meter = Meter()
+    print(f"processor time of {meter.what}")
+    for name in NAMES:
+        with contextlib.ExitStack() as stack:
+            cache = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ctxbench-bench-")))
+            try:
+                open_sandbox(name, cache)
+            except SandboxUnavailable as missing:
+                print(f"\n{name}: not measured: {missing}")
+                continue
+            base = ""
+            if name == "docker":
+                base = _base()
+                if os.geteuid() == 0 and shutil.which("dockerd"):
+                    stack.enter_context(engine(base))
+            _compare(name, meter, cache, base)
+
+
+def _base() -> str:
+    """Return a name of the image that boxes are built on here."""
+    from sandbox.docker import bases
+    from sandbox.docker.engine import connected
+
+    with connected() as client:
+        found = bases.get(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL, print)
+        return str(client.api.inspect_image(found)["RepoTags"][0])
+
+
+def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
+    sandbox = open_sandbox(name, cache, base)
+    plain = Environment(name="plain", library=LIBRARY, preload=("runs",))
+    tests = Environment(
+        name="tests", requirements=("pytest",), library=LIBRARY, preload=PRELOAD, tree={"test_it.py": TESTS}
+    )
+    for environment in (plain, tests):
+        sandbox.prepare(environment, lambda _: None)
+    nothing = Job(action=Call(function="runs:nothing", arguments={}))
+    trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [nothing] * 400)
+    print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve 200")
+    python = Job(action=Command(argv=("python3", "-c", "pass")))
+    each = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
+    fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
+    check = Check(program="def f(n):\n    return n * n\n", entry="f", check="def check(f):\n    assert f(3) == 9\n")
+    split = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [Job(action=check)] * 200)
+    print(
+        f"  `python3 -c pass` {each * 1e3:.1f} ms, a check {split * 1e3:.1f} ms, "
+        f"a fresh box for each {fresh * 1e3:.0f} ms"
+    )
+    if name == "docker":
+        _docker(meter, trivial, base)
+    _repository(meter, lambda: sandbox.open(tests, limits=Limits(), reuse=50))
+    _human_eval(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200))
+    _many(lambda: sandbox.open(plain, limits=Limits(), reuse=500, width=2), nothing)
+
+
+def _pooled(meter: Meter, opened: Callable[[], Any], jobs: list[Job]) -> float:
+    """Return the processor seconds a job, the boxes' own start and end among them."""
+    began = meter.read()
+    with opened() as pool:
+        for job in jobs:
+            outcome = pool.run(job)
+            assert outcome.exit_code == 0, outcome
+    return (meter.read() - began) / len(jobs)
+
+
+def _docker(meter: Meter, trivial: float, base: str) -> None:
+    import docker
+
+    client = docker.from_env(version="auto")
+    command = ["python3", "-c", "pass"]
+    alone = ["docker", "run", "--rm", "--network", "none", base, *command]
+    began = meter.read()
+    for _ in range(10):
+        subprocess.run(alone, check=True)
+    run = (meter.read() - began) / 10
+    warm = client.containers.run(base, ["sleep", "600"], detach=True, network_mode="none")
+    try:
+        began = meter.read()
+        for _ in range(30):
+            assert warm.exec_run(command).exit_code == 0
+        execute = (meter.read() - began) / 30
+    finally:
+        warm.remove(force=True)
+    client.close()
+    print(f"  docker run --rm: {run * 1e3:.0f} ms, {run / trivial:.0f} times as much (wanted: 40)")
+    print(
+        f"  exec by the SDK in a warm container: {execute * 1e3:.0f} ms, "
+        f"{execute / trivial:.0f} times as much (wanted: 10)"
+    )
+
+
+def _repository(meter: Meter, opened: Callable[[], Any]) -> None:
+    cold = Job(action=Command(argv=("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider")))
+    warm = Job(action=Call(function="runs:tests", arguments={}))
+    costs = [_pooled(meter, opened, [job] * 20) for job in (cold, warm)]
+    print(
+        f"  pytest, 20 tests: {costs[0] * 1e3:.0f} ms as a program, {costs[1] * 1e3:.0f} ms with its modules preloaded"
+    )
+
+
+def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
+    where = os.environ.get("HUMAN_EVAL")
+    if not where:
+        print("  HumanEval: not measured; HUMAN_EVAL names no checkout of it")
+        return
+    sys.path.insert(0, where)
+    from human_eval.execution import check_correctness  # type: ignore[import-not-found]
+
+    with gzip.open(Path(where, "data", "HumanEval.jsonl.gz"), "rt") as lines:
+        problems = [json.loads(line) for line in lines]
+    began = meter.read()
+    assert all(check_correctness(one, one["canonical_solution"], 10.0)["passed"] for one in problems)
+    theirs = (meter.read() - began) / len(problems)
+    whole = [Job(action=Call(function="runs:program", arguments={"program": _program(one)})) for one in problems]
+    ours = _pooled(meter, opened, whole)
+    checks = [
+        Job(
+            action=Check(
+                program=one["prompt"] + one["canonical_solution"],
+                entry=one["entry_point"],
+                check=one["prompt"] + one["canonical_solution"] + "\n" + one["test"],
+            )
+        )
+        for one in problems
+    ]
+    with opened() as pool:
+        began = meter.read()
+        passed = sum(pool.run(job).result["passed"] for job in checks)
+        split = (meter.read() - began) / len(problems)
+    print(f"  HumanEval's {len(problems)} own solutions: its runner, which isolates nothing, {theirs * 1e3:.1f} ms")
+    print(
+        f"    a job in the pool {ours * 1e3:.1f} ms ({theirs / ours:.1f} times less), "
+        f"the split oracle {split * 1e3:.1f} ms"
+    )
+    print(f"    the split oracle passes {passed} of {len(problems)}")
+
+
+def _program(one: dict[str, str]) -> str:
+    return f"{one['prompt']}{one['canonical_solution']}\n{one['test']}\ncheck({one['entry_point']})\n"
+
+
+def _many(opened: Callable[[], Any], job: Job) -> None:
+    count = int(os.environ.get("JOBS", "1000"))
+    with opened() as pool:
+        _some(pool, job, count // 4)
+        before = _resident()
+        began = time.perf_counter()
+        _some(pool, job, count)
+        took = time.perf_counter() - began
+        grown = _resident() - before
+    print(f"  {count} jobs, two at a time: {count / took:.0f} a second, this process grew by {grown} KiB")
+
+
+def _some(pool: Pool, job: Job, count: int) -> None:
+    with ThreadPoolExecutor(2) as workers:
+        assert all(outcome.result == 1 for outcome in workers.map(pool.run, [job] * count))
+
+
+def _resident() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+if __name__ == "__main__":
+    main()
