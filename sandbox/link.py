@@ -13,7 +13,7 @@ from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from sandbox.guest import frames
 from sandbox.types import Call, Check, Command, Ended, Environment, Job, Limits, Outcome
 
-GREETING_SECONDS = 60.0
+GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
 """How much later than a job's own time its outcome may come, on a busy machine, before its box counts as lost."""
