@@ -139,8 +139,10 @@ PATCHING = (
                 frame.f_lineno = last
             sys.settrace(None)
             return None
-        sys._getframe(1).f_trace = jump
-        sys.settrace(lambda *rest: None)
+        if not hasattr(total, "tried"):
+            total.tried = True
+            sys._getframe(1).f_trace = jump
+            sys.settrace(lambda *rest: None)
         """,
     ),
     _tries(
