@@ -1,0 +1,162 @@
+"""The engine is stopped and started again under a run. The test has an engine of its own, on a socket of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import shutil
+import subprocess
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sandbox.docker import DockerSandbox
+from sandbox.errors import SandboxError, SandboxLost
+from sandbox.types import Ended, Limits, Outcome, Pool
+from tests.helpers.sandboxes import real
+from tests.sandbox.attacks import host
+from tests.sandbox.robust import environment, sleeper, sleepers, token, until
+
+pytestmark = [
+    pytest.mark.slow,
+    # Docker's SDK leaves the sockets that it could not connect to the collector, which may come at any time.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Collect here what else would be found fault with at the end of the session."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+class Engine:
+    """A Docker engine that nobody else uses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address = f"unix://{folder}/docker.sock"
+        self._folder, self._process = folder, None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        where = {"data-root": "data", "exec-root": "exec", "pidfile": "docker.pid"}
+        # In a network of its own: an engine without a bridge removes docker0, the usual engine's, where it finds it.
+        argv = ["unshare", "--net", "dockerd", "--host", self.address]
+        argv += ["--bridge=none", "--iptables=false", "--ip-masq=false"]
+        argv += [f"--{name}={self._folder / place}" for name, place in where.items()]
+        log = (self._folder / "log").open("ab")
+        self._process = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True)
+        log.close()
+        until(lambda: self.ask("version").returncode == 0, 60)
+
+    def stop(self) -> None:
+        """End it, and the containers that it runs."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(60)
+
+    def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the engine's client."""
+        return subprocess.run(["docker", "-H", self.address, *argv], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """Start an engine that has the base image of the usual one; it needs root, as engines do."""
+    real("docker")
+    if os.geteuid() != 0 or shutil.which("dockerd") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("an engine of our own needs root and dockerd")
+    folder = tmp_path_factory.mktemp("engine")
+    own = Engine(folder)
+    own.start()
+    try:
+        yield own
+    finally:
+        own.stop()
+        for line in Path("/proc/self/mountinfo").read_text().splitlines():
+            if str(folder) in line:
+                subprocess.run(["umount", "-l", line.split()[4]], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def image(engine: Engine) -> str:
+    """Give the engine what images are built on: the base of the usual one, whatever that is here."""
+    from sandbox.docker import bases
+    from sandbox.docker.engine import connected
+
+    base = os.environ.get("CTXBENCH_BASE_IMAGE", "") or bases.OFFICIAL
+    with connected() as client:
+        found = bases.get(client, base, print)
+        names = list(client.api.inspect_image(found)["RepoTags"])
+    pipe = f"docker save {names[0]} | docker -H {engine.address} load"
+    subprocess.run(["sh", "-c", pipe], check=True, capture_output=True, timeout=300)
+    return names[0]
+
+
+@contextlib.contextmanager
+def pointed(address: str) -> Iterator[None]:
+    """Let DOCKER_HOST name an engine."""
+    before = os.environ.get("DOCKER_HOST")
+    os.environ["DOCKER_HOST"] = address
+    try:
+        yield
+    finally:
+        os.environ.pop("DOCKER_HOST")
+        if before is not None:
+            os.environ["DOCKER_HOST"] = before
+
+
+def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
+    """Run a job; give the fault if the machine failed."""
+    try:
+        return pool.run(sleeper(0.2 + number % 3 / 10))
+    except SandboxLost as lost:
+        return lost
+
+
+def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engine, image: str, tmp_path: Path):
+    mark = token()
+    with pointed(engine.address):
+        sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
+        sandbox.prepare(environment(mark), print)
+        with sandbox.open(environment(mark), limits=Limits(), width=2, reuse=5) as pool:
+            restart = threading.Thread(target=lambda: (until(lambda: sleepers(mark)), engine.stop(), engine.start()))
+            restart.start()
+            with ThreadPoolExecutor(2) as workers:
+                outcomes = list(workers.map(lambda number: attempt(pool, number), range(12)))
+            restart.join()
+            done = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+            lost = [outcome for outcome in outcomes if isinstance(outcome, SandboxLost)]
+            assert all((one.ended, one.exit_code, one.output) == (Ended.EXITED, 0, "slept\n") for one in done)
+            assert len(done) + len(lost) == 12
+            assert "\n" not in "".join(map(str, lost))
+            began = time.monotonic()
+            while isinstance(attempt(pool, 0), SandboxLost):
+                assert time.monotonic() - began < 60, "no job runs after the engine is back"
+        until(lambda: not host.processes(mark))
+        assert engine.ask("ps", "-aq").stdout == ""
+
+
+def test_an_engine_that_is_gone_is_one_line(engine: Engine, image: str, tmp_path: Path):
+    mark = token()
+    with pointed(engine.address):
+        sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
+        sandbox.prepare(environment(mark), print)
+        with sandbox.open(environment(mark), limits=Limits(), width=1, reuse=1) as pool:
+            assert pool.run(sleeper(0)).output == "slept\n"
+            engine.stop()
+            with pytest.raises(SandboxLost) as caught:
+                pool.run(sleeper(0))
+            assert "\n" not in str(caught.value)
+        engine.start()
+        assert engine.ask("ps", "-aq").stdout == ""
