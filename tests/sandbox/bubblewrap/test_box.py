@@ -15,8 +15,6 @@ import pytest
 from sandbox.bubblewrap import cgroups
 from sandbox.bubblewrap.box import BubblewrapBox
 from sandbox.errors import SandboxLost
-from sandbox.leftovers import find
-from tests.sandbox.bubblewrap.conftest import Driver
 from tests.sandbox.bubblewrap.driver import launcher
 
 MIB = 1 << 20
@@ -250,40 +248,3 @@ time.sleep(60)
 """
     box = start(forks, limits={"processes": 20})
     assert 15 <= int(box.receive(soon(60))) <= 22  # a guest's supervisor and helpers are missing here
-
-
-def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
-    # bwrap alone leaves its child behind if it is killed at the wrong moment.
-    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
-    owners = []
-    for step in range(8):
-        owner = run_as.begin(hold="storm", raw=f"'{word}'\nimport time; time.sleep(600)")
-        assert owner.stdout and "storm" in owner.stdout.readline()
-        time.sleep(0.05 + 0.04 * step)
-        owner.kill()
-        owner.communicate()
-        owners.append(f"ctxbench-box-{owner.pid}-")
-    assert gone(word), [Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in with_word(word)]
-    for path in cgroups.abandoned():
-        if path.name.startswith(tuple(owners)):
-            assert not (path / "cgroup.procs").read_text()
-            cgroups.remove_abandoned(path)
-
-
-def test_a_killed_owner_takes_its_boxes_along_and_the_rest_is_found(run_as: Driver, tmp_path: Path) -> None:
-    word = f"word-{os.getpid()}-{time.monotonic_ns()}"
-    code = f"'{word}'\nimport os, time\nif os.fork() == 0: os.setsid()\nprint(1, flush=True)\ntime.sleep(600)"
-    owner = run_as.begin(hold=2, raw=code)
-    assert owner.stdout and "2" in owner.stdout.readline()
-    assert len(with_word(word)) >= 4
-    made = {path for path in groups() if path.name.startswith(f"ctxbench-box-{owner.pid}-")}
-    assert bool(made) == run_as.root
-    alive = [each.what for each in find(tmp_path)]
-    assert not any(str(path) in text for text in alive for path in made)
-    owner.kill()
-    owner.communicate()
-    assert gone(word)
-    found = {each.what: each for each in find(tmp_path)}
-    for path in made:
-        found[f"control group {path}"].remove()
-        assert not path.exists()
