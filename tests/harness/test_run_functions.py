@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from harness.cells import Cells, InlineCells
 from harness.generators.base import Generator, Request
 from harness.generators.scripted import Scripted
 from harness.leaderboard import board, render
+from harness.leaderboard.compare import compare
 from harness.results import RunTable, Status
 from harness.runner import NO_SANDBOX, SEVERAL, Choices, fault_of, run
 from harness.store import open_store
@@ -308,9 +310,18 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     other = Bench(bench.home.root / "other")
     other.run(model(mixed), Choices(n=2))
     tables = [*run_tables(bench.store), *run_tables(other.store)]
-    import dataclasses
-
     renamed = dataclasses.replace(tables[1], run=dataclasses.replace(tables[1].run, strategy="other"))
     text = " ".join(render.table(board([tables[0], renamed])).split())
     assert "decoded in different ways" in text and "other 2 a sample at temperature 0.8" in text
     assert "decoded in different ways" not in render.table(board(tables[:1]))
+
+
+def test_runs_over_functions_are_compared_by_pass_at_1_first(bench: Bench) -> None:
+    bench.run(model(mixed), Choices(n=3))
+    bench.run(model(), Choices(n=3, seed=1))
+    made = compare(run_tables(bench.store))
+    assert [one.metric for one in made][:2] == ["pass@1", "bits"]
+    assert {"pass@1", "pass@3", "em", "es", "context_gain"} <= {one.metric for one in made}
+    first = next(one for one in made if one.metric == "pass@3")
+    assert abs(first.difference.mean or 0) == pytest.approx(100 / 3) and first.difference.n_common == 6
+    assert first.difference.counts is not None
