@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-NAMES = ("metrics", "windows", "build", "cells")
+NAMES = ("metrics", "windows", "build", "cells", "sandbox")
 
 for name in NAMES:
     print(f"\n== {name}", flush=True)
