@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.sandbox.attacks.cases import GROUPS
-from tests.sandbox.attacks.forgeries import FORGERIES
+from tests.sandbox.attacks.more_forgeries import FORGERIES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "attacks.md"
 _BEGIN, _END = "<!-- cases: begin -->\n", "<!-- cases: end -->\n"

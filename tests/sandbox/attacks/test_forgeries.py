@@ -9,7 +9,8 @@ import pytest
 
 from sandbox.types import Check, Ended, Job, Outcome
 from tests.sandbox.attacks.arena import Arena
-from tests.sandbox.attacks.forgeries import CHECK, FORGERIES, RIGHT, STUB, Forgery
+from tests.sandbox.attacks.forgeries import CHECK, RIGHT, STUB, Forgery
+from tests.sandbox.attacks.more_forgeries import FORGERIES
 
 pytestmark = pytest.mark.slow
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.sandbox.attacks.cases import GROUPS
-from tests.sandbox.attacks.forgeries import FORGERIES
 from tests.sandbox.attacks.listing import PAGE, named, written
+from tests.sandbox.attacks.more_forgeries import FORGERIES
 from tests.sandbox.forgeries import table
 
 

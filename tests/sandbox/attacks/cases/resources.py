@@ -184,14 +184,16 @@ except OSError as error:
         tries="raise its own hard limits",
         code="""
 import resource
-from attack_tools import tried
+from attack_tools import word
+came = set()
 for name in ("NOFILE", "NPROC", "FSIZE", "CORE", "AS", "DATA"):
     kind = getattr(resource, f"RLIMIT_{name}")
     if resource.getrlimit(kind)[1] != resource.RLIM_INFINITY:
-        tried(name, lambda kind=kind: resource.setrlimit(kind, (resource.RLIM_INFINITY,) * 2))
+        came.add(word(lambda kind=kind: resource.setrlimit(kind, (resource.RLIM_INFINITY,) * 2)))
+print(came <= {"ValueError", "EPERM"}, len(came) > 0)
 print("core:", resource.getrlimit(resource.RLIMIT_CORE)[1])
 """,
-        seen="*",
+        seen="True True\ncore: 0",
     ),
     Case(
         name="busy-for-ever",
