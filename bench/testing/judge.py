@@ -22,6 +22,8 @@ from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.types import Pool, Sandbox
 
 _LOG = logging.getLogger(__name__)
+MOST_CHARACTERS = 1_000_000
+"""A longer completion is no function; it would not fit into a box with the repository."""
 
 
 @contextlib.contextmanager
@@ -59,6 +61,7 @@ class Judge:
         self._lock = threading.Lock()
         self._rooms: dict[str, _Room] = {}
         self._open = contextlib.ExitStack()
+        self._closed = False
 
     def __enter__(self) -> Judge:
         """Open nothing yet."""
@@ -69,8 +72,10 @@ class Judge:
     ) -> None:
         """End every box."""
         with self._lock:
+            self._closed = True
             self._rooms.clear()
-            self._open.__exit__(kind, error, trace)
+            pools = self._open.pop_all()
+        pools.__exit__(kind, error, trace)
 
     def image(self, sample: Sample) -> str:
         """Return a key of all that a verdict on this sample depends on beside its tests and the completion.
@@ -93,6 +98,8 @@ class Judge:
         reference = self._set.references[sample.id]
         if not reference.tests:
             return Judgement(verdict=Verdict.NO_TESTS, reason="the sample has no tests")
+        if len(text) > MOST_CHARACTERS:
+            return Judgement(verdict=Verdict.FAILED, reason=f"longer than {MOST_CHARACTERS} characters")
         room = self._room(sample.repo)
         secret = secrets.token_hex(16)
         try:
@@ -128,6 +135,11 @@ class Judge:
                     pool = manager.__enter__()
                 # Only after it was entered: one that could not be opened has nothing to end.
                 with self._lock:
-                    self._open.push(manager.__exit__)
+                    late = self._closed
+                    if not late:
+                        self._open.push(manager.__exit__)
+                if late:
+                    manager.__exit__(None, None, None)
+                    raise MachineFault("the judge is closed", cure="judge before it is left")
                 room.pool = pool
             return room.pool

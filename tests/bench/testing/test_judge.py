@@ -15,7 +15,7 @@ from bench.home import Home
 from bench.manifest_types import TestSuite
 from bench.samples import SampleSet
 from bench.testing import tree as trees
-from bench.testing.judge import Judge
+from bench.testing.judge import MOST_CHARACTERS, Judge
 from bench.testing.python import PythonSuite
 from bench.testing.suites import entry, suite_of
 from bench.testing.types import Verdict
@@ -96,6 +96,24 @@ def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> Non
         found = judge.judge(shop.sample(), "I am sorry.")
     assert found.verdict is Verdict.FAILED and "defines no function 'total'" in found.reason
     assert fake.jobs == []
+
+
+def test_a_text_without_end_fails_without_a_box(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        assert judge.judge(shop.sample(), shop.TARGET + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
+    assert fake.jobs == []
+
+
+def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        pass
+    with pytest.raises(MachineFault, match="closed"):
+        judge.judge(shop.sample(), shop.TARGET)
+    assert fake.opened == 0
 
 
 def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
