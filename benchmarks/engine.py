@@ -48,7 +48,9 @@ def engine(image: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="ctxbench-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         address = f"unix://{folder}/docker.sock"
-        argv = ["dockerd", "--host", address, "--bridge=none", "--iptables=false", f"--cgroup-parent=/{_GROUP}"]
+        # In a network of its own: an engine without a bridge removes docker0, the usual engine's.
+        argv = ["unshare", "--net", "dockerd", "--host", address, "--bridge=none", "--iptables=false"]
+        argv.append(f"--cgroup-parent=/{_GROUP}")
         argv += [f"--{key}={folder / value}" for key, value in _PLACES.items()]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True)
