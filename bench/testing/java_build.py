@@ -25,7 +25,7 @@ _BIG = Limits(
     disk=512 * MIB,
     inodes=60_000,
     file_bytes=128 * MIB,
-    processes=LIMITS.processes,
+    processes=1024,
     open_files=1024,
     result=64 * MIB,
 )
