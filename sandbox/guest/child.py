@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -125,6 +126,8 @@ def _run(waiting: socket.socket, bounds: Bounds) -> int:
         _execute(order["argv"])
     if handle is None:
         raise ValueError("no descriptor came with the order")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)  # as in any Python that was started, not forked
     function = _resolve(order["function"])
     waiting.send(_READY)
     waiting.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
+import functools
 import os
 import resource
 import signal
@@ -19,6 +21,8 @@ _HIDDEN = ("proc", "sys", "dev", "work")
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _SHOWN = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 """The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
+_RULES = 32
+"""The lowest descriptor that Landlock's rules may have: a job's process puts its own at the first free ones."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
 
 
@@ -43,8 +47,8 @@ class Bounds:
     """Where the three folders of a job are; see `folders`."""
     path: tuple[str, ...]
     """Folders of the working folder that stand first on Python's import path."""
-    landlock: int
-    """Version that the kernel offers; 0 for none."""
+    rules: int | None
+    """Descriptor of Landlock's rules, made once since none of their folders changes; None without Landlock."""
     memory_group: bool
     """Whether the kernel bounds the box's memory as a whole."""
     process_group: bool
@@ -63,7 +67,28 @@ class Bounds:
 
 def set_dumpable(dumpable: bool) -> None:
     """Open or close this process's memory, descriptors and environment to others of the same user."""
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+    _libc().prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def rules(work: str) -> int | None:
+    """Return Landlock's rules of every job: read the image, write to the box's own folders; None without Landlock.
+
+    Raises:
+        OSError: if the kernel has Landlock and refuses.
+    """
+    if not landlock.abi():
+        return None
+    # Not a job's own three folders: the rules would hold them after they are removed.
+    made = landlock.ruleset(_readable(), [work, SHARED_MEMORY, *_DEVICES], tcp=True)
+    try:
+        return fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _RULES)
+    finally:
+        os.close(made)
 
 
 def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
@@ -76,7 +101,7 @@ def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
         OSError: if the kernel refuses any of it.
     """
     os.setsid()
-    _close_all_but(kept)
+    _close_all_but(kept if bounds.rules is None else [*kept, bounds.rules])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # Python ignores these, and programs would inherit that
     with contextlib.suppress(OSError):
@@ -84,9 +109,9 @@ def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
     for which, value in _resources(bounds):
         resource.setrlimit(which, (value, value))
     os.chdir(bounds.folder)
-    if bounds.landlock:
-        # Not the three folders: the rules would hold them for a while after they are removed.
-        landlock.restrict(_readable(), [bounds.work, SHARED_MEMORY, *_DEVICES], tcp=True)
+    if bounds.rules is not None:
+        landlock.enforce(bounds.rules)
+        os.close(bounds.rules)
 
 
 def _close_all_but(kept: Sequence[int]) -> None:

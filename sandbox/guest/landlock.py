@@ -71,23 +71,48 @@ def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = Fa
     Raises:
         OSError: if the kernel refuses; nothing is restricted then.
     """
+    handle = ruleset(readable, writable, tcp=tcp)
+    try:
+        enforce(handle)
+    finally:
+        os.close(handle)
+
+
+def ruleset(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> int:
+    """Return a descriptor of these rules, see `restrict`, for any number of processes to enforce on themselves.
+
+    It is closed by an exec. A rule is about the folder that has the path now, not one that is made later.
+
+    Raises:
+        OSError: if the kernel refuses.
+    """
     version = abi()
     if not version:
         raise OSError("no Landlock here")
     handled = _ALL_BY_ABI[min(version, len(_ALL_BY_ABI)) - 1]
     attributes = struct.pack("=QQQ", handled, 0 if tcp else _NETWORK, _SCOPES)
     size = 8 if version < 4 else 16 if version < 6 else 24
-    ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
+    handle = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for path in readable:
-            _allow(ruleset, path, (_EXECUTE | _READ_FILE | _READ_DIR) & handled)
+            _allow(handle, path, (_EXECUTE | _READ_FILE | _READ_DIR) & handled)
         for path in writable:
-            _allow(ruleset, path, handled & ~_IOCTL_DEV)
-        if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "no_new_privs")
-        _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-    finally:
-        os.close(ruleset)
+            _allow(handle, path, handled & ~_IOCTL_DEV)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def enforce(handle: int) -> None:
+    """Keep to the rules behind a descriptor from now on: this thread and its future children, for good.
+
+    Raises:
+        OSError: if the kernel refuses; nothing is restricted then.
+    """
+    if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    _call(_RESTRICT_SELF, ctypes.c_int(handle), ctypes.c_uint32(0))
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:

@@ -40,7 +40,7 @@ class Guest:
             limits=limits,
             work=work,
             path=tuple(settings["path"]),
-            landlock=landlock.abi(),
+            rules=confine.rules(work),
             memory_group=self._group is not None,
             process_group=groups.holds_processes(limits.processes),
         )
@@ -62,7 +62,7 @@ class Guest:
             "protocol": PROTOCOL,
             "fault": fault,
             "python": platform.python_version(),
-            "landlock": self._bounds.landlock,
+            "landlock": 0 if self._bounds.rules is None else landlock.abi(),
             "seccomp": filtered,
             "memory": f"cgroup-v{self._group.version}" if self._group else "watchdog",
             "user": os.getuid(),
