@@ -40,6 +40,8 @@ def tests(given):
     return int(pytest.main(["-q", "-p", "no:cacheprovider"]))
 """
 }
+REUSE = 1000
+"""Jobs of a box: its start and end are in the figures, shared out."""
 TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
 _LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
 PRELOAD = tuple(_LOADED.split())
@@ -83,8 +85,8 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
     for environment in (plain, tests):
         sandbox.prepare(environment, lambda _: None)
     nothing = Job(action=Call(function="runs:nothing", arguments={}))
-    trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [nothing] * 400)
-    print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve 200")
+    trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=REUSE), [nothing] * 2 * REUSE)
+    print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve {REUSE}")
     python = Job(action=Command(argv=("python3", "-c", "pass")))
     each = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
     fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
