@@ -110,7 +110,12 @@ class Executor:
     def close(self) -> None:
         """Drop what waits; what runs ends with the judge's boxes."""
         self._closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            waiting = list(self._under_way.values())
+        # Not cancelled by the shutdown, which calls back with its own lock held, while `submit` waits for that one.
+        self._threads.shutdown(wait=False)
+        for future in waiting:
+            future.cancel()
 
     def _done(self, key: tuple[str, str]) -> None:
         with self._lock:

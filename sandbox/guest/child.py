@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -126,14 +125,13 @@ def _run(waiting: socket.socket, bounds: Bounds) -> int:
         _execute(order["argv"])
     if handle is None:
         raise ValueError("no descriptor came with the order")
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_IGN)  # as in any Python that was started, not forked
     function = _resolve(order["function"])
     waiting.send(_READY)
     waiting.close()
     # Only now: what is trusted was found without the job's folders.
     sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
-    tempfile.tempdir = None
+    if "tempfile" in sys.modules:
+        vars(sys.modules["tempfile"])["tempdir"] = None  # it may have been asked for in the guest
     if order["run"] == "serve":
         return _exit_code(lambda: function(socket.socket(fileno=handle), **order["arguments"]))
     return _exit_code(lambda: answer(handle, function(order["arguments"])))
@@ -169,6 +167,8 @@ def _exit_code(call: Callable[[], Any]) -> int:
 
 
 def _execute(argv: list[str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores these, and programs would inherit that
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
     except FileNotFoundError:

@@ -8,7 +8,6 @@ import fcntl
 import functools
 import os
 import resource
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,23 +90,31 @@ def rules(work: str) -> int | None:
         os.close(made)
 
 
+def bound(bounds: Bounds) -> None:
+    """Bound the resources of this process and its future children, for good: once for all jobs of a box.
+
+    Raises:
+        OSError: if the kernel refuses.
+    """
+    for which, value in _resources(bounds):
+        resource.setrlimit(which, (value, value))
+
+
 def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
     """Confine this process and its future children, for good.
 
     It gets a session of its own, keeps no descriptor but 0, 1, 2 and `kept`, and has to have been forked
-    from a process without threads.
+    from a process without threads, on which `bound` was called.
 
     Raises:
         OSError: if the kernel refuses any of it.
     """
     os.setsid()
     _close_all_but(kept if bounds.rules is None else [*kept, bounds.rules])
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores these, and programs would inherit that
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    for which, value in _resources(bounds):
-        resource.setrlimit(which, (value, value))
+        handle = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(handle, b"1000")
+        os.close(handle)
     os.chdir(bounds.folder)
     if bounds.rules is not None:
         landlock.enforce(bounds.rules)

@@ -51,6 +51,7 @@ class Guest:
     def prepare(self) -> dict[str, Any]:
         """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
         filtered = _filter_calls(memory_group=self._group is not None)
+        confine.bound(self._bounds)
         fault = self._import()
         try:
             self._remake()

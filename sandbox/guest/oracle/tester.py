@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import linecache
 import os
 import signal
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -71,7 +71,7 @@ class StandIn:
         self.__name__ = self.__qualname__ = entry
         self.fault = ""
         """Why no verdict can be a pass any more; empty while all is well."""
-        self._channel, self._lock = channel, threading.Lock()
+        self._channel, self._lock = channel, _thread.allocate_lock()
 
     def load(self, program: str) -> None:
         """Send the program and wait until it is loaded."""
