@@ -74,8 +74,6 @@ def become(channel: socket.socket, output: int, bounds: Bounds) -> NoReturn:
         join(output)
         handle = os.dup2(channel.fileno(), 3)
         confine.enter(bounds, [handle])
-        os.environ.update(_variables(bounds))
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         channel.detach()
         waiting = socket.socket(fileno=handle)
         waiting.send(_READY)
@@ -102,11 +100,14 @@ def join(output: int) -> None:
     os.dup2(output, 2)
 
 
-def _variables(bounds: Bounds) -> dict[str, str]:
+def prepare(bounds: Bounds) -> None:
+    """Do to the process that jobs are forked from what would be the same for each of them."""
     own, home, temporary = bounds.folders
     path = [os.path.normpath(f"{own}/{entry}") for entry in bounds.path]
     path += [entry for entry in [os.environ.get("PYTHONPATH", "")] if entry]
-    return {"HOME": home, "TMPDIR": temporary, "PYTHONPATH": os.pathsep.join(path)}
+    os.environ.update({"HOME": home, "TMPDIR": temporary, "PYTHONPATH": os.pathsep.join(path)})
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    importlib.import_module("array")  # which handing descriptors over needs
 
 
 def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:

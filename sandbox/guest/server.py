@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sandbox.guest import confine, files, frames, groups, landlock, seccomp
+from sandbox.guest import child, confine, files, frames, groups, landlock, seccomp
 from sandbox.guest.confine import SHARED_MEMORY, Bounds, Limits
 from sandbox.guest.supervisor import ORACLE, Supervisor
 from sandbox.guest.syscalls import REFUSED_TO_JOBS
@@ -52,6 +52,7 @@ class Guest:
         """Give up what no job may have, import what jobs need, make the folders; return the greeting."""
         filtered = _filter_calls(memory_group=self._group is not None)
         confine.bound(self._bounds)
+        child.prepare(self._bounds)
         fault = self._import()
         try:
             self._remake()
