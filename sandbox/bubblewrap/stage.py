@@ -66,6 +66,9 @@ def _become(spec: dict[str, Any]) -> None:
 
 def _exec(spec: dict[str, Any], lifeline: int) -> None:
     os.close(spec["status"])
+    # However the harness was started, a box finds the same: a shell's background jobs ignore interrupts.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
     for path in spec["groups"]:
         _write(path, "0")
     uid = spec["uid"]
