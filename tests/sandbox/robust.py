@@ -19,6 +19,8 @@ from tests.sandbox.attacks import host
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 import sys
 from pathlib import Path
 from sandbox.types import Limits
