@@ -13,6 +13,7 @@ from typing import Protocol
 
 from bench.errors import InputFault
 from bench.files import sha256
+from bench.retrieval.types import Hit
 from bench.snapshot import Snapshot
 from bench.types import Language, Query
 from bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
@@ -58,6 +59,37 @@ class Repository(Protocol):
 
         Raises:
             InputFault: if a number is out of range.
+        """
+        ...
+
+    def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
+        """Return the units most like `text`, best first; ties by path and line.
+
+        No unit reaches past the cursor, none is the target function, and nothing that is counted over units
+        (the weight of a word) counts one that is not visible.
+
+        Args:
+            text: code or prose to compare with; nothing is found for a blank one.
+            unit: what to find, as a spec: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``,
+                ``words(count=300)``, ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
+            ranker: ``bm25``, ``jaccard``, or an encoder's spec.
+            top: how many at most.
+
+        Raises:
+            InputFault: if there is no such unit or ranker, it cannot be used here, or a number is out of range.
+        """
+        ...
+
+    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
+        """Return how like `text` each candidate is, in their order.
+
+        Args:
+            text: code or prose.
+            candidates: texts.
+            ranker: as for `search`; words are weighed over the candidates.
+
+        Raises:
+            InputFault: if there is no such ranker, or it cannot be used here.
         """
         ...
 
@@ -119,6 +151,14 @@ class View:
         if scope is None:
             scope = self._scopes[size, stride] = windows.scope(self._target)
         return windows.query(text, top=top, scope=scope)
+
+    def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
+        """Return the units most like `text`."""
+        raise NotImplementedError
+
+    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
+        """Return how like `text` each candidate is."""
+        raise NotImplementedError
 
 
 def _target_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:

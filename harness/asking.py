@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench.repository import Repository, View, view
@@ -45,6 +45,17 @@ class Made:
     strategy_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The model, as one sample's strategy may ask it."""
+
+    instructs: bool
+    ask: Callable[[Prompt, str, int], str]
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        return self.ask(prompt, role, max_tokens)
+
+
 class Asker:
     """Does samples, from many threads; knows no answers."""
 
@@ -78,7 +89,7 @@ class Asker:
         def request(prompt: Prompt, how: Sampling, index: int = 0) -> Request:
             return Request(prompt=prompt, language=sample.language, kind=sample.kind, sampling=how, index=index)
 
-        def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
@@ -94,7 +105,7 @@ class Asker:
         repo = self._view(sample, query)
         with self._slots:
             since = time.perf_counter()
-            prompt = self._cells.run(strategy, query, repo, generate)
+            prompt = self._cells.run(strategy, query, repo, _Model(self._batcher.instructs, generate))
             worked += time.perf_counter() - since
         finals = self._batcher.ask([request(prompt, sampling, index) for index in range(n)])
         return Made(

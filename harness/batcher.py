@@ -97,6 +97,11 @@ class Batcher:
         """Whether asking on is of no use: the generator failed often in a row, or the batcher has ended."""
         return self._failures >= GIVE_UP or self._fatal is not None
 
+    @property
+    def instructs(self) -> bool:
+        """Whether the model follows instructions."""
+        return self._generator.instructs
+
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
         """Count the calling thread among those that may still ask."""

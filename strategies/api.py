@@ -106,6 +106,33 @@ class Prompt:
 class Generate(Protocol):
     """The model, as a strategy may ask it; every call is recorded and charged."""
 
+    @property
+    def instructs(self) -> bool:
+        """Whether it follows instructions; one that only continues text can neither plan nor summarise."""
+        ...
+
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer (greedy, one sample)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What became of a program that a strategy had run."""
+
+    finished: bool
+    """Whether it ended by itself with exit code 0."""
+    output: str
+    """What it printed and the traceback it died of, capped."""
+
+
+class Execute(Protocol):
+    """The sandbox, as a strategy may use it for what the model wrote: no repository, no network."""
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        """Run a Python program.
+
+        Raises:
+            InputFault: if this run has no sandbox.
+        """
         ...

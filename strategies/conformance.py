@@ -17,7 +17,7 @@ from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Place, Query
 from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Prompt
+from strategies.api import Block, BlockKind, Execution, Prompt
 from strategies.registry import BoundStrategy
 from strategies.tiny import PLANTED, bare_case, query_for, view_for
 
@@ -46,6 +46,24 @@ class _Trial:
     asked: list[str] = field(default_factory=list)
     """The prompts of its own calls to the model."""
     network: list[str] = field(default_factory=list)
+
+
+class _Model:
+    """Answers everything with one draft."""
+
+    instructs = True
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        self._asked.append(prompt.text)
+        return _DRAFT
+
+
+def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG001 - the protocol's
+    """Run nothing."""
+    return Execution(finished=False, output="NameError: name 'checkout' is not defined")
 
 
 def check(strategy: BoundStrategy) -> list[Finding]:
@@ -88,14 +106,10 @@ def _finding(kind: Kind, name: str, fault: str, good: str) -> Finding:
 def _try(strategy: BoundStrategy, query: Query, repo: Repository) -> _Trial:
     trial = _Trial(query, repo)
 
-    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:  # noqa: ARG001
-        trial.asked.append(prompt.text)
-        return _DRAFT
-
     began = time.perf_counter()
     with _watched(trial.network.append):
         try:
-            trial.prompt = strategy(query, repo, generate)
+            trial.prompt = strategy(query, repo, _Model(trial.asked), _execute)
         except InputFault as error:
             trial.fault = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding

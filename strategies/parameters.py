@@ -12,6 +12,7 @@ from bench.errors import InputFault
 from bench.spec import Spec, Value
 
 _SCALARS: tuple[type, ...] = (bool, int, float, str)
+_SERVICES = ["generate", "execute"]
 _SWITCH = {"on": True, "off": False, "yes": True, "no": False}
 
 
@@ -60,19 +61,19 @@ class Parameter:
         return value
 
 
-def read_signature(function: Callable[..., object], name: str) -> tuple[bool, tuple[Parameter, ...]]:
-    """Return whether a strategy asks the model, and its parameters in the order written.
+def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bool, tuple[Parameter, ...]]:
+    """Return whether a strategy asks the model and the sandbox, and its parameters in the order written.
 
     Raises:
-        InputFault: if the function is not ``(query, repo, *, …)`` or ``(query, repo, generate, *, …)``,
-            or a parameter lacks a default or a type that a spec can spell.
+        InputFault: if the function is not ``(query, repo, *, …)``, ``(query, repo, generate, *, …)`` or
+            ``(query, repo, generate, execute, *, …)``, or a parameter lacks a default or a type that a spec can spell.
     """
     where = f"strategy {name}"
     arguments = list(inspect.signature(function).parameters.values())
     fixed = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
     named = [a for a in arguments if a.kind is a.KEYWORD_ONLY]
-    drafts = len(fixed) == 3 and fixed[2] == "generate"
-    if len(fixed) + len(named) != len(arguments) or not (len(fixed) == 2 or drafts):
+    services = fixed[2:]
+    if len(fixed) + len(named) != len(arguments) or len(fixed) < 2 or services != _SERVICES[: len(services)]:
         raise InputFault(
             f"it takes ({', '.join(str(a) for a in arguments)})",
             where=where,
@@ -86,7 +87,8 @@ def read_signature(function: Callable[..., object], name: str) -> tuple[bool, tu
             where=where,
             cure="import the name at the top of the module, not under TYPE_CHECKING",
         ) from None
-    return drafts, tuple(_parameter(a, hints.get(a.name), where) for a in named)
+    parameters = tuple(_parameter(a, hints.get(a.name), where) for a in named)
+    return len(services) > 0, len(services) > 1, parameters
 
 
 def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:

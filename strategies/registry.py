@@ -1,7 +1,8 @@
 """Strategies by name: the decorator, the entry points, and files that need no installation.
 
-A strategy is a function ``(query, repo, *, parameters)`` or ``(query, repo, generate, *, parameters)``;
-``generate`` asks the model on the way (see `strategies.api`). It is named by the decorator and found
+A strategy is a function ``(query, repo, *, parameters)``, ``(query, repo, generate, *, parameters)`` or
+``(query, repo, generate, execute, *, parameters)``; ``generate`` asks the model on the way, ``execute`` runs in
+the sandbox what it wrote (see `strategies.api`). It is named by the decorator and found
 through the entry-point group ``ctxbench.strategies``, or in a file: ``path/to/file.py@name(key=value)``.
 """
 
@@ -24,7 +25,7 @@ from bench.registry import Registry, origin_of
 from bench.repository import Repository
 from bench.spec import Spec, Value
 from bench.types import Kind, Query
-from strategies.api import Context, Generate, Prompt
+from strategies.api import Context, Execute, Generate, Prompt
 from strategies.parameters import Parameter, bind, read_signature
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -40,6 +41,8 @@ class Strategy:
     kinds: frozenset[Kind]
     drafts: bool
     """Whether it asks the model on the way."""
+    executes: bool
+    """Whether it runs what the model wrote, in the sandbox."""
     parameters: tuple[Parameter, ...]
 
     @property
@@ -80,11 +83,16 @@ class BoundStrategy:
         return self.strategy.drafts
 
     @property
+    def executes(self) -> bool:
+        """Whether it runs what the model wrote, in the sandbox."""
+        return self.strategy.executes
+
+    @property
     def version(self) -> str:
         """A digest of the file that defines it."""
         return self.strategy.version
 
-    def __call__(self, query: Query, repo: Repository, generate: Generate) -> Prompt:
+    def __call__(self, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
 
         Raises:
@@ -95,7 +103,9 @@ class BoundStrategy:
             raise InputFault(
                 f"{self.spec} does not take {query.kind} samples", where=query.id, cure=f"it takes {accepted} samples"
             )
-        inputs = (query, repo, generate) if self.drafts else (query, repo)
+        if self.executes and execute is None:
+            raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
+        inputs = (query, repo, generate, execute)[: 2 + self.drafts + self.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
             from strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
@@ -127,8 +137,15 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
     def register(function: F) -> F:
         if Spec(name) != _parsed(name) or "@" in name or not kinds:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
-        drafts, parameters = read_signature(function, name)
-        made = Strategy(name=name, function=function, kinds=frozenset(kinds), drafts=drafts, parameters=parameters)
+        drafts, executes, parameters = read_signature(function, name)
+        made = Strategy(
+            name=name,
+            function=function,
+            kinds=frozenset(kinds),
+            drafts=drafts,
+            executes=executes,
+            parameters=parameters,
+        )
         module, loading = _FILE.get()
         if function.__module__ != module:
             _REGISTRY.add(name, made, origin=origin_of(function))

@@ -10,7 +10,7 @@ from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Query
 from strategies import resolve
-from strategies.api import Generate, Prompt
+from strategies.api import Execute, Generate, Prompt
 
 
 class StrategyFault(InputFault):
@@ -29,6 +29,8 @@ class Card:
     kinds: frozenset[Kind]
     drafts: bool
     """Whether it asks the model on the way."""
+    executes: bool
+    """Whether it runs what the model wrote, in the sandbox."""
     version: str
     """A digest of the file that defines it; empty if unknown."""
     summary: str
@@ -38,7 +40,9 @@ class Card:
 class Cells(Protocol):
     """Where strategies run. Safe to use from many threads at once."""
 
-    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
         """Return the strategy's prompt for one query.
 
         Args:
@@ -46,6 +50,7 @@ class Cells(Protocol):
             query: the sample's query.
             repo: its view; stays on this side.
             generate: the model; called on this side, in the calling thread. What it raises, this raises.
+            execute: the sandbox, for strategies that run what the model wrote; asked as `generate` is.
 
         Raises:
             InputFault: if the spec is wrong.
@@ -70,9 +75,11 @@ class Cells(Protocol):
 class InlineCells:
     """Runs strategies in this very process: for tests and conformance checks. Keeps nothing from them."""
 
-    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
         """Return the strategy's prompt."""
-        return resolve(spec)(query, repo, generate)
+        return resolve(spec)(query, repo, generate, execute)
 
     def card(self, spec: str) -> Card:
         """Return what there is to know of a strategy."""
@@ -81,6 +88,7 @@ class InlineCells:
             spec=bound.spec,
             kinds=bound.kinds,
             drafts=bound.drafts,
+            executes=bound.executes,
             version=bound.version,
             summary=bound.strategy.summary,
         )

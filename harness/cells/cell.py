@@ -6,14 +6,16 @@ import functools
 import socket
 import threading
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import InputFault
+from bench.retrieval.types import Hit
 from bench.types import Language
 from bench.windows import SIZE, STRIDE, WindowHit
 from harness.cells import wire
 from strategies import resolve
-from strategies.api import Prompt
+from strategies.api import Execution, Prompt
 
 
 class RemoteRepository:
@@ -39,6 +41,40 @@ class RemoteRepository:
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text`, best first."""
         return wire.load_hits(self._ask(call="similar_windows", text=text, top=top, size=size, stride=stride))
+
+    def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
+        """Return the units most like `text`, best first."""
+        raise NotImplementedError
+
+    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
+        """Return how like `text` each candidate is."""
+        raise NotImplementedError
+
+
+class RemoteModel:
+    """The model, asked over the channel."""
+
+    def __init__(self, ask: Ask, *, instructs: bool) -> None:
+        """Make a stand-in for a model that does or does not follow instructions."""
+        self._ask, self.instructs = ask, instructs
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        """Return the model's raw answer."""
+        text: str = self._ask(call="generate", prompt=wire.dump_prompt(prompt), role=role, max_tokens=max_tokens)
+        return text
+
+
+class RemoteSandbox:
+    """The sandbox, asked over the channel."""
+
+    def __init__(self, ask: Ask) -> None:
+        """Make a stand-in for the run's sandbox."""
+        self._ask = ask
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        """Run a Python program."""
+        finished, output = self._ask(call="execute", program=program, seconds=float(seconds))
+        return Execution(finished=finished, output=output)
 
 
 class Ask:
@@ -74,20 +110,25 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         bound = resolve(job["spec"])
         if "query" not in job:
             return {
-                "card": [bound.spec, sorted(bound.kinds), bound.drafts, bound.version, bound.strategy.summary],
+                "card": [
+                    bound.spec,
+                    sorted(bound.kinds),
+                    bound.drafts,
+                    bound.executes,
+                    bound.version,
+                    bound.strategy.summary,
+                ],
             }
     except InputFault as error:
         return {"fault": [error.what, error.where, error.cure]}
     except BaseException as error:  # noqa: BLE001 - importing foreign code may raise anything
         return _error(error)
 
-    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
-        text: str = ask(call="generate", prompt=wire.dump_prompt(prompt), role=role, max_tokens=max_tokens)
-        return text
-
     try:
         query = wire.load_query(job["query"])
-        prompt = bound(query, RemoteRepository(ask, job["name"], query.language), generate)
+        model = RemoteModel(ask, instructs=job["instructs"])
+        sandbox = RemoteSandbox(ask) if job["executes"] else None
+        prompt = bound(query, RemoteRepository(ask, job["name"], query.language), model, sandbox)
         return {"prompt": wire.dump_prompt(prompt)}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
         return _error(error)

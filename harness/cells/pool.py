@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.errors import InputFault, MachineFault
 from bench.repository import Repository
@@ -22,8 +22,9 @@ from harness.cells.base import Card, Cells
 from harness.cells.scratch import Scratch
 from harness.cells.talk import Gone, Talk, fault_of, or_gone
 from harness.cells.wire import END, ORDER, START
-from strategies.api import Generate, Prompt
+from strategies.api import Execute, Generate, Prompt
 
+T = TypeVar("T")
 TIMEOUT = 600.0
 """Seconds a strategy may take for one sample, its waiting for the model not counted."""
 _START_TIMEOUT = 120.0
@@ -86,36 +87,49 @@ class ForkedCells:
         with self._slots, self._cell(spec, "its description") as (channel, deadline):
             answer = Talk(channel, deadline, spec, "its description").ask({"spec": spec})
         try:
-            name, kinds, drafts, version, summary = answer["card"]
+            name, kinds, drafts, executes, version, summary = answer["card"]
             return Card(
                 spec=wire.checked(name, str),
                 kinds=frozenset(Kind(kind) for kind in kinds),
                 drafts=wire.checked(drafts, bool),
+                executes=wire.checked(executes, bool),
                 version=wire.checked(version, str),
                 summary=wire.checked(summary, str),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise fault_of(spec, "its description", f"sent what is no description ({error})") from None
 
-    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
         """Return the strategy's prompt for one query; see `Cells.run`."""
         with self._slots, self._cell(spec, query.id) as (channel, deadline):
             talk = Talk(channel, deadline, spec, query.id)
-            message = talk.ask({"spec": spec, "query": wire.dump_query(query), "name": repo.name})
+            job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name}
+            message = talk.ask({**job, "instructs": generate.instructs, "executes": execute is not None})
             while "call" in message:
-                message = talk.ask(self._answer(message, talk, repo, generate))
+                message = talk.ask(self._answer(message, talk, repo, generate, execute))
         try:
             return wire.load_prompt(message.get("prompt"))
         except wire.Garbage as error:
             raise fault_of(spec, query.id, f"sent what is no prompt ({error})") from None
 
-    def _answer(self, message: dict[str, Any], talk: Talk, repo: Repository, generate: Generate) -> dict[str, Any]:
+    def _answer(
+        self, message: dict[str, Any], talk: Talk, repo: Repository, generate: Generate, execute: Execute | None
+    ) -> dict[str, Any]:
         try:
             call = wire.checked(message.pop("call"), str)
             if call == "generate":
                 prompt = wire.load_prompt(message.get("prompt"))
                 role, tokens = wire.checked(message.get("role"), str), wire.checked(message.get("max_tokens"), int)
-                return {"value": self._generate(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
+                return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
+            if call == "execute" and execute is not None:
+                program, seconds = (
+                    wire.checked(message.get("program"), str),
+                    wire.checked(message.get("seconds"), float),
+                )
+                done = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
+                return {"value": [done.finished, done.output]}
             if _QUESTIONS.get(call) != tuple(message):
                 raise wire.Garbage(f"asks for {call!r:.40}")
             for key, value in message.items():
@@ -128,8 +142,8 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
         return {"value": wire.dump_hits(value) if call == "similar_windows" else value}
 
-    def _generate(self, talk: Talk, ask: Callable[[], str]) -> str:
-        """Ask the model; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
+    def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
+        """Ask model or sandbox; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
         began = time.monotonic()
         self._slots.release()
         try:

@@ -55,6 +55,11 @@ class Generator(Protocol):
         ...
 
     @property
+    def instructs(self) -> bool:
+        """Whether it follows instructions; one that only continues text can neither plan nor summarise."""
+        ...
+
+    @property
     def batch_size(self) -> int:
         """The most requests that are worth sending at once."""
         ...

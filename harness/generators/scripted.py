@@ -28,6 +28,7 @@ class Scripted:
         *,
         version: str = "",
         batch_size: int = 16,
+        instructs: bool = True,
         delay: float = 0.0,
         faults: Collection[int] = (),
     ) -> None:
@@ -37,10 +38,11 @@ class Scripted:
             answer: request -> text.
             version: what besides the spec decides the answers.
             batch_size: the most requests a call takes.
+            instructs: whether to be taken for a model that follows instructions.
             delay: seconds each call of `generate` takes.
             faults: numbers of the calls of `generate`, from 1, that raise `MachineFault`.
         """
-        self.version, self.batch_size = version, batch_size
+        self.version, self.batch_size, self.instructs = version, batch_size, instructs
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []

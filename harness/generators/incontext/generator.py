@@ -98,6 +98,7 @@ class InContext:
     """
 
     batch_size = 64
+    instructs = False
 
     def __init__(self, *, workers: int = 0) -> None:
         """Prepare; processes start with the first call.

@@ -1,0 +1,97 @@
+"""The outline of a source file: its classes and functions, with what papers show of them.
+
+Works on files that do not parse as a whole (a file cut at the cursor): what is whole in them is found.
+Lines are 0-based, ends exclusive.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from bench.languages.facts import Span
+from bench.types import Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a function."""
+
+    name: str
+    """Bare: without stars, type and default value."""
+    text: str
+    """As written."""
+    default_name: str = ""
+    """The default value where it is a bare name (``rate=DEFAULT``), else empty."""
+    starred: bool = False
+    """``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    annotated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type:
+    """A class; in Java also an interface, enum, record or annotation."""
+
+    name: str
+    header: str
+    """As written, from decorators' end or modifiers to the colon or brace, which is left out; annotations stay."""
+    kind: str
+    """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
+    lines: Span
+    """From the first decorator, annotation or attached comment to the last line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function, method or constructor."""
+
+    name: str
+    types: tuple[Type, ...]
+    """The classes around it, outermost first; empty at module level."""
+    inside: str
+    """The name of the function that it stands in; empty for what is no inner function."""
+    lines: Span
+    """From the first decorator, annotation, attached comment or Javadoc to the last line."""
+    head: int
+    """The line of ``def``, or of a Java method's first modifier or annotation."""
+    body: Span
+    """Lines of the body, docstring included; the closing brace's line is the last. Empty for one without."""
+    decorators: tuple[str, ...]
+    """Python: as written, ``@`` included. Java: annotations."""
+    modifiers: tuple[str, ...]
+    """Java: ``public``, ``static``, …; Python: ``async`` where it is."""
+    parameters: tuple[Parameter, ...]
+    """In order, ``self`` and ``cls`` included, bare ``*`` and ``/`` left out."""
+    parameters_text: str
+    """As written between the brackets."""
+    returns: str
+    """The return type as written; empty if none, or for a Java constructor."""
+    throws: str
+    """Java: the ``throws`` clause as written; else empty."""
+    docstring: str
+    """Python: the docstring's value, cleaned. Java: the Javadoc without its comment marks. Empty if none."""
+    constructor: bool
+    """``__init__``, or a Java constructor."""
+    has_body: bool
+
+    @property
+    def qualified(self) -> str:
+        """The name with the classes around it: ``Cart.add``."""
+        return ".".join([*(one.name for one in self.types), self.name])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What one file holds, in the order of lines."""
+
+    functions: tuple[Function, ...]
+    """Inner functions too (see `Function.inside`); no lambdas, no methods of anonymous classes."""
+    types: tuple[Type, ...]
+    broken: bool
+    """Whether the parser met a syntax error."""
+
+
+def outline(text: str, language: Language) -> Outline:
+    """Return the outline of a file."""
+    found: Outline = importlib.import_module(f"bench.languages.{language.value}.outline").outline(text)
+    return found

@@ -1,0 +1,1 @@
+"""Retrieval: units of a repository's files, and rankers that compare them with a query."""
