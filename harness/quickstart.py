@@ -20,7 +20,7 @@ SET, FUNCTION_SET = "quickstart", "quickstart-functions"
 """Of lines, and of functions: the names of the repositories' sets and of the sample sets made of them."""
 STRATEGIES = ("lc.infile", "lc.repocoder")
 GENERATOR = "incontext"
-PER_REPO, FUNCTIONS_PER_REPO = 40, 8
+PER_REPO, FUNCTIONS_PER_REPO = 40, 5
 SEED = 1
 _DOWNLOADS = 4
 

@@ -6,15 +6,15 @@ needed, or the manifest counts why it is none.
 
 from __future__ import annotations
 
-import platform
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from bench import samples as sets
 from bench import snapshot
+from bench.accounts import account
 from bench.errors import InputFault
 from bench.files import sha256
 from bench.functions.certificates import Certificates
@@ -26,12 +26,16 @@ from bench.home import Home
 from bench.samples import SampleSet
 from bench.testing.judge import Judge, explained
 from bench.testing.suites import suite_of
+from bench.testing.types import Suite
 from bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
     from bench.checkout import Checkout
     from bench.manifest_types import RepoManifest
     from sandbox.types import Sandbox
+
+
+_TOTALS = ("functions", "documented", "covered", "candidates", "tried", "kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,15 @@ class Mined:
     references: tuple[Reference, ...]
     entry: Mapping[str, Any]
     """For the set's manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A repository whose tests could be run now."""
+
+    project: Project
+    entry: dict[str, Any]
+    suite: Suite
 
 
 def _silent(_: str) -> None:
@@ -88,15 +101,16 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 
     sets.folder(home, name)
     check(manifests, per_repo)
+
+    def ready(manifest: RepoManifest) -> _Ready:
+        return _prepare(manifest, checkout.fetch(manifest, home, report=report), home, sandbox, lock, report)
+
     mined: dict[str, Mined] = {}
-    for manifest in sorted(manifests, key=lambda each: each.name):
-        found = checkout.fetch(manifest, home, report=report)
-        read = snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir)
-        project = Project(manifest=manifest, root=found.root, snapshot=read, home=home, lock=lock)
-        mined[manifest.name] = _mine(
-            project, found, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
-        )
-    about = _manifest(mined, seed=seed, per_repo=per_repo)
+    for one in _one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
+        name = one.project.manifest.name
+        mined[name] = _mine(one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report)
+    entries = {name: each.entry for name, each in mined.items()}
+    about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
     samples = [sample for each in mined.values() for sample in each.samples]
     references = [reference for each in mined.values() for reference in each.references]
     return sets.save(home, name, samples, references, about, force=force)
@@ -121,13 +135,36 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
             )
 
 
-def _mine(
-    project: Project, checkout: Checkout, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report
-) -> Mined:
+def _one_ahead(ready: Callable[[RepoManifest], _Ready], manifests: Sequence[RepoManifest]) -> Iterator[_Ready]:
+    """Yield each repository made ready, while the next one is: that is waiting for networks, and for images."""
+    with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
+        try:
+            coming = deque(pool.submit(ready, manifest) for manifest in manifests[:1])
+            for manifest in [*manifests[1:], None]:
+                one = coming.popleft().result()
+                if manifest is not None:
+                    coming.append(pool.submit(ready, manifest))
+                yield one
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _prepare(
+    manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
+) -> _Ready:
+    read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
+    project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
+    with explained():
+        entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
+        suite = suite_of(home, _provisional(manifest.name, entry, [], []), manifest.name, sandbox)
+        sandbox.prepare(suite.environment, report)
+    return _Ready(project, entry, suite)
+
+
+def _mine(one: _Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report) -> Mined:
+    project, entry, suite = one.project, one.entry, one.suite
     name, language = project.manifest.name, project.manifest.language
     with explained():
-        entry = _entry(project, checkout, miner(language).tests(project, report))
-        suite = suite_of(project.home, _provisional(name, entry, [], []), name, sandbox)
         found = miner(language).find(project, suite, sandbox, report)
     tried = ordered(found.candidates, repo=name, seed=seed)
     made = [make(project, found, candidate, miner(language).lift) for candidate in tried]
@@ -202,19 +239,4 @@ def _counts(
         "kept_one_line": sum(candidate.end - candidate.cursor.line == 1 for candidate in kept),
         "levels": {level.value: levels[level] for level in Level if levels[level]},
         "drops": dict(sorted((Counter(found.drops) + Counter(failed)).items())),
-    }
-
-
-def _manifest(mined: Mapping[str, Mined], *, seed: int, per_repo: int) -> dict[str, Any]:
-    entries = {name: dict(each.entry) for name, each in mined.items()}
-    keys = ("functions", "documented", "covered", "candidates", "tried", "kept")
-    return {
-        "ctxbench": version("ctxbench"),
-        "python": platform.python_version(),
-        "parsers": {name: version(name) for name in ("tree-sitter", "tree-sitter-java", "tree-sitter-python")},
-        "kind": Kind.FUNCTION.value,
-        "seed": seed,
-        "per_repo": per_repo,
-        "repositories": entries,
-        "totals": {key: sum(entry[key] for entry in entries.values()) for key in keys},
     }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bench import samples as sets
 from bench import snapshot
+from bench.accounts import account
 from bench.errors import InputFault
 from bench.home import Home
 from bench.projbench.analysis import analyse
@@ -23,6 +22,17 @@ if TYPE_CHECKING:
     from bench.manifest_types import RepoManifest
 
 Report = Callable[[str], None]
+_TOTALS = (
+    "files",
+    "lines",
+    "candidates",
+    "first_uses",
+    "usable",
+    "kept",
+    "kept_masked",
+    "kept_masked_shared",
+    "kept_rest_elsewhere",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,24 +163,4 @@ def manifest_of(
         }
         for each in snapshots
     }
-    keys = (
-        "files",
-        "lines",
-        "candidates",
-        "first_uses",
-        "usable",
-        "kept",
-        "kept_masked",
-        "kept_masked_shared",
-        "kept_rest_elsewhere",
-    )
-    return {
-        "ctxbench": version("ctxbench"),
-        "python": platform.python_version(),
-        "parsers": {name: version(name) for name in ("tree-sitter", "tree-sitter-java", "tree-sitter-python")},
-        "kind": Kind.LINE.value,
-        "seed": seed,
-        "per_repo": per_repo,
-        "repositories": repositories,
-        "totals": {key: sum(entry[key] for entry in repositories.values()) for key in keys},
-    }
+    return account(Kind.LINE, repositories, _TOTALS, seed=seed, per_repo=per_repo)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.errors import InputFault
-from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, usable
+from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.java import static
 from bench.functions.java.covering import Ran, breadth, cover
-from bench.functions.java.static import Known
+from bench.functions.java.definitions import Definition
 from bench.functions.mining import Found, Project, Report
+from bench.functions.static import Known, candidate
 from bench.functions.types import Candidate
 from bench.testing import suites
 from bench.testing import tree as trees
@@ -65,7 +66,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
     )
 
 
-def _candidates(known: Sequence[Known], ran: Sequence[Ran]) -> tuple[list[Candidate], Counter[str]]:
+def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple[list[Candidate], Counter[str]]:
     wide = breadth(ran)
     runs = {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id]) for each in ran}
     by_probe: dict[int, list[str]] = {}
@@ -90,28 +91,11 @@ def _candidates(known: Sequence[Known], ran: Sequence[Ran]) -> tuple[list[Candid
 
 
 def _candidate(
-    known: Known, numbers: range, by_probe: Mapping[int, Sequence[str]], runs: Mapping[str, TestRun]
+    known: Known[Definition], numbers: range, by_probe: Mapping[int, Sequence[str]], runs: Mapping[str, TestRun]
 ) -> Candidate | None:
     """Return the candidate, None if no usable test runs it."""
     covering: dict[str, frozenset[int]] = {}
     for number in numbers:
         for test in by_probe.get(number, ()):
             covering[test] = covering.get(test, frozenset()) | {number}
-    if not covering:
-        return None
-    chosen = choose(covering, runs)
-    definition = known.definition
-    return Candidate(
-        path=known.path,
-        name=definition.name,
-        signature=definition.signature,
-        docstring=definition.docstring,
-        start=definition.start,
-        cursor=definition.cursor,
-        end=definition.end,
-        tail=definition.tail,
-        level=known.level,
-        uses=known.uses,
-        tests=chosen,
-        seconds=sum(runs[test].seconds for test in chosen),
-    )
+    return candidate(known, covering, runs, tail=known.definition.tail)

@@ -10,9 +10,10 @@ from typing import Any
 
 from bench.errors import InputFault
 from bench.files import read_text, sha256, write_atomic
+from bench.functions.java.definitions import Definition
 from bench.functions.java.probes import numbered, probed
-from bench.functions.java.static import Known
 from bench.functions.mining import Project, Report
+from bench.functions.static import Known
 from bench.testing import java_guest
 from bench.testing.java import JavaSuite, sources
 from bench.testing.java_build import run_big, told
@@ -35,7 +36,7 @@ class Ran:
 
 
 def cover(
-    project: Project, suite: JavaSuite, known: Sequence[Known], sandbox: Sandbox, report: Report
+    project: Project, suite: JavaSuite, known: Sequence[Known[Definition]], sandbox: Sandbox, report: Report
 ) -> tuple[Ran, ...]:
     """Run every test once; what came out is kept in the home folder.
 

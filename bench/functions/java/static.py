@@ -4,44 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bench.functions.hidden import test_places
 from bench.functions.java.definitions import Definition, Definitions, definitions
 from bench.functions.java.levels import FileNames
 from bench.functions.mining import Project
-from bench.functions.types import Level
+from bench.functions.static import Known, Static, unique
 from bench.languages import java as reader
 from bench.languages.facts import FileFacts
 from bench.languages.java.facts import JavaFile
 from bench.languages.java.uses import ProjectTypes
 from bench.languages.syntax import Source
 from bench.repository import is_hidden
-from bench.types import Language, Use
+from bench.types import Language
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A method that may become a candidate if tests cover it."""
-
-    path: str
-    definition: Definition
-    level: Level
-    uses: tuple[Use, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Static:
-    """The methods of a repository."""
-
-    known: tuple[Known, ...]
-    """By path and line."""
-    hidden: tuple[str, ...]
-    counts: Mapping[str, int]
-    drops: Counter[str]
-
-
-def read(project: Project, main: tuple[str, ...]) -> Static:
+def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
     """Find the documented methods of a repository's main source folders that could be asked for."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
@@ -82,19 +60,11 @@ def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], mai
 
 def _known(
     texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
-) -> tuple[tuple[Known, ...], Counter[str]]:
+) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
     loads = reader.resolve(facts)
     types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
     bodies = sum((each.bodies for _, each in read_files.values()), Counter[str]())
     drops = sum((each.drops for _, each in read_files.values()), Counter[str]())
-    known: list[Known] = []
-    for path, (source, found) in sorted(read_files.items()):
-        names = FileNames(source, loads[path], types)
-        for definition in found.usable:
-            if bodies[definition.code] > 1:
-                drops["body_elsewhere"] += 1
-                continue
-            level, uses = names.needs(definition)
-            known.append(Known(path=path, definition=definition, level=level, uses=uses))
-    return tuple(known), drops
+    usable = {path: found.usable for path, (_, found) in read_files.items()}
+    return unique(usable, lambda path: FileNames(read_files[path][0], loads[path], types), bodies, drops), drops

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.errors import InputFault
-from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, usable
+from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.mining import Found, Project, Report
 from bench.functions.python import static
 from bench.functions.python.cover import cover
+from bench.functions.python.definitions import Definition
 from bench.functions.python.locking import locked
-from bench.functions.python.static import Known
+from bench.functions.static import Known, candidate
 from bench.functions.types import Candidate
 from bench.manifest_types import TestSuite
 from bench.repository import is_hidden
@@ -87,7 +88,7 @@ def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
     }
 
 
-def _candidate(known: Known, covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
+def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
     """Return the candidate, None if no usable test runs a line of its body."""
     definition = known.definition
     lines: dict[str, set[int]] = {}
@@ -101,19 +102,4 @@ def _candidate(known: Known, covered: Covered, runs: Mapping[str, TestRun]) -> C
         # A test in the file itself would be changed with it.
         if usable(runs[test]) and test.partition("::")[0] != known.path
     }
-    if not covering:
-        return None
-    chosen = choose(covering, runs)
-    return Candidate(
-        path=known.path,
-        name=definition.name,
-        signature=definition.signature,
-        docstring=definition.docstring,
-        start=definition.start,
-        cursor=definition.cursor,
-        end=definition.end,
-        level=known.level,
-        uses=known.uses,
-        tests=chosen,
-        seconds=sum(runs[test].seconds for test in chosen),
-    )
+    return candidate(known, covering, runs)

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bench.functions.hidden import test_places
 from bench.functions.mining import Project
 from bench.functions.python.definitions import Definition, Definitions, definitions, parse
 from bench.functions.python.levels import FileNames
-from bench.functions.types import Level
+from bench.functions.static import Known, Static, unique
 from bench.languages import python as reader
 from bench.languages.facts import FileFacts
 from bench.languages.python.modules import ModuleIndex
 from bench.repository import is_hidden
-from bench.types import Use
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A function that may become a candidate if tests cover it."""
-
-    path: str
-    definition: Definition
-    level: Level
-    uses: tuple[Use, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Static:
-    """The functions of a repository."""
-
-    known: tuple[Known, ...]
-    """By path and line."""
-    hidden: tuple[str, ...]
-    counts: Mapping[str, int]
-    drops: Counter[str]
-
-
-def read(project: Project) -> Static:
+def read(project: Project) -> Static[Definition]:
     """Find the documented functions of a repository's source files that could be asked for."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
@@ -77,18 +54,10 @@ def read(project: Project) -> Static:
 
 def _known(
     texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
-) -> tuple[tuple[Known, ...], Counter[str]]:
+) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
     loads = reader.resolve(facts)
     index = ModuleIndex(texts, [])
     drops = sum((each.drops for each in sources.values()), Counter[str]())
-    known: list[Known] = []
-    for path, found in sorted(sources.items()):
-        names = FileNames(path, texts[path], loads[path], index)
-        for definition in found.usable:
-            if bodies[definition.code] > 1:
-                drops["body_elsewhere"] += 1
-                continue
-            level, uses = names.needs(definition)
-            known.append(Known(path=path, definition=definition, level=level, uses=uses))
-    return tuple(known), drops
+    usable = {path: found.usable for path, found in sources.items()}
+    return unique(usable, lambda path: FileNames(path, texts[path], loads[path], index), bodies, drops), drops

@@ -1,0 +1,142 @@
+"""What the text of a repository says of its functions, before anything is run: the same for every language. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from bench.functions.choose import TestRun, choose
+from bench.functions.types import Candidate, Level
+from bench.types import Cursor, Use
+
+
+class Declared(Protocol):
+    """A function of a file that may be asked for. Lines are 0-based, ends exclusive."""
+
+    @property
+    def name(self) -> str:
+        """Within its file."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """Its declaration."""
+        ...
+
+    @property
+    def docstring(self) -> str:
+        """What it is to do."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Line of its declaration."""
+        ...
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the body begins."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Line after its last."""
+        ...
+
+    @property
+    def code(self) -> str:
+        """Its body without layout: equal for equal code."""
+        ...
+
+
+D = TypeVar("D", bound=Declared)
+D_contra = TypeVar("D_contra", bound=Declared, contravariant=True)
+
+
+class Names(Protocol[D_contra]):
+    """What the names of one file mean."""
+
+    def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
+        """Return what a function's body needs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known(Generic[D]):
+    """A function that may become a candidate if tests cover it."""
+
+    path: str
+    definition: D
+    level: Level
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Static(Generic[D]):
+    """The functions of a repository."""
+
+    known: tuple[Known[D], ...]
+    """By path and line."""
+    hidden: tuple[str, ...]
+    counts: Mapping[str, int]
+    drops: Counter[str]
+
+
+def unique(
+    usable: Mapping[str, Sequence[D]], names: Callable[[str], Names[D]], bodies: Mapping[str, int], drops: Counter[str]
+) -> tuple[Known[D], ...]:
+    """Return the functions whose body stands nowhere else, by path and line.
+
+    Args:
+        usable: path -> functions of the file that could be asked for.
+        names: gives the names of a file.
+        bodies: code of every body in the repository -> how often it is there.
+        drops: counts those that are left out.
+    """
+    known: list[Known[D]] = []
+    for path, definitions in sorted(usable.items()):
+        of_file = names(path)
+        for definition in definitions:
+            if bodies[definition.code] > 1:
+                drops["body_elsewhere"] += 1
+                continue
+            level, uses = of_file.needs(definition)
+            known.append(Known(path=path, definition=definition, level=level, uses=uses))
+    return tuple(known)
+
+
+def candidate(
+    known: Known[D],
+    covering: Mapping[str, frozenset[int]],
+    runs: Mapping[str, TestRun],
+    *,
+    tail: Cursor | None = None,
+) -> Candidate | None:
+    """Return the candidate, None if no usable test runs it.
+
+    Args:
+        known: the function.
+        covering: usable test -> what of the function it runs.
+        runs: what is known of each test.
+        tail: where the body ends, if something of the function follows it.
+    """
+    if not covering:
+        return None
+    chosen = choose(covering, runs)
+    definition = known.definition
+    return Candidate(
+        path=known.path,
+        name=definition.name,
+        signature=definition.signature,
+        docstring=definition.docstring,
+        start=definition.start,
+        cursor=definition.cursor,
+        end=definition.end,
+        tail=tail,
+        level=known.level,
+        uses=known.uses,
+        tests=chosen,
+        seconds=sum(runs[test].seconds for test in chosen),
+    )
