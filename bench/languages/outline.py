@@ -71,8 +71,10 @@ class Function:
     docstring: str
     """Python: the docstring's value, cleaned. Java: the Javadoc without its comment marks. Empty if none."""
     constructor: bool
-    """``__init__``, or a Java constructor."""
+    """``__init__`` of a class, or a Java constructor."""
     has_body: bool
+    header: str = ""
+    """As written, from ``def`` (or ``async``) to the return type, or from a Java method's annotations to ``throws``."""
 
     @property
     def qualified(self) -> str:

@@ -1,0 +1,183 @@
+"""The outline of a Java file: methods, constructors and types, also of one that is cut at the cursor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from bench.languages.facts import Span
+from bench.languages.outline import Function, Outline, Parameter, Type
+from bench.languages.syntax import Source
+from bench.types import Language
+
+_TOKEN = re.compile(
+    r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|//[^\n]*|/\*.*?(?:\*/|\Z)"
+    r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)",
+    re.DOTALL,
+)
+_KINDS = {
+    "class_declaration": "class",
+    "interface_declaration": "interface",
+    "enum_declaration": "enum",
+    "record_declaration": "record",
+    "annotation_type_declaration": "annotation",
+}
+_FUNCTIONS = ("method_declaration", "constructor_declaration", "compact_constructor_declaration")
+_COMMENTS = ("line_comment", "block_comment")
+_ANNOTATIONS = ("annotation", "marker_annotation")
+_MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
+
+
+def outline(text: str) -> Outline:
+    """Return the outline of a file.
+
+    Where the file has a syntax error, it is taken for one that is cut at the cursor: the statement that is not
+    whole is blanked, and the braces that are open are closed.
+    """
+    source = Source(text, Language.JAVA)
+    reader = _Reader(source)
+    if source.root.has_error:
+        mended = _Reader(Source(_mended(text), Language.JAVA))
+        if not mended.source.root.has_error or len(mended.functions) > len(reader.functions):
+            reader = mended
+    return Outline(functions=tuple(reader.functions), types=tuple(reader.types), broken=source.root.has_error)
+
+
+def _mended(text: str) -> str:
+    """Return the text with what follows its last whole statement blanked and its open braces closed."""
+    start, opened = 0, [""]
+    for found in _TOKEN.finditer(text):
+        if found["open"]:
+            opened.append(found[0])
+        elif found["close"] and len(opened) > 1:
+            opened.pop()
+        # Inside round brackets no statement ends, but for an anonymous class or a lambda's block, which go too.
+        if found[0] in ("{", "}", ";") and "(" not in opened and "[" not in opened:
+            start = found.end()
+    first = next((place for place, one in enumerate(opened) if one in ("(", "[")), len(opened))
+    blank = "".join(char if char == "\n" else " " for char in text[start:].rstrip())
+    return f"{text[:start]}{blank}{'}' * (first - 1)}\n"
+
+
+class _Reader:
+    """Walks one tree."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.functions: list[Function] = []
+        self.types: list[Type] = []
+        stack: list[tuple[Node, tuple[Type, ...], str]] = [(source.root, (), "")]
+        while stack:
+            node, types, inside = stack.pop()
+            if node.child_by_field_name("name") is None:
+                pass
+            elif node.type in _FUNCTIONS:
+                function = self._function(node, types, inside)
+                self.functions.append(function)
+                inside = function.name
+            elif node.type in _KINDS:
+                kind = self._type(node)
+                self.types.append(kind)
+                types = (*types, kind)
+            stack.extend((child, types, inside) for child in reversed(_inner(node)))
+
+    def _field(self, node: Node, name: str) -> str:
+        found = node.child_by_field_name(name)
+        return self.source.text(found) if found is not None else ""
+
+    def _header(self, node: Node) -> str:
+        """Return a declaration as written, up to its body."""
+        body = node.child_by_field_name("body")
+        stop = body.start_byte if body is not None else node.end_byte
+        return self.source.data[node.start_byte : stop].decode("utf-8", "replace").rstrip().removesuffix(";").rstrip()
+
+    def _type(self, node: Node) -> Type:
+        return Type(
+            name=self._field(node, "name"),
+            header=self._header(node),
+            kind=_KINDS[node.type],
+            lines=(self._attached(node)[0], node.end_point[0] + 1),
+        )
+
+    def _attached(self, node: Node) -> tuple[int, str]:
+        """Return the first line of what is directly above a declaration and belongs to it, and its Javadoc.
+
+        A Javadoc belongs to what follows it whatever blank lines there are between; another comment only without.
+        """
+        row, doc, above = node.start_point[0], "", node.prev_sibling
+        while above is not None and above.type in _COMMENTS and self._alone(above):
+            javadoc = self.source.text(above).startswith("/**") and not doc
+            # A line comment's node may take its newline in.
+            if above.end_point[0] + (above.end_point[1] > 0) < row and not javadoc:
+                break
+            doc = self.source.text(above) if javadoc else doc
+            row, above = above.start_point[0], above.prev_sibling
+        return row, doc
+
+    def _alone(self, comment: Node) -> bool:
+        """Say whether nothing stands before a comment on its line."""
+        line = self.source.data.rfind(b"\n", 0, comment.start_byte) + 1
+        return not self.source.data[line : comment.start_byte].strip()
+
+    def _function(self, node: Node, types: tuple[Type, ...], inside: str) -> Function:
+        (start, doc), end = self._attached(node), node.end_point[0] + 1
+        modifiers = next((child.children for child in node.children if child.type == "modifiers"), [])
+        parameters = node.child_by_field_name("parameters")
+        if (
+            node.type == "compact_constructor_declaration"
+            and node.parent is not None
+            and node.parent.parent is not None
+        ):
+            parameters = node.parent.parent.child_by_field_name("parameters")
+        throws = next((child for child in node.children if child.type == "throws"), None)
+        body = node.child_by_field_name("body")
+        return Function(
+            name=self._field(node, "name"),
+            types=types,
+            inside=inside,
+            lines=(start, end),
+            head=node.start_point[0],
+            body=_body(node, body),
+            decorators=tuple(self.source.text(child) for child in modifiers if child.type in _ANNOTATIONS),
+            modifiers=tuple(
+                self.source.text(child) for child in modifiers if child.type not in (*_ANNOTATIONS, *_COMMENTS)
+            ),
+            parameters=tuple(self._parameters(parameters)),
+            parameters_text=self.source.text(parameters).strip()[1:-1] if parameters is not None else "",
+            returns=self._field(node, "type"),
+            throws=self.source.text(throws) if throws is not None else "",
+            docstring=_MARGIN.sub("", doc[3:].removesuffix("/").rstrip("*")).strip(),
+            constructor=node.type != "method_declaration",
+            has_body=body is not None,
+            header=self._header(node),
+        )
+
+    def _parameters(self, node: Node | None) -> Iterator[Parameter]:
+        for child in node.named_children if node is not None else ():
+            name = child.child_by_field_name("name")
+            if child.type == "spread_parameter":
+                declarator = next((each for each in child.named_children if each.type == "variable_declarator"), None)
+                name = declarator.child_by_field_name("name") if declarator is not None else None
+            if name is not None and child.type in ("formal_parameter", "spread_parameter"):
+                starred = child.type == "spread_parameter"
+                yield Parameter(name=self.source.text(name), text=self.source.text(child), starred=starred)
+
+
+def _inner(node: Node) -> list[Node]:
+    """Return the children to walk: not the body of an anonymous class or of an enum's constant."""
+    if node.type in ("object_creation_expression", "enum_constant"):
+        return [child for child in node.named_children if child.type != "class_body"]
+    return node.named_children
+
+
+def _body(node: Node, body: Node | None) -> Span:
+    """Return the lines of a body, that of its closing brace included; from the line after the opening brace."""
+    end = node.end_point[0] + 1
+    if body is None:
+        return end, end
+    opening = body.start_point[0]
+    first = next((child for child in body.named_children if child.type not in _COMMENTS), None)
+    one_line = opening + 1 == end or (first is not None and first.start_point[0] == opening)
+    return (opening if one_line else opening + 1), end

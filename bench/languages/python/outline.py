@@ -1,0 +1,226 @@
+"""The outline of a Python file: functions and classes, also of one that is cut at the cursor."""
+
+from __future__ import annotations
+
+import codecs
+import inspect
+import re
+from collections.abc import Mapping
+
+from tree_sitter import Node
+
+from bench.languages.facts import Span
+from bench.languages.outline import Function, Outline, Parameter, Type
+from bench.languages.syntax import Source
+from bench.types import Language
+
+_TOKEN = re.compile(
+    r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"
+    r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?)|#[^\n]*|\\\n|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<line>\n)",
+    re.DOTALL,
+)
+_LITERAL = re.compile(r"([A-Za-z]*)(\"\"\"|'''|\"|')(.*)\2", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(\n|[\\'\"abfnrtv]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|N\{[\w -]+\})"
+)
+_SPLATS = ("list_splat_pattern", "dictionary_splat_pattern")
+_SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
+
+
+def outline(text: str) -> Outline:
+    """Return the outline of a file.
+
+    Where the file has a syntax error, its last statement is taken for one that is cut at the cursor and replaced
+    by an empty one, so that it takes nothing around it with it.
+    """
+    source = Source(text, Language.PYTHON)
+    reader = _Reader(source)
+    if source.root.has_error:
+        mended = _Reader(Source(_mended(text), Language.PYTHON))
+        if not mended.source.root.has_error or len(mended.functions) > len(reader.functions):
+            reader = mended
+    return Outline(functions=tuple(reader.functions), types=tuple(reader.types), broken=source.root.has_error)
+
+
+def _mended(text: str) -> str:
+    """Return the text with an empty statement of as many lines in place of the last one."""
+    start = depth = 0
+    for found in _TOKEN.finditer(text.rstrip()):
+        if found["open"]:
+            depth += 1
+        elif found["close"]:
+            depth = max(depth - 1, 0)
+        elif found["line"] and not depth:
+            start = found.end()
+    last = text[start:]
+    indent = last[: len(last) - len(last.lstrip())]
+    return f"{text[:start]}{indent}({chr(10) * last.strip().count(chr(10))})\n"
+
+
+class _Reader:
+    """Walks one tree."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.functions: list[Function] = []
+        self.types: list[Type] = []
+        self._comments = _comments(source)
+        self._walk(source.root, (), "")
+
+    def _walk(self, root: Node, types: tuple[Type, ...], inside: str) -> None:
+        stack: list[tuple[Node, tuple[Type, ...], str]] = [(root, types, inside)]
+        while stack:
+            node, types, inside = stack.pop()
+            if node.type == "function_definition" and node.child_by_field_name("name") is not None:
+                function = self._function(node, types, inside)
+                self.functions.append(function)
+                inside = function.name
+            elif node.type == "class_definition" and node.child_by_field_name("name") is not None:
+                kind = self._type(node)
+                self.types.append(kind)
+                # What a class inside a function holds are methods, and they stand in that function still.
+                types = (*types, kind)
+            stack.extend((child, types, inside) for child in reversed(node.named_children))
+
+    def _field(self, node: Node, name: str) -> str:
+        found = node.child_by_field_name(name)
+        return self.source.text(found) if found is not None else ""
+
+    def _lines(self, node: Node) -> Span:
+        """Return the lines of a definition with its decorators and the comments directly above and at its end."""
+        outer = node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
+        start, column = outer.start_point
+        while self._comments.get(start - 1) == column:
+            start -= 1
+        return start, self._end(node, column)
+
+    def _end(self, node: Node, column: int) -> int:
+        # The parser leaves comments behind the last statement to what is around the definition.
+        end = row = node.end_point[0] + 1
+        while row in self._comments:
+            if self._comments[row] > column:
+                end = row + 1
+            elif self._comments[row] >= 0:
+                break
+            row += 1
+        return end
+
+    def _header(self, node: Node) -> str:
+        """Return a definition as written, up to its colon."""
+        colon = next((child for child in node.children if child.type == ":"), None)
+        stop = colon.start_byte if colon is not None else node.end_byte
+        return self.source.data[node.start_byte : stop].decode("utf-8", "replace").rstrip()
+
+    def _type(self, node: Node) -> Type:
+        name, header = self._field(node, "name"), self._header(node)
+        return Type(name=name, header=header, kind="class", lines=self._lines(node))
+
+    def _function(self, node: Node, types: tuple[Type, ...], inside: str) -> Function:
+        lines, name = self._lines(node), self._field(node, "name")
+        parent = node.parent
+        decorated = parent.children if parent is not None and parent.type == "decorated_definition" else []
+        parameters = node.child_by_field_name("parameters")
+        body, block = _body(node, lines[1]), node.child_by_field_name("body")
+        return Function(
+            name=name,
+            types=types,
+            inside=inside,
+            lines=lines,
+            head=node.start_point[0],
+            body=body,
+            decorators=tuple(self.source.text(child) for child in decorated if child.type == "decorator"),
+            modifiers=("async",) if node.children[0].type == "async" else (),
+            parameters=self._parameters(parameters),
+            parameters_text=self._field(node, "parameters").strip()[1:-1],
+            returns=self._field(node, "return_type"),
+            throws="",
+            docstring=_docstring(self.source, block),
+            constructor=name == "__init__" and bool(types),
+            has_body=body[0] < body[1],
+            header=self._header(node),
+        )
+
+    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
+        children = node.named_children if node is not None else ()
+        return tuple(self._parameter(child) for child in children if child.type not in _SEPARATORS)
+
+    def _parameter(self, node: Node) -> Parameter:
+        name: Node = node.child_by_field_name("name") or (
+            node.named_children[0] if node.type == "typed_parameter" and node.named_children else node
+        )
+        value = node.child_by_field_name("value")
+        return Parameter(
+            name=self.source.text(name).lstrip("* "),
+            text=self.source.text(node),
+            default_name=self.source.text(value) if value is not None and value.type == "identifier" else "",
+            starred=name.type in _SPLATS,
+            annotated=node.child_by_field_name("type") is not None,
+        )
+
+
+def _comments(source: Source) -> Mapping[int, int]:
+    """Return the lines that hold only a comment, with its column, and blank lines with -1."""
+    found: dict[int, int] = {}
+    lines = source.data.split(b"\n")
+    for row, line in enumerate(lines):
+        bare = line.lstrip()
+        if not bare:
+            found[row] = -1
+        elif bare.startswith(b"#"):
+            found[row] = len(line) - len(bare)
+    # Such a line inside a string is no comment.
+    stack = [source.root]
+    while stack:
+        node = stack.pop()
+        if node.type == "string":
+            for row in range(node.start_point[0] + 1, node.end_point[0] + 1):
+                found.pop(row, None)
+        elif node.end_point[0] > node.start_point[0]:
+            stack.extend(node.children)
+    return found
+
+
+def _body(node: Node, end: int) -> Span:
+    """Return the lines of a function's body: what follows the colon, comments too."""
+    colon = next((child for child in node.children if child.type == ":"), None)
+    if colon is None:
+        return end, end
+    after = [
+        child for child in node.children if child.start_byte >= colon.end_byte and child.end_byte > child.start_byte
+    ]
+    row = colon.start_point[0]
+    if not [child for child in after if child.type != "comment"]:
+        return end, end
+    first = next(child for child in after if child.type != "comment")
+    return (row if first.start_point[0] == row else row + 1), end
+
+
+def _docstring(source: Source, block: Node | None) -> str:
+    """Return the cleaned value of the string that a body begins with; empty if there is none."""
+    first = next((child for child in block.named_children if child.type != "comment"), None) if block else None
+    if first is None or first.type != "expression_statement" or len(first.named_children) != 1:
+        return ""
+    node = first.named_children[0]
+    parts = node.named_children if node.type == "concatenated_string" else [node]
+    values = [_value(source.text(part)) for part in parts if part.type == "string"]
+    if len(values) != len(parts):
+        return ""
+    return inspect.cleandoc("".join(value for value in values if value is not None)) if None not in values else ""
+
+
+def _value(literal: str) -> str | None:
+    """Return what a plain string literal means; None for bytes, f-strings and what is cut.
+
+    Not by `ast.literal_eval`, which warns of escapes that are the repository's own affair.
+    """
+    found = _LITERAL.fullmatch(literal)
+    if found is None or set(found[1].lower()) - set("ru"):
+        return None
+    return found[3] if "r" in found[1].lower() else _ESCAPE.sub(_unescaped, found[3])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    try:
+        return "" if found[1] == "\n" else codecs.decode(found[0], "unicode_escape")
+    except UnicodeDecodeError:
+        return found[0]
