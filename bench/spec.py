@@ -1,5 +1,6 @@
 """One printable, parseable spelling for everything configured: ``name(key=value, …)``.
 
+The first argument may come without its key (``aim(lc.infile)``); what that key is only the thing named knows.
 Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
 word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
 ``aim(inner=lc.repocoder(iterations=1))``) stays its text.
@@ -17,8 +18,10 @@ from bench.errors import InputFault
 Value = None | bool | int | float | str | tuple["Value", ...]
 
 _NAME = re.compile(r"[\w.+\-/@:~\\]+")
-_KEY = re.compile(r"[A-Za-z_]\w*")
 _BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
+POSITIONAL = ""
+"""The key of a first argument that came without one."""
+_ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
 
 
@@ -33,7 +36,7 @@ class Spec:
         """Return the canonical spelling; `parse` reads it back to an equal `Spec`."""
         if not self.arguments:
             return self.name
-        inner = ", ".join(f"{key}={_show(value)}" for key, value in sorted(self.arguments.items()))
+        inner = ", ".join(f"{key}{'=' if key else ''}{_show(value)}" for key, value in sorted(self.arguments.items()))
         return f"{self.name}({inner})"
 
     def __hash__(self) -> int:
@@ -42,7 +45,7 @@ class Spec:
 
 
 def parse(text: str) -> Spec:
-    """Read ``name`` or ``name(key=value, …)``.
+    """Read ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
 
     Raises:
         InputFault: if the text is not of that form, or a key is given twice.
@@ -57,14 +60,15 @@ def parse(text: str) -> Spec:
     if not (rest.startswith("(") and rest.endswith(")")):
         raise InputFault(f"{text!r} is not a spec", cure=_CURE)
     arguments: dict[str, Value] = {}
-    for part in _split(rest[1:-1], text):
-        key, equals, value = part.partition("=")
-        key = key.strip()
-        if not equals or not _KEY.fullmatch(key):
+    for number, part in enumerate(_split(rest[1:-1], text)):
+        named = _ARGUMENT.match(part)
+        key = named.group(1) if named else POSITIONAL
+        value = part[named.end() if named else 0 :].strip()
+        if not value or (number and not named):
             raise InputFault(f"{part.strip()!r} in {text!r} is not key=value", cure=_CURE)
         if key in arguments:
             raise InputFault(f"{key!r} is given twice in {text!r}", cure="keep one of them")
-        arguments[key] = _read(value.strip(), text)
+        arguments[key] = _read(value, text)
     return Spec(name, arguments)
 
 

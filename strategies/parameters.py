@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from bench.errors import InputFault
-from bench.spec import Spec, Value
+from bench.spec import POSITIONAL, Spec, Value
 
 _SCALARS: tuple[type, ...] = (bool, int, float, str)
 _SERVICES = ["generate", "execute"]
@@ -23,6 +24,15 @@ class AtLeast:
     least: float
 
 
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """The note on a parameter that names another strategy; write `Inner`."""
+
+
+Inner = Annotated[str, Wrapped()]
+"""A strategy's spec: ``inner: Inner = "lc.infile"`` makes a strategy that wraps another one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One keyword of a strategy."""
@@ -34,12 +44,16 @@ class Parameter:
     choices: tuple[str, ...] = ()
     """The words allowed, for a ``Literal``; empty if any."""
     least: float | None = None
+    wraps: bool = False
+    """Whether the value is the spec of a strategy."""
 
     @property
     def expects(self) -> str:
         """What may be given, in words."""
         if self.choices:
             return " or ".join(self.choices)
+        if self.wraps:
+            return "a strategy"
         noun = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[self.kind]
         return noun if self.least is None else f"{noun}, at least {self.least:g}"
 
@@ -92,9 +106,10 @@ def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bo
 
 
 def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
-    least = None
+    least, wraps = None, False
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
+        wraps = any(isinstance(note, Wrapped) for note in notes)
         least = next((note.least for note in notes if isinstance(note, AtLeast)), None)
     choices: tuple[str, ...] = ()
     if typing.get_origin(hint) is Literal:
@@ -107,23 +122,25 @@ def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
         )
     if argument.default is argument.empty:
         raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="give it one")
-    parameter = Parameter(name=argument.name, kind=hint, default=None, choices=choices, least=least)
-    default = parameter.read(argument.default, where)
-    return Parameter(name=argument.name, kind=hint, default=default, choices=choices, least=least)
+    parameter = Parameter(name=argument.name, kind=hint, default=None, choices=choices, least=least, wraps=wraps)
+    return dataclasses.replace(parameter, default=parameter.read(argument.default, where))
 
 
 def bind(parameters: tuple[Parameter, ...], spec: Spec) -> Mapping[str, Value]:
-    """Return the arguments of a spec that differ from the defaults, checked.
+    """Return the arguments of a spec that differ from the defaults, checked; one without a key is the first's.
 
     Raises:
-        InputFault: if a parameter is unknown or a value does not fit.
+        InputFault: if a parameter is unknown or given twice, or a value does not fit.
     """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, Value] = {}
-    for key, value in spec.arguments.items():
+    for spelled, value in spec.arguments.items():
+        key = next(iter(known), "") if spelled == POSITIONAL else spelled
+        if spelled == POSITIONAL and key in spec.arguments:
+            raise InputFault(f"{spec.name} is given {key!r} twice", cure="keep one of them")
         if key not in known:
             raise InputFault(
-                f"{spec.name} has no parameter {key!r}",
+                f"{spec.name} has no parameter {key!r}" if key else f"{spec.name} takes nothing",
                 cure=f"it has {', '.join(known) or 'none'} (see `ctxbench strategy show {spec.name}`)",
             )
         read = known[key].read(value, spec.name)

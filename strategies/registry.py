@@ -8,24 +8,21 @@ through the entry-point group ``ctxbench.strategies``, or in a file: ``path/to/f
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bench import spec as specs
 from bench.errors import InputFault, UnknownName
-from bench.files import explained, sha256
+from bench.files import sha256
 from bench.registry import Registry, origin_of
 from bench.repository import Repository
 from bench.spec import Spec, Value
 from bench.types import Kind, Query
 from strategies.api import Context, Execute, Generate, Prompt
+from strategies.from_file import being_loaded, load
 from strategies.parameters import Parameter, bind, read_signature
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
@@ -68,29 +65,39 @@ class BoundStrategy:
     def __init__(self, strategy: Strategy, spec: Spec) -> None:
         """Check the parameters of `spec`."""
         self.strategy = strategy
-        self.arguments: Mapping[str, Value] = bind(strategy.parameters, spec)
+        given = bind(strategy.parameters, spec)
+        wraps = {p.name: str(given.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
+        inner = {name: _inner(spec.name, text) for name, text in wraps.items()}
+        self.inner: tuple[BoundStrategy, ...] = tuple(inner.values())
+        """The strategies that it wraps."""
+        self.arguments: Mapping[str, Value] = {**given, **{name: one.spec for name, one in inner.items()}}
         self.spec = str(Spec(spec.name, self.arguments))
-        """The canonical spelling: parameters sorted, those that equal the default left out."""
+        """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
+        if not self.kinds:
+            raise InputFault(
+                f"{self.spec} would take no samples", cure=f"{spec.name} takes {_listed(strategy.kinds)} samples only"
+            )
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """The task kinds it accepts."""
-        return self.strategy.kinds
+        """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
+        return self.strategy.kinds.intersection(*(one.kinds for one in self.inner))
 
     @property
     def drafts(self) -> bool:
-        """Whether it asks the model on the way."""
-        return self.strategy.drafts
+        """Whether it, or what it wraps, asks the model on the way."""
+        return self.strategy.drafts or any(one.drafts for one in self.inner)
 
     @property
     def executes(self) -> bool:
-        """Whether it runs what the model wrote, in the sandbox."""
-        return self.strategy.executes
+        """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
+        return any(one.executes for one in self.inner) if self.inner else self.strategy.executes
 
     @property
     def version(self) -> str:
-        """A digest of the file that defines it."""
-        return self.strategy.version
+        """A digest of the file that defines it, and of those that define what it wraps."""
+        own = self.strategy.version
+        return sha256(" ".join([own, *(one.version for one in self.inner)]))[:12] if self.inner else own
 
     def __call__(self, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
@@ -99,13 +106,14 @@ class BoundStrategy:
             InputFault: if the query's kind is not one of `kinds`, or the strategy returns something else.
         """
         if query.kind not in self.kinds:
-            accepted = " and ".join(sorted(self.kinds))
             raise InputFault(
-                f"{self.spec} does not take {query.kind} samples", where=query.id, cure=f"it takes {accepted} samples"
+                f"{self.spec} does not take {query.kind} samples",
+                where=query.id,
+                cure=f"it takes {_listed(self.kinds)} samples",
             )
         if self.executes and execute is None:
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
-        inputs = (query, repo, generate, execute)[: 2 + self.drafts + self.executes]
+        inputs = (query, repo, generate, execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
             from strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
@@ -118,9 +126,19 @@ class BoundStrategy:
         return result
 
 
+def _listed(kinds: frozenset[Kind]) -> str:
+    return " and ".join(sorted(kinds))
+
+
+def _inner(outer: str, spec: str) -> BoundStrategy:
+    """Return the strategy that a wrapper wraps."""
+    found = resolve(spec)
+    if found.inner:
+        raise InputFault(f"{outer} cannot wrap {found.spec}", cure="wrap a strategy that wraps none")
+    return found
+
+
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
-_FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
-"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
 
 
 def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[F], F]:
@@ -146,7 +164,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
             executes=executes,
             parameters=parameters,
         )
-        module, loading = _FILE.get()
+        module, loading = being_loaded()
         if function.__module__ != module:
             _REGISTRY.add(name, made, origin=origin_of(function))
         elif name in loading:
@@ -179,7 +197,7 @@ def get(name: str) -> Strategy:
     path, at, inside = name.rpartition("@")
     if not at:
         return _REGISTRY.get(name)
-    found = _load(Path(path).expanduser().absolute(), path)
+    found = load(Path(path).expanduser().absolute(), path)
     if inside not in found:
         raise UnknownName("strategy", inside, found, command=f"grep '@strategy' {path}")
     return found[inside]
@@ -193,52 +211,3 @@ def resolve(spec: str) -> BoundStrategy:
     """
     parsed = specs.parse(spec)
     return BoundStrategy(get(parsed.name), parsed)
-
-
-_LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
-
-
-def _load(path: Path, shown: str) -> dict[str, Strategy]:
-    """Import a strategy file, once for each content of it."""
-    with explained(shown):
-        content = path.read_bytes()
-    digest = sha256(content)
-    known = _LOADED.get(path)
-    if known is not None and known[0] == digest:
-        return known[1]
-    module_name = f"_strategy_file_{sha256(str(path))[:12]}"
-    module_spec = importlib.util.spec_from_file_location(module_name, path)
-    if module_spec is None:
-        raise InputFault("is not a Python file", where=shown, cure="give a file that ends in .py")
-    module = importlib.util.module_from_spec(module_spec)
-    with _collecting(module_name) as found, _beside(path.parent):
-        sys.modules[module_name] = module
-        try:
-            # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
-            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
-        except Exception as error:
-            raise InputFault(
-                f"cannot be imported ({type(error).__name__}: {error})", where=shown, cure="mend the file"
-            ) from error
-    _LOADED[path] = (digest, found)
-    return found
-
-
-@contextlib.contextmanager
-def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
-    found: dict[str, Strategy] = {}
-    token = _FILE.set((module, found))
-    try:
-        yield found
-    finally:
-        _FILE.reset(token)
-
-
-@contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[Any]:
-    """Let a strategy file import its neighbours, after everything that is installed."""
-    sys.path.append(str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))

@@ -25,6 +25,10 @@ from bench.spec import Spec, parse
         ("x(n='1')", "x(n='1')"),
         ("x()", "x"),
         ("x(a=1,)", "x(a=1)"),
+        ("aim(lc.infile)", "aim(lc.infile)"),
+        ("aim( lc.repocoder(iterations=1) , k=4)", "aim(lc.repocoder(iterations=1), k=4)"),
+        ("x(4096)", "x(4096)"),
+        ("x('a=b')", "x('a=b')"),
     ],
 )
 def test_canonical_spelling(text: str, canonical: str) -> None:
@@ -34,7 +38,7 @@ def test_canonical_spelling(text: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "(a=1)", "x(a)", "x(a=1", "x(a=1))", "x(a=1, a=2)", "x a", "x(1=2)", "x(a='b)", "x(a=;)"]
+    "text", ["", "(a=1)", "x(a=1, b)", "x(a=1", "x(a=1))", "x(a=1, a=2)", "x a", "x(1=2)", "x(a='b)", "x(a=;)"]
 )
 def test_fault_names_the_cure(text: str) -> None:
     with pytest.raises(InputFault) as caught:

@@ -10,7 +10,19 @@ import pytest
 import strategies
 from bench.errors import InputFault
 from bench.types import Kind
-from strategies import AtLeast, Context, Generate, Prompt, Query, Repository, Snippet, resolve, strategy
+from strategies import (
+    AtLeast,
+    Context,
+    Execute,
+    Generate,
+    Inner,
+    Prompt,
+    Query,
+    Repository,
+    Snippet,
+    resolve,
+    strategy,
+)
 from strategies.registry import get, names
 from strategies.tiny import query_for, view_for
 
@@ -97,6 +109,8 @@ def test_a_file_may_import_its_neighbour(file: Path) -> None:
         ("lc.repocoder( window = 30,iterations=1 )", "lc.repocoder(iterations=1, window=30)"),
         ("lc.repocoder(empty_header=on)", "lc.repocoder(empty_header=true)"),
         ("lc.repocoder(q2_partial='drop')", "lc.repocoder(q2_partial=drop)"),
+        ("lc.infile(4096)", "lc.infile"),
+        ("lc.infile(99)", "lc.infile(limit=99)"),
     ],
 )
 def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
@@ -118,6 +132,8 @@ def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
         ("lc.repocoder(empty_header=2)", "give true or false"),
         ("lc.infile(limit=0)", "at least 1"),
         ("lc.infile(limit=1, limit=2)", "keep one"),
+        ("lc.infile(1, limit=2)", "keep one"),
+        ("lc.infile(1, 2)", "is not key=value"),
         ("nowhere/x.py@y", "no such file"),
         ("", "write it as name"),
     ],
@@ -202,3 +218,72 @@ def _with(made: Any, function: Any) -> Any:
     import dataclasses
 
     return dataclasses.replace(made, function=function)
+
+
+@strategy("test.wrapper", kinds=(Kind.LINE, Kind.FUNCTION))
+def wrapper(
+    query: Query, repo: Repository, generate: Generate, execute: Execute, *, k: int = 4, inner: Inner = "lc.infile"
+) -> Prompt:
+    """Show what the wrapped strategy shows."""
+    return resolve(inner)(query, repo, generate, execute)
+
+
+@pytest.mark.parametrize(
+    ("spec", "canonical"),
+    [
+        ("test.wrapper", "test.wrapper(inner=lc.infile)"),
+        ("test.wrapper(inner=lc.infile(limit=4096))", "test.wrapper(inner=lc.infile)"),
+        (
+            "test.wrapper(k=2, inner=lc.repocoder( window=30,iterations=1 ))",
+            "test.wrapper(inner=lc.repocoder(iterations=1, window=30), k=2)",
+        ),
+    ],
+)
+def test_a_wrapper_always_spells_what_it_wraps(spec: str, canonical: str) -> None:
+    assert resolve(spec).spec == canonical
+    assert resolve(canonical).spec == canonical
+
+
+def test_a_wrapper_is_what_it_wraps(file: Path) -> None:
+    bound = resolve(f"test.wrapper(inner={file}@neighbours(limit=2))")
+    (inner,) = bound.inner
+    assert inner.spec == f"{file}@neighbours(limit=2)" and bound.kinds == {Kind.LINE} and not bound.executes
+    version = bound.version
+    assert version not in (inner.version, bound.strategy.version, resolve("test.wrapper").version)
+    file.write_text(NEIGHBOURS + "# edited\n")
+    assert resolve(bound.spec).version != version
+    assert _run(bound.spec).text == _run(inner.spec).text
+
+
+def test_a_wrapper_of_a_strategy_that_executes_needs_a_sandbox(file: Path) -> None:
+    file.write_text(NEIGHBOURS.replace("repo: Repository, *", "repo: Repository, generate, execute, *"))
+    bound = resolve(f"test.wrapper(inner={file}@neighbours)")
+    assert bound.executes
+    with pytest.raises(InputFault, match="needs a sandbox"):
+        _run(bound.spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("test.wrapper(inner=test.wrapper)", "wrap a strategy that wraps none"),
+        ("test.wrapper(inner=lc.infil)", "did you mean lc.infile"),
+        ("test.wrapper(inner=lc.infile(limit=0))", "at least 1"),
+        ("test.wrapper(inner=3)", "give a strategy"),
+        ("test.lines(inner=test.functions)", "takes line samples only"),
+    ],
+)
+def test_a_wrong_wrapping_says_its_cure(spec: str, words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        resolve(spec)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@strategy("test.lines")
+def lines(query: Query, repo: Repository, *, inner: Inner = "lc.infile") -> Prompt:
+    raise NotImplementedError
+
+
+@strategy("test.functions", kinds=(Kind.FUNCTION,))
+def functions(query: Query, repo: Repository) -> Prompt:
+    raise NotImplementedError

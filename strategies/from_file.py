@@ -1,0 +1,80 @@
+"""Strategies in a file that needs no installation: imported once for each content of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import InputFault
+from bench.files import explained, sha256
+
+if TYPE_CHECKING:
+    from strategies.registry import Strategy
+
+_FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
+"""Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
+_LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
+
+
+def being_loaded() -> tuple[str, dict[str, Strategy]]:
+    """Return the name of the module that is being imported from a file, and where its strategies go."""
+    return _FILE.get()
+
+
+def load(path: Path, shown: str) -> dict[str, Strategy]:
+    """Return the strategies of a file by name.
+
+    Args:
+        path: the file.
+        shown: how messages call it.
+
+    Raises:
+        InputFault: if it cannot be read or imported.
+    """
+    with explained(shown):
+        content = path.read_bytes()
+    digest = sha256(content)
+    known = _LOADED.get(path)
+    if known is not None and known[0] == digest:
+        return known[1]
+    module_name = f"_strategy_file_{sha256(str(path))[:12]}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    if module_spec is None:
+        raise InputFault("is not a Python file", where=shown, cure="give a file that ends in .py")
+    module = importlib.util.module_from_spec(module_spec)
+    with _collecting(module_name) as found, _beside(path.parent):
+        sys.modules[module_name] = module
+        try:
+            # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
+            exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
+        except Exception as error:
+            raise InputFault(
+                f"cannot be imported ({type(error).__name__}: {error})", where=shown, cure="mend the file"
+            ) from error
+    _LOADED[path] = (digest, found)
+    return found
+
+
+@contextlib.contextmanager
+def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
+    found: dict[str, Strategy] = {}
+    token = _FILE.set((module, found))
+    try:
+        yield found
+    finally:
+        _FILE.reset(token)
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[Any]:
+    """Let a strategy file import its neighbours, after everything that is installed."""
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
