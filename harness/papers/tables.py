@@ -1,0 +1,104 @@
+"""The papers' result tables as frozen data: what each row ran, and the numbers as printed.
+
+The numbers are in ``tables.json``, one row a line, written by ``scripts/paper_tables.py``; nothing of it is computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
+
+from bench.errors import UnknownName
+from bench.types import Kind
+
+ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
+LEVELS = ("class", "file", "project")
+"""The levels of the function tables, in CoderEval's short names."""
+_FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a table; its preset is its name."""
+
+    preset: str
+    table: str
+    row: int
+    benchmark: str
+    method: str
+    """As printed."""
+    model: str
+    origin: str
+    """``measured`` or ``rerun`` by the paper's authors, or ``quoted from …``."""
+    strategy: str = ""
+    """The spec that computes it here; empty for an external row, which nothing here computes."""
+    encoder: str = ""
+    """What ranks its units; empty for none."""
+    printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Language -> column -> number; the language is ``both`` for an average of two, ``unstated`` if not said."""
+    missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> column -> why no number is printed."""
+    doubtful: frozenset[str] = frozenset()
+    """``language.column`` of numbers that cannot be right as printed (docs/presets.md says why)."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages it has numbers for, or lacks them."""
+        return tuple(one for one in ("python", "java") if one in self.printed or one in self.missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table of a paper."""
+
+    name: str
+    """How `ctxbench reproduce` calls it."""
+    paper: str
+    title: str
+    kind: Kind
+    columns: tuple[str, ...]
+    """Of each language."""
+    rows: tuple[Row, ...] = ()
+
+
+_TABLES = (
+    Table(name="icl-table1", paper=ICL, title="Table 1", kind=Kind.FUNCTION, columns=_FUNCTION),
+    Table(name="icl-table2", paper=ICL, title="Table 2", kind=Kind.FUNCTION, columns=_FUNCTION),
+    Table(name="icl-table3", paper=ICL, title="Table 3", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
+    Table(name="icl-table4", paper=ICL, title="Table 4", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
+    Table(name="infercom-table3", paper=INFERCOM, title="Table 3", kind=Kind.LINE, columns=_LINE),
+    Table(name="infercom-table4", paper=INFERCOM, title="Table 4", kind=Kind.LINE, columns=_LINE),
+    Table(name="infercom-table5", paper=INFERCOM, title="Table 5", kind=Kind.LINE, columns=_LINE),
+    Table(
+        name="infercom-table6", paper=INFERCOM, title="Table 6", kind=Kind.LINE, columns=("construction", "inference")
+    ),
+    Table(name="infercom-section6.4", paper=INFERCOM, title="Section 6.4", kind=Kind.LINE, columns=("completed",)),
+)
+NAMES = tuple(table.name for table in _TABLES)
+
+
+@functools.cache
+def rows() -> tuple[Row, ...]:
+    """Return the rows of every table, in the papers' order."""
+    text = files("harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
+    return tuple(_row(record) for record in json.loads(text))
+
+
+def _row(record: Mapping[str, Any]) -> Row:
+    return Row(**{**record, "doubtful": frozenset(record.get("doubtful", ()))})
+
+
+def table(name: str) -> Table:
+    """Return a table with its rows.
+
+    Raises:
+        UnknownName: if there is none of that name.
+    """
+    for found in _TABLES:
+        if found.name == name:
+            return replace(found, rows=tuple(row for row in rows() if row.table == name))
+    raise UnknownName("table", name, NAMES)

@@ -1,0 +1,135 @@
+"""Write harness/papers/tables.json, our own record of the papers' tables, from a transcription of them.
+
+``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
+strategy that computes it here, and the numbers as printed. The transcription is not part of this project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.spec import Spec
+
+OUT = Path(__file__).resolve().parents[1] / "harness" / "papers" / "tables.json"
+_TABLES = {
+    ("ICL-strategies paper", "Table 1"): "icl-table1",
+    ("ICL-strategies paper", "Table 2"): "icl-table2",
+    ("ICL-strategies paper", "Table 3"): "icl-table3",
+    ("ICL-strategies paper", "Table 4"): "icl-table4",
+    ("InferCom paper", "Table 3"): "infercom-table3",
+    ("InferCom paper", "Table 4"): "infercom-table4",
+    ("InferCom paper", "Table 5"): "infercom-table5",
+    ("InferCom paper", "Table 6"): "infercom-table6",
+    ("InferCom paper", "Section 6.4 (text)"): "infercom-section6.4",
+}
+_COLUMNS = {
+    "context_tokens_avg": "tokens",
+    "code_em": "em",
+    "code_es": "es",
+    "construction_seconds": "construction",
+    "inference_seconds": "inference",
+    "exactly_completed_tasks": "completed",
+    "overall_avg": "overall",
+}
+_BENCHMARKS = {"50": "50 tasks"}
+_LANGUAGES = {"not_stated": "unstated"}
+_MISSING = {
+    "not_reported": "not reported",
+    "out_of_memory": "out of memory",
+    "missing_in_available_copy": "not in our copy of the paper",
+}
+_ORIGINS = {
+    "measured_by_paper": "measured",
+    "rerun_by_paper_authors": "rerun",
+    "quoted_from_CoderEval": "quoted from CoderEval",
+    "quoted_from_CoCoGen": "quoted from CoCoGen",
+}
+_ENCODERS = {
+    # Needed where the file to complete is empty and the strategy falls back on retrieval.
+    "icl.infile": "codet5p-110m",
+    "icl.selfdoc": "codet5p-110m",
+    # The paper's own, which Table 6 and section 6.4 do not print again.
+    "lc.infercom": "unixcoder",
+    "lc.repofuse": "unixcoder",
+    # Of the program that the row was probably made with.
+    "base.rlcoder": "unixcoder",
+    "base.repocoder_fn": "unixcoder",
+    # [decision] The original encoders (reacc-py-retriever, text-embedding-ada-002) are not among ours.
+    "base.reacc": "unixcoder",
+    "base.cocogen": "unixcoder",
+}
+"""Encoders of rows that print none, of strategies that may need one."""
+_SWITCHES = {"lc.repocoder": {"empty_header": True}}
+"""Parameters common to the line presets that differ from the strategy's own defaults."""
+
+
+def converted(transcription: Mapping[str, Any]) -> str:
+    """Return the text of our file: JSON, one row of a table a line."""
+    rows = [_row(row) for row in transcription["rows"]]
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    spec, encoder = _strategy(row)
+    made: dict[str, Any] = {
+        "preset": row["preset"],
+        "table": _TABLES[row["paper"], row["table"]],
+        "row": row["row"],
+        "benchmark": _BENCHMARKS.get(row["benchmark"][:2], row["benchmark"]),
+        "method": row["method"],
+        "model": row["model"],
+        "origin": _ORIGINS[row["origin"]],
+        "strategy": spec,
+        "encoder": encoder,
+        "printed": {},
+        "missing": {},
+        "doubtful": [],
+    }
+    for value in row["values"]:
+        language = _LANGUAGES.get(value["language"], value["language"])
+        column = _column(value)
+        if value["status"] == "ok":
+            made["printed"].setdefault(language, {})[column] = value["value"]
+        else:
+            made["missing"].setdefault(language, {})[column] = _MISSING[value["status"]]
+        if value.get("flags"):
+            made["doubtful"].append(f"{language}.{column}")
+    return {key: value for key, value in made.items() if value}
+
+
+def _column(value: Mapping[str, Any]) -> str:
+    """Return the level of a pass@1, else the metric."""
+    name = value["level"] if value["metric"] == "pass@1" else value["metric"]
+    return _COLUMNS.get(name, str(name))
+
+
+def _strategy(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the spec that computes a row here, and the encoder it names; both empty for an external row."""
+    name = row["strategy"]
+    if name.startswith("external."):
+        return "", ""
+    arguments = dict(row["params"])
+    encoder = row["encoder_id"] or _ENCODERS.get(name, "")
+    if "inner" in arguments:
+        inner = arguments["inner"]
+        own = {"encoder": _ENCODERS[inner]} if inner in _ENCODERS else {}
+        arguments["inner"] = str(Spec(inner, {**_SWITCHES.get(inner, {}), **own}))
+    arguments |= _SWITCHES.get(name, {})
+    arguments |= {"encoder": encoder} if encoder else {}
+    return str(Spec(name, arguments)), encoder
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("transcription", type=Path)
+    given = parser.parse_args()
+    OUT.write_text(converted(json.loads(given.transcription.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Our record of the papers' tables: whole, and equal to the transcription it was made from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UnknownName
+from harness.papers import tables
+from scripts.paper_tables import OUT, converted
+
+
+def test_every_row_of_every_table_is_there() -> None:
+    assert Counter(row.table for row in tables.rows()) == {
+        "icl-table1": 17,
+        "icl-table2": 20,
+        "icl-table3": 22,
+        "icl-table4": 7,
+        "infercom-table3": 48,
+        "infercom-table4": 12,
+        "infercom-table5": 24,
+        "infercom-table6": 3,
+        "infercom-section6.4": 3,
+    }
+    assert len({row.preset for row in tables.rows()}) == 156
+
+
+@pytest.mark.parametrize("name", tables.NAMES)
+def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str) -> None:
+    table = tables.table(name)
+    assert [row.row for row in table.rows] == list(range(1, len(table.rows) + 1))
+    for row in table.rows:
+        languages = {*row.printed, *row.missing}
+        assert languages in ({"python", "java", "both"}, {"python"}, {"java"}, {"unstated"}), row.preset
+        for language in languages:
+            shown, missing = row.printed.get(language, {}), row.missing.get(language, {})
+            wanted = {"overall"} if language == "both" else set(table.columns)
+            assert {*shown, *missing} == wanted, row.preset
+            assert not {*shown} & {*missing}
+        assert row.doubtful <= {f"{language}.{column}" for language in row.printed for column in row.printed[language]}
+
+
+def test_numbers_as_printed() -> None:
+    found = {row.preset: row for row in tables.rows()}
+    filerag = found["icl-t1-filerag"]
+    assert filerag.printed["java"] == {"tokens": 1020, "class": 46.0, "file": 0.0, "project": 31.82, "avg": 25.94}
+    assert filerag.doubtful == {"java.tokens"}
+    ours = found["ic-t3-projbench-py-dscoder-6.7b-infile"]
+    assert ours.printed == {"python": {"em": 18.45, "es": 45.39, "id_em": 23.9, "id_f1": 41.58}}
+    assert set(found["ic-t5-cceval-py-infile-aim"].missing["python"].values()) == {"not in our copy of the paper"}
+    assert found["ic-t6-repofuse"].printed["python"] == {"construction": 624.35, "inference": 3.46}
+
+
+def test_equals_the_transcription(shared: Path) -> None:
+    transcription = json.loads((shared / "specs" / "paper_results.json").read_text(encoding="utf-8"))
+    assert converted(transcription) == OUT.read_text(encoding="utf-8")
+
+
+def test_an_unknown_table_is_named_with_its_likes() -> None:
+    with pytest.raises(UnknownName, match="icl-table1"):
+        tables.table("icl-tabel1")

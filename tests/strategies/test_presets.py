@@ -1,0 +1,84 @@
+"""Presets: names that stand for strategies with their parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import spec as specs
+from bench.errors import InputFault, UnknownName
+from harness.papers.presets import encoders_of, presets, spec_of, with_encoder
+from strategies import resolve
+
+
+@pytest.mark.parametrize(
+    ("preset", "spec"),
+    [
+        ("icl-t1-rag", "icl.rag(encoder=codet5p-110m)"),
+        (" icl-t1-rag ", "icl.rag(encoder=codet5p-110m)"),
+        ("icl-t1-selfdoc-plus2", "icl.selfdoc(encoder=codet5p-110m, extra_files=2)"),
+        ("icl-t2-bm25-filerag", "icl.filerag(encoder=bm25)"),
+        ("icl-t3-llama3.2-1b-direct", "icl.direct"),
+        ("ic-t3-projbench-py-starcoder2-7b-repocoder", "lc.repocoder(empty_header=true)"),
+        ("ic-t4-cceval-java-uer", "lc.infercom(encoder=unixcoder, fsr=false, uer=true)"),
+        ("ic-t5-projbench-py-repofuse-aim", "aim(encoder=unixcoder, inner=lc.repofuse(encoder=unixcoder))"),
+        ("icl-t1-rag(k=3)", "icl.rag(encoder=codet5p-110m, k=3)"),
+        ("icl-t1-rag(encoder=minilm)", "icl.rag(encoder=minilm)"),
+        (
+            "ic-t5-projbench-py-repofuse-aim(encoder=minilm)",
+            "aim(encoder=minilm, inner=lc.repofuse(encoder=minilm))",
+        ),
+        ("lc.infile", "lc.infile"),
+        ("some/where/ic-t3.py@mine(limit=3)", "some/where/ic-t3.py@mine(limit=3)"),
+        ("not a spec (", "not a spec ("),
+    ],
+)
+def test_a_preset_is_a_spec_and_anything_else_is_itself(preset: str, spec: str) -> None:
+    assert spec_of(preset) == spec
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [
+        ("icl-t1-ragg", "did you mean icl-t1-rag"),
+        ("icl-t3-codegen-350m", "external row"),
+        ("icl-t1-rag+leaky", "never shows copies"),
+        ("icl-t1-rag(k=", "key=value"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(preset: str, words: str) -> None:
+    with pytest.raises(InputFault, match=words) as caught:
+        spec_of(preset)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_preset_names_the_command_that_lists_them() -> None:
+    with pytest.raises(UnknownName, match="ctxbench strategy list --presets"):
+        spec_of("ic-t9-nothing-of-the-kind")
+
+
+def test_a_twin_switches_what_the_strategy_and_a_wrapped_one_have() -> None:
+    assert spec_of("ic-t3-projbench-py-dscoder-6.7b-repocoder+releaseB") == (
+        "lc.repocoder(empty_header=true, q2_lines=first, q2_partial=drop)"
+    )
+    with pytest.raises(InputFault, match="no twin"):
+        spec_of("ic-t3-projbench-py-dscoder-6.7b-infile+releaseB")
+    with pytest.raises(InputFault, match="no twin"):
+        spec_of("ic-t3-projbench-py-dscoder-6.7b-repocoder+release")
+
+
+def test_encoders_are_found_and_replaced_in_wrapped_strategies_and_lexical_ones_may_stay() -> None:
+    spec = specs.parse("aim(encoder=unixcoder, inner=lc.repofuse(encoder=mpnet))")
+    assert encoders_of(spec) == ("unixcoder", "mpnet")
+    assert str(with_encoder(spec, "hashed")) == "aim(encoder=hashed, inner=lc.repofuse(encoder=hashed))"
+    lexical = specs.parse("icl.filerag(encoder=bm25)")
+    assert encoders_of(lexical) == ()
+    assert with_encoder(lexical, "hashed", keep=("bm25",)) == lexical
+
+
+@pytest.mark.parametrize("preset", [name for name, row in presets().items() if row.strategy])
+def test_every_preset_resolves_to_a_strategy_that_takes_its_parameters(preset: str) -> None:
+    row, bound = presets()[preset], resolve(spec_of(preset))
+    kind = "function" if row.benchmark == "CoderEval" else "line"
+    assert kind in bound.kinds
+    taken = {parameter.name for parameter in bound.strategy.parameters}
+    assert set(specs.parse(row.strategy).arguments) <= taken
