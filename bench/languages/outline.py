@@ -39,6 +39,8 @@ class Type:
     """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
     lines: Span
     """From the first decorator, annotation or attached comment to the last line."""
+    head: int = 0
+    """The line that the header begins on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

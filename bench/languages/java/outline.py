@@ -99,6 +99,7 @@ class _Reader:
             header=self._header(node),
             kind=_KINDS[node.type],
             lines=(self._attached(node)[0], node.end_point[0] + 1),
+            head=node.start_point[0],
         )
 
     def _attached(self, node: Node) -> tuple[int, str]:

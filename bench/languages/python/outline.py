@@ -113,7 +113,7 @@ class _Reader:
 
     def _type(self, node: Node) -> Type:
         name, header = self._field(node, "name"), self._header(node)
-        return Type(name=name, header=header, kind="class", lines=self._lines(node))
+        return Type(name=name, header=header, kind="class", lines=self._lines(node), head=node.start_point[0])
 
     def _function(self, node: Node, types: tuple[Type, ...], inside: str) -> Function:
         lines, name = self._lines(node), self._field(node, "name")
