@@ -1,0 +1,12 @@
+"""Encoders: texts to vectors of length 1, by name.
+
+    encoder = get("minilm")
+    vectors = encoder.encode(["def load(path): …", "read a file"])      # shape (2, 384)
+
+Strategies name an encoder by its spec (``encoder=unixcoder(path=/models/unixcoder)``). `Vectors` in
+`bench.retrieval.encoders.vectors` keeps what was encoded once.
+"""
+
+from bench.retrieval.encoders.registry import canonical, encoder, get, names, summary
+
+__all__ = ["canonical", "encoder", "get", "names", "summary"]

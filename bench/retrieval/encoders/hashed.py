@@ -1,0 +1,89 @@
+"""`hashed`: an encoder that needs nothing. A lexical stand-in for tests and first tries, no paper's encoder.
+
+[decision] Each word of a text (`bench.retrieval.words`) puts itself and the three-letter pieces of
+``<word>`` into slots of the vector chosen by a hash of the spelling, with a sign chosen likewise; a word
+that stands n times counts 1 + ln n. Spelling decides everything: ``read`` and ``load`` are as far apart as
+any two words, ``load`` and ``loads`` are near. The hash is BLAKE2b, so that vectors are the same in every
+process and on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.errors import InputFault
+from bench.retrieval.encoders.registry import encoder
+from bench.retrieval.words import words
+
+if TYPE_CHECKING:
+    from bench.retrieval.types import Floats
+
+_LEAST, _MOST = 16, 1 << 16
+
+
+class Hashed:
+    """Hashed words and pieces of words."""
+
+    version = "1"
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Return one vector a text; all texts without a word have the same one."""
+        found = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(found, texts, strict=True):
+            row[:] = self._vector(text)
+        return found
+
+    def _vector(self, text: str) -> Floats:
+        slots: list[int] = []
+        weights: list[float] = []
+        # Sorted, so that texts of the same words have the very same vector.
+        for word, count in sorted(Counter(words(text)).items()):
+            damped = 1 + math.log(count)
+            for slot, weight in _features(word):
+                slots.append(slot % self.width)
+                weights.append(weight * damped)
+        vector = np.bincount(np.array(slots, dtype=np.int64), np.array(weights), minlength=self.width)
+        # Not by BLAS, whose order of addition is the machine's.
+        length = math.sqrt(math.fsum((vector * vector).tolist()))
+        if length == 0:
+            vector[0] = length = 1.0
+        return (vector / length).astype(np.float32)
+
+
+@lru_cache(maxsize=1 << 16)
+def _features(word: str) -> tuple[tuple[int, float], ...]:
+    """Return what a word adds: large numbers that name slots, and signed weights.
+
+    Its pieces together are as long as the word itself, so that long words do not outweigh short ones.
+    """
+    fenced = f"<{word}>"
+    pieces = sorted({fenced[at : at + 3] for at in range(len(fenced) - 2)})
+    share = 1 / math.sqrt(len(pieces))
+    features = [(f"w{word}", 1.0)] + [(f"p{piece}", share) for piece in pieces]
+    found = []
+    for spelling, weight in features:
+        digest = int.from_bytes(hashlib.blake2b(spelling.encode(), digest_size=8).digest(), "little")
+        found.append((digest >> 1, weight if digest & 1 else -weight))
+    return tuple(found)
+
+
+@encoder("hashed")
+def hashed(*, width: int = 512) -> Hashed:
+    """Hashed words: needs nothing and knows spelling only; a stand-in, no paper's encoder.
+
+    Args:
+        width: the length of a vector, from 16 to 65536.
+    """
+    if not _LEAST <= width <= _MOST:
+        raise InputFault(f"width={width} does not fit", where="hashed", cure=f"give {_LEAST} to {_MOST}")
+    return Hashed(width)

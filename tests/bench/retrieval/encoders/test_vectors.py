@@ -1,0 +1,118 @@
+"""`Vectors`: each text is encoded once, by any thread; memory is bounded; odd encoders are caught."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.errors import MachineFault
+from bench.retrieval.encoders import get
+from bench.retrieval.encoders.vectors import Vectors
+
+
+class Counting:
+    """The stand-in encoder, with a list of the texts that it was asked for."""
+
+    def __init__(self, version: str = "1", width: int = 32, pause: float = 0) -> None:
+        self.version, self.width, self.pause = version, width, pause
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.asked += texts
+        time.sleep(self.pause)
+        return get(f"hashed(width={self.width})").encode(texts)
+
+
+@pytest.fixture(params=["memory", "disk"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path / "vectors" if request.param == "disk" else None
+
+
+def test_vectors_come_in_the_order_of_the_texts_and_equal_texts_once(folder: Path | None) -> None:
+    encoder, vectors = Counting(), Vectors(folder)
+    texts = ["a long text of words", "b", "", "b", "lone \udc80 surrogate", "a long text of words"]
+    found = vectors.of(encoder, "counting", texts)
+    assert (found == get("hashed(width=32)").encode(texts)).all()
+    assert sorted(encoder.asked) == sorted(set(texts))
+    assert (vectors.of(encoder, "counting", texts[::-1]) == found[::-1]).all()
+    assert len(encoder.asked) == 4
+    assert vectors.of(encoder, "counting", ["b", "c"]).shape == (2, 32)
+    assert encoder.asked[4:] == ["c"]
+    assert vectors.of(encoder, "counting", []).shape == (0, 32)
+
+
+def test_what_is_given_out_can_be_changed_without_harm(folder: Path | None) -> None:
+    encoder, vectors = Counting(), Vectors(folder)
+    first = vectors.of(encoder, "counting", ["a"])
+    kept = first.copy()
+    first[:] = 0
+    assert (vectors.of(encoder, "counting", ["a"]) == kept).all()
+
+
+def test_another_spec_version_or_width_is_another_encoder(folder: Path | None) -> None:
+    vectors = Vectors(folder)
+    for encoder, spec in (
+        (Counting(), "x"),
+        (Counting(), "x(path=/models/x)"),
+        (Counting("2"), "x"),
+        (Counting(width=64), "x"),
+    ):
+        assert vectors.of(encoder, spec, ["a"]).shape == (1, encoder.width)
+        assert encoder.asked == ["a"]
+
+
+def test_progress_is_told_only_of_what_is_missing(folder: Path | None) -> None:
+    encoder, vectors = Counting(), Vectors(folder)
+    told: list[tuple[int, int]] = []
+    texts = [f"text {number}" for number in range(300)]
+    vectors.of(encoder, "x", texts[:10])
+    vectors.of(encoder, "x", texts, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (290, 290)
+    assert len(told) > 1
+    vectors.of(encoder, "x", texts, progress=lambda done, total: told.append((-1, -1)))
+    assert (-1, -1) not in told
+
+
+def test_memory_is_bounded_and_what_fell_out_is_made_again() -> None:
+    encoder, vectors = Counting(), Vectors(None, memory=10 * 32 * 4)
+    texts = [f"text {number}" for number in range(25)]
+    found = vectors.of(encoder, "x", texts)
+    assert (found == get("hashed(width=32)").encode(texts)).all()
+    assert len(vectors._held) <= 10
+    before = len(encoder.asked)
+    vectors.of(encoder, "x", texts)
+    assert len(encoder.asked) > before
+
+
+def test_threads_encode_a_text_once(folder: Path | None) -> None:
+    encoder, vectors = Counting(pause=0.02), Vectors(folder)
+    texts = [f"text {number}" for number in range(40)]
+    found: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: found.append(vectors.of(encoder, "x", texts))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert all((one == found[0]).all() for one in found)
+    assert sorted(encoder.asked) == sorted(texts)
+
+
+@pytest.mark.parametrize("wrong", ["shape", "numbers"])
+def test_an_encoder_that_gives_nonsense_is_caught_before_it_is_kept(folder: Path | None, wrong: str) -> None:
+    class Broken(Counting):
+        def encode(self, texts: Sequence[str]) -> np.ndarray:
+            made = super().encode(texts)
+            return made[:, 1:] if wrong == "shape" else made * np.float32("nan")
+
+    vectors = Vectors(folder)
+    with pytest.raises(MachineFault, match="encoder broken"):
+        vectors.of(Broken(), "broken", ["a"])
+    whole = Counting()
+    assert vectors.of(whole, "broken", ["a"]).shape == (1, 32)
+    assert whole.asked == ["a"]
