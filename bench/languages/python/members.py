@@ -1,0 +1,245 @@
+"""Names of a Python project that a piece of code reads; see `bench.languages.members`.
+
+Judged are names that imports of the code bring in from the project, with the attributes that follow a module
+or a class; classes and functions of the file itself; and attributes of ``self`` and ``cls``. Special names
+(``__name__``) are never judged, nor is an attribute that some code of the project assigns to another object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from bench.languages.members import Reading
+from bench.languages.python import scopes
+from bench.languages.python.analysis import analyse
+from bench.languages.python.classes import SELF, Class, read_classes
+from bench.languages.python.exports import OUTSIDE, Exports, Target
+from bench.languages.python.expressions import RawLoad
+from bench.languages.python.facts import ImportedName, PythonFile
+from bench.languages.python.hierarchy import Hierarchy
+from bench.languages.python.modules import ModuleIndex
+from bench.languages.python.reader import Reader
+from bench.languages.python.scopes import Scope
+from bench.languages.syntax import Source
+from bench.types import Language
+
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
+_BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
+"""Modules that are often made when a project is built, and so are not among its files."""
+
+
+class _Files(Mapping[str, PythonFile]):
+    """The facts of every file, each read when it is first asked for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts, self._known = texts, dict[str, PythonFile]()
+
+    def __getitem__(self, path: str) -> PythonFile:
+        if path not in self._known:
+            self._known[path] = analyse(path, self._texts[path])
+        return self._known[path]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The piece of code that is asked about."""
+
+    path: str
+    source: Source
+    reader: Reader
+    classes: Mapping[str, Class]
+
+
+def project(texts: Mapping[str, str]) -> PythonProject:
+    """Return the project made of these files."""
+    return PythonProject(texts)
+
+
+class PythonProject:
+    """The names of a Python project."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Use files; only their import lines are read now."""
+        self._texts = {path: texts[path] for path in texts if path.endswith(".py")}
+        imported = {one or other for text in self._texts.values() for one, other in _IMPORT.findall(text)}
+        self._index = ModuleIndex(self._texts, imported)
+        self._exports = Exports(_Files(self._texts), self._index)
+        self._hierarchy = Hierarchy(self._texts, self._exports)
+        self._assigned: dict[str, bool] = {}
+
+    def readings(self, path: str, code: str) -> tuple[Reading, ...]:
+        """Return what `code` reads of the project, in the order of lines."""
+        source = Source(code, Language.PYTHON)
+        read = _Code(path, source, Reader(source), read_classes(source))
+        found = [one for load in read.reader.loads if (one := self._load(read, load)) is not None]
+        found += [one for item in read.reader.imports if (one := self._import(read, item)) is not None]
+        return tuple(sorted(found, key=lambda one: (one.line, one.column)))
+
+    def _import(self, code: _Code, item: ImportedName) -> Reading | None:
+        """Judge what an import statement takes from the project."""
+        name = item.module if item.member is None else item.member
+        line = code.reader.statements[item.statement][0]
+        place = self._exports.place(code.path, item)
+        if place is None:
+            package = self._index.absolute(code.path, item.module.partition(".")[0]) if not item.level else None
+            built = any(_BUILT.fullmatch(part) for part in item.module.split("."))
+            missing = package is not None and package.endswith(".py") and "." in item.module and not built
+            return Reading(name=item.module, line=line, column=0, known=False) if missing else None
+        if item.member is None:
+            return Reading(name=name, line=line, column=0, known=True)
+        found = self._exports.member(place, item.member)
+        if found is OUTSIDE:
+            return None
+        if found is None and (not self._whole(place) or _BUILT.fullmatch(item.member)):
+            return None
+        return Reading(name=name, line=line, column=0, known=found is not None)
+
+    def _load(self, code: _Code, load: RawLoad) -> Reading | None:
+        """Judge one name and the attributes that follow it."""
+        if load.name in SELF and load.chain:
+            return self._own(code, load)
+        imports = load.scope.find(load.name, load.node.start_byte)
+        if imports:
+            item = code.reader.imports[imports[-1]]
+            if item.dotted:
+                place = self._index.absolute(code.path, item.bound)
+                target = self._exports.module(place) if place is not None else None
+            else:
+                target = self._exports.imported(code.path, item)
+            return self._walk(code, load, target, item.member or load.name) if target is not None else None
+        return self._walk(code, load, target, load.name) if (target := self._defined(code, load)) is not None else None
+
+    def _defined(self, code: _Code, load: RawLoad) -> Target | None:
+        """Return the class or function of the file itself that a name stands for."""
+        binder = _binder(load.scope, load.name)
+        kind = None
+        if binder is None and code.path in self._texts:
+            kind = self._exports.files[code.path].definitions.get(load.name)
+        elif binder is not None and binder.kind == scopes.MODULE:
+            kind = binder.kinds.get(load.name)
+        return Target(kind, self._index.name(code.path)) if kind in ("class", "function") else None
+
+    def _walk(self, code: _Code, load: RawLoad, target: Target, name: str) -> Reading | None:
+        """Follow attributes through modules to a class and its member."""
+        if target.kind == "unknown":
+            return None
+        spelled = load.name
+        for part in load.chain:
+            step = None if part.startswith("__") or not part else self._step(code, target, name, part)
+            if step is None:
+                break
+            spelled = f"{spelled}.{part}"
+            if not isinstance(step, Target):
+                return _reading(code, load, spelled, known=step)
+            target, name = step, part
+        return _reading(code, load, spelled, known=True)
+
+    def _step(self, code: _Code, target: Target, name: str, part: str) -> Target | bool | None:
+        """Return what an attribute is, or whether it is known where its kind does not matter; None: not judged."""
+        if target.kind == "class":
+            path = self._hierarchy.path(target.module)
+            if path is None:
+                return None
+            inner = self._hierarchy.classes(path).get(name)
+            if inner is None and path == code.path:
+                inner = code.classes.get(name)
+            members = self._hierarchy.with_bases(path, inner) if inner is not None else None
+            return self._verdict(part, members)
+        if target.kind != "module" or target.place is None:
+            return None
+        found = self._exports.member(target.place, part)
+        if found is OUTSIDE:
+            return None
+        return found or (self._verdict(part, frozenset()) if self._whole(target.place) else None)
+
+    def _own(self, code: _Code, load: RawLoad) -> Reading | None:
+        """Judge an attribute of ``self`` or ``cls``."""
+        name, part = _class_around(load.node, code.source), load.chain[0]
+        if not name or part.startswith("__") or not part or _is_written(load):
+            return None
+        here, there = code.classes.get(name), self._hierarchy.classes(code.path).get(name)
+        one = there or here
+        if one is None:
+            return None
+        members = self._hierarchy.of_self(code.path, one)
+        if members is not None and here is not None:
+            members |= here.members
+        known = self._verdict(part, members)
+        return _reading(code, load, f"{load.name}.{part}", known=known) if known is not None else None
+
+    def _verdict(self, name: str, members: frozenset[str] | None) -> bool | None:
+        """Return whether a name is among the members; None if they are not known, or it is assigned from outside."""
+        if members is None:
+            return None
+        if name in members:
+            return True
+        if name not in self._assigned:
+            word = re.compile(rf"""\.{name}\s*(?::[^=\n]*)?=(?!=)|setattr\([^,\n]*,\s*["']{name}["']""")
+            self._assigned[name] = any(word.search(text) for text in self._texts.values() if name in text)
+        return None if self._assigned[name] else False
+
+    def _whole(self, place: str) -> bool:
+        """Return whether all names of a module can be seen in its text."""
+        if place not in self._texts:
+            return False
+        file, text = self._exports.files[place], self._texts[place]
+        outside = any(self._exports.place(place, star) not in self._texts for star in file.stars)
+        return not (file.broken or file.dynamic or outside or "globals()" in text or "sys.modules" in text)
+
+
+def _binder(start: Scope, name: str) -> Scope | None:
+    """Return the scope of the code that binds a name where it is read, None if none does."""
+    scope: Scope | None = start
+    while scope is not None:
+        if scope is start or scope.kind != scopes.CLASS:
+            if name in scope.outside:
+                scope = scope.module()
+            if name in scope.imports or name in scope.stores:
+                return scope
+        scope = scope.parent
+    return None
+
+
+def _is_written(load: RawLoad) -> bool:
+    """Say whether the first attribute is not read but assigned: ``self.total = 1``, ``self.a, self.b = pair``."""
+    around = node = load.node.parent
+    if len(load.chain) > 1 or node is None:
+        return False
+    while around is not None and around.type in ("attribute", "pattern_list", "tuple_pattern"):
+        node, around = around, around.parent
+    return around is not None and around.type == "assignment" and around.child_by_field_name("left") == node
+
+
+def _class_around(node: Node, source: Source) -> str:
+    """Return the class around a method's code, with those around it; empty if it stands in no method of one."""
+    names: list[str] = []
+    inside = False
+    around = node.parent
+    while around is not None:
+        if around.type == "function_definition":
+            if names:
+                return ""  # a class inside a function
+            inside = True
+        elif around.type == "class_definition":
+            name = around.child_by_field_name("name")
+            names.insert(0, source.text(name) if name is not None else "")
+        around = around.parent
+    return ".".join(names) if inside else ""
+
+
+def _reading(code: _Code, load: RawLoad, name: str, *, known: bool) -> Reading:
+    row, byte = load.node.start_point
+    return Reading(name=name, line=row, column=code.source.column(row, byte), known=known)
