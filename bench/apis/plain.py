@@ -1,0 +1,113 @@
+"""Summaries without a model: what the author wrote of a function, else what its name says.
+
+A substitute [decision] for a generator that follows no instructions; the InferCom paper asks a model. Fragments of
+code, as drafts are, have their first docstring or comment, else the names of what they call.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from bench.apis.prompts import post_process
+from bench.languages.outline import Function, Outline, outline
+from bench.retrieval.types import Unit
+from bench.types import Language
+
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+_CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SENTENCE = re.compile(r"(.+?)(?<!e\.g)(?<!i\.e)(?<!etc)[.!?](?=\s|$)")
+_INLINE = re.compile(r"\{@\w+\s+([^{}]*)\}|</?\w[^<>]*>")
+_REMARK = {
+    Language.PYTHON: re.compile(
+        r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z))"
+        r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#(?P<comment>[^\n]*)",
+        re.DOTALL,
+    ),
+    Language.JAVA: re.compile(
+        r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?"
+        r"|//(?P<comment>[^\n]*)|(?P<string>/\*.*?(?:\*/|\Z))",
+        re.DOTALL,
+    ),
+}
+"""Strings and comments; those that may be remarks are named."""
+_PRAGMA = re.compile(r"\W*(?:noqa|type:|pragma|pylint|fmt:|nosec|noinspection|checkstyle|!)", re.IGNORECASE)
+_MARGIN = re.compile(r"^[ \t]*\*+ ?", re.MULTILINE)
+_CALL = re.compile(r"([^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*)\s*\(")
+_NO_CALLS = frozenset(
+    """
+    and as assert async await catch class def del elif else except exec finally for from global if import in is lambda
+    new nonlocal not or pass raise return super switch synchronized this throw try while with yield
+    """.split()  # noqa: SIM905 - a list of forty strings is no more readable
+)
+
+
+def summarise(language: Language, units: Sequence[Unit]) -> list[str]:
+    """Return a plain summary of each API record (a `bench.retrieval.types.Summarise`)."""
+    return [_of_record(unit, language) for unit in units]
+
+
+def summary(code: str, language: Language) -> str:
+    """Return a plain summary of a function or of a fragment; empty if it holds no word that says anything."""
+    code = textwrap.dedent(code).strip("\n")
+    function = _whole(outline(code, language))
+    if function is not None:
+        return _of_function(function, "")
+    return post_process(_remark(code, language) or _called(code, language) or split(code.strip().partition("\n")[0]))
+
+
+def split(name: str) -> str:
+    """Return the words of an identifier, or of several: ``HTTPClient.load_all`` -> ``http client load all``."""
+    return " ".join(word for part in _PARTS.findall(name) for word in _CASES.split(part)).lower()
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring or Javadoc on one line, its full stop left out.
+
+    It ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has none.
+    """
+    paragraph = _INLINE.sub(lambda found: found[1] or "", text).strip().partition("\n\n")[0]
+    paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())
+    found = _SENTENCE.match(paragraph)
+    return (found[1] if found is not None else paragraph).rstrip(".:! ")
+
+
+def _of_record(unit: Unit, language: Language) -> str:
+    owner = unit.name.split(".")[-2] if "." in unit.name else ""
+    code = f"class {owner or 'X'} {{\n{unit.code}\n}}\n" if language is Language.JAVA else unit.code
+    function = next(iter(outline(code, language).functions), None)
+    return _of_function(function, owner) if function is not None else post_process(split(owner))
+
+
+def _of_function(function: Function, owner: str) -> str:
+    sentence = first_sentence(function.docstring)
+    if not sentence:
+        # A constructor says no more than its class does.
+        names = [owner] if owner and function.name in ("__init__", owner) else [owner, function.name]
+        sentence = split(" ".join(names))
+    return post_process(sentence)
+
+
+def _whole(found: Outline) -> Function | None:
+    """Return the function that a piece of code begins with."""
+    function = next(iter(found.functions), None)
+    return function if function is not None and not function.types and not function.lines[0] else None
+
+
+def _remark(code: str, language: Language) -> str:
+    """Return the first sentence of the first docstring or comment that is meant for readers."""
+    for found in _REMARK[language].finditer(code):
+        alone = not code[: found.start()].rpartition("\n")[2].strip()
+        text = found["comment"] or (found["string"] if alone else "") or ""
+        sentence = "" if _PRAGMA.match(text) else first_sentence(_MARGIN.sub("", text.strip("\"'/*")))
+        if split(sentence):
+            return sentence
+    return ""
+
+
+def _called(code: str, language: Language) -> str:
+    """Return the names of what a fragment calls, with what they are called on, each once."""
+    found = ["".join(name.split()) for name in _CALL.findall(_REMARK[language].sub(" ", code))]
+    found = [name.removeprefix("self.").removeprefix("this.") for name in found]
+    return split(" ".join(dict.fromkeys(name for name in found if name not in _NO_CALLS)))
