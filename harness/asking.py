@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.repository import Repository, View, view
@@ -86,37 +86,56 @@ class Asker:
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
 
-        def request(prompt: Prompt, how: Sampling, index: int = 0) -> Request:
-            return Request(prompt=prompt, language=sample.language, kind=sample.kind, sampling=how, index=index)
-
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
             try:
                 how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask([request(prompt, how)])
+                [answer] = self._batcher.ask([_request(sample, prompt, how)])
             finally:
                 self._slots.acquire()
                 since = time.perf_counter()
             calls.append((role, answer))
             return answer.response.text
 
-        repo = self._view(sample, query)
+        repo = self.view(sample, query)
         with self._slots:
             since = time.perf_counter()
             prompt = self._cells.run(strategy, query, repo, _Model(self._batcher.instructs, generate))
             worked += time.perf_counter() - since
-        finals = self._batcher.ask([request(prompt, sampling, index) for index in range(n)])
+        return self._complete(sample, prompt, sampling, n, calls=calls, seconds=worked)
+
+    def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> Made:
+        """Return the completions of one sample after a prompt that no strategy made.
+
+        Raises:
+            MachineFault: if the model was lost.
+        """
+        with self._batcher.member():
+            return self._complete(sample, prompt, sampling, n)
+
+    def _complete(
+        self,
+        sample: Sample,
+        prompt: Prompt,
+        sampling: Sampling,
+        n: int,
+        *,
+        calls: Sequence[tuple[str, Answer]] = (),
+        seconds: float = 0.0,
+    ) -> Made:
+        finals = self._batcher.ask([_request(sample, prompt, sampling, index) for index in range(n)])
         return Made(
             sample=sample,
             prompt=prompt,
             calls=(*calls, *((FINAL, answer) for answer in finals)),
-            completions=tuple(_completion(sample, answer) for answer in finals),
-            strategy_seconds=worked,
+            completions=tuple(completion(sample, answer) for answer in finals),
+            strategy_seconds=seconds,
         )
 
-    def _view(self, sample: Sample, query: Query) -> Repository:
+    def view(self, sample: Sample, query: Query) -> Repository:
+        """Return what a strategy may see of a sample's repository."""
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
             return view(snapshot, query, sample.masked, sample.hidden)
@@ -124,7 +143,12 @@ class Asker:
         return View(name=sample.repo, language=sample.language, texts={}, digest="", query=query, masked=sample.masked)
 
 
-def _completion(sample: Sample, answer: Answer) -> Completion:
+def _request(sample: Sample, prompt: Prompt, how: Sampling, index: int = 0) -> Request:
+    return Request(prompt=prompt, language=sample.language, kind=sample.kind, sampling=how, index=index)
+
+
+def completion(sample: Sample, answer: Answer) -> Completion:
+    """Return what an answer means for a sample."""
     if sample.kind is Kind.LINE:
         return Completion(answer=answer, text=answer.response.text)
     found = extract(sample, answer.response.text)

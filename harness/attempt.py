@@ -18,7 +18,9 @@ from bench.types import Kind, Sample
 from harness import plan
 from harness.asking import Asker, Made
 from harness.cells import StrategyFault
+from harness.controls import Controls
 from harness.execution import Executor
+from harness.generators.base import Sampling
 from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
 from harness.runspec import RunSpec
@@ -28,9 +30,14 @@ from harness.store.queries import counts
 from harness.store.records import StoredFault
 from harness.store.store import Store
 from harness.store.verdicts import Unjudged
+from strategies.controls import NAMES as CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
+
+
+Make = Callable[[str, Sample, Sampling, int], Made]
+"""Strategy, sample, decoding, completions -> what was made of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +129,7 @@ class Attempt:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
                     self._judge(executor, lacking, tally, tick)
-                self._work(functools.partial(self._make, asker, executor), missing, tally, tick)
+                self._work(functools.partial(self._made, self._maker(asker), executor), missing, tally, tick)
             reason = "faults" if tally.faults else "done"
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -143,9 +150,15 @@ class Attempt:
                 self._note(StoredFault(sample_id=one.sample_id, kind="machine", message=str(found)), tally)
             tick(1)
 
-    def _make(self, asker: Asker, executor: Executor | None, sample: Sample) -> Made:
+    def _maker(self, asker: Asker) -> Make:
+        """Return who makes samples: the strategy in its cell, or the control of that name."""
+        if self._spec.strategy in CONTROLS:
+            return Controls(asker, self._store, self._set.references).make
+        return asker.make
+
+    def _made(self, make: Make, executor: Executor | None, sample: Sample) -> Made:
         """Do one sample, in a thread of its own, up to its verdicts."""
-        return judged(asker.make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
+        return judged(make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
 
     def _work(
         self, make: Callable[[Sample], Made], missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]

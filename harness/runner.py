@@ -23,6 +23,7 @@ from bench.types import Kind, Sample
 from harness import plan
 from harness.attempt import Attempt, Progress, Summary
 from harness.cells import Card, copies
+from harness.controls import card_of
 from harness.execution import OpenJudge, open_executor, open_judge
 from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
@@ -78,7 +79,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         home: where the repositories are.
         store: where results go.
         sample_set: what to complete.
-        strategies: their specs.
+        strategies: their specs; names of controls are taken too.
         generator: its spec.
         choices: limit, completions a sample, decoding, seed, workers, sandbox.
         progress: shows how far each strategy is.
@@ -106,7 +107,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         )
     machines |= {"hidden": hidden, "workers": choices.workers, "executor": executor}
     with open_machinery(store, generator, **machines) as machinery:
-        cards = [_checked(machinery.cells.card(spec), planned, sample_set) for spec in strategies]
+        cards = [_checked(card_of(spec, machinery.cells), planned, sample_set) for spec in strategies]
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         summaries = []
         for card in cards:

@@ -1,0 +1,162 @@
+"""Controls: rows made with the answer, to check the measure itself. They never go through the door for strategies.
+
+``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
+prompt. ``oracle-context`` asks it after a prompt that was retrieved with the reference (see `oracle_prompt`).
+Beside `harness.scoring` the only reader of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bench.apis.units import units
+from bench.errors import InputFault
+from bench.files import sha256
+from bench.repository import Repository
+from bench.retrieval.types import Hit, Unit
+from bench.types import Kind, Language, Query, Reference, Sample, Use
+from harness import extract
+from harness.asking import FINAL, Asker, Made, completion
+from harness.batcher import Answer
+from harness.cells import Card, Cells
+from harness.generators.base import Response, Sampling
+from harness.metrics import identifiers
+from harness.store.records import StoredGeneration
+from harness.store.store import Store
+from strategies import apis
+from strategies.api import Prompt
+from strategies.controls import NAMES
+from strategies.infile_text import WHOLE, infile_prompt
+from strategies.similar import as_found, draft_query, similar_prompt
+
+GOLD, BLANK, ORACLE = "gold", "blank", "oracle-context"
+WINDOW = 20
+"""Lines of a window, as `lc.repocoder` retrieves them."""
+RETRIEVED = 20
+MOST_APIS = 8
+
+
+def card_of(spec: str, cells: Cells) -> Card:
+    """Return what there is to know of a strategy or a control.
+
+    Raises:
+        InputFault: if the spec is wrong.
+    """
+    name, bracket, _ = spec.strip().partition("(")
+    if name not in NAMES:
+        return cells.card(spec)
+    if bracket:
+        raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
+    return Card(
+        spec=name,
+        kinds=frozenset(Kind),
+        drafts=False,
+        executes=False,
+        version=sha256(Path(__file__).read_bytes())[:12],
+        summary=NAMES[name],
+    )
+
+
+class Controls:
+    """Makes the samples of controls; safe to use from many threads."""
+
+    def __init__(self, asker: Asker, store: Store, references: Mapping[str, Reference]) -> None:
+        """Use the model and the answers of one sample set."""
+        self._asker, self._store, self._references = asker, store, references
+
+    def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+        """Return prompt and completions of one sample.
+
+        Raises:
+            MachineFault: if the model was lost.
+        """
+        query, reference = sample.query(seed=sampling.seed), self._references[sample.id]
+        if name == ORACLE:
+            prompt = oracle_prompt(query, self._asker.view(sample, query), sample, reference)
+            return self._asker.complete(sample, prompt, sampling, n)
+        prompt = infile_prompt(query, WHOLE)
+        answer = self._kept(name, prompt, reference.target if name == GOLD else "")
+        return Made(
+            sample=sample,
+            prompt=prompt,
+            calls=((FINAL, answer),),
+            completions=(completion(sample, answer),) * n,
+            strategy_seconds=0.0,
+        )
+
+    def _kept(self, name: str, prompt: Prompt, text: str) -> Answer:
+        """Keep a text as if a generator called like the control had answered it."""
+        id_ = sha256(f"control\0{name}\0{prompt.digest}\0{text}")
+        stored = StoredGeneration(
+            id=id_, generator=name, version="", prompt_digest=prompt.digest, prompt=prompt.text, sampling="{}",
+            idx=0, text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0,
+        )  # fmt: skip
+        self._store.add_generations([stored])
+        return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
+
+
+def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
+    """Return a prompt with what would have been retrieved by someone who knows the answer.
+
+    Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
+    signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
+    strategy's: the reference itself is not in it.
+
+    Args:
+        query: the sample's query.
+        repo: its view.
+        sample: the sample, for the names that its target uses.
+        reference: the answer.
+    """
+    target = extract.rest(sample, reference.target) if sample.kind is Kind.FUNCTION else reference.target
+    hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
+    prompt = similar_prompt(query, as_found(hits))
+    named = frozenset(identifiers.extract(str(sample.language), target))
+    found = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
+    if not found:
+        return prompt
+    *shown, infile = prompt.blocks
+    return replace(prompt, blocks=(*shown, *apis.api_blocks(repo.name, apis.Apis(usage=found)), infile))
+
+
+def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
+    """Yield the signatures of what a use names: the function; of a class its constructor and the methods named."""
+    last = use.name.rpartition(".")[2]
+    for path in defining_files(use.module, repo.files(), repo.language):
+        for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):
+            owner, _, name = unit.name.rpartition(".")
+            if _is_meant(owner.rpartition(".")[2], name, use, last, named):
+                yield _hit(unit)
+
+
+def _is_meant(owner: str, name: str, use: Use, last: str, named: frozenset[str]) -> bool:
+    if use.kind == "class":
+        return owner == last and (name in ("__init__", last) or name in named)
+    if use.kind == "module":
+        return not owner and name in named
+    return name == last
+
+
+def _hit(unit: Unit) -> Hit:
+    return Hit(place=unit.place, text=unit.text, score=1.0, name=unit.name)
+
+
+def defining_files(module: str, files: tuple[str, ...], language: Language) -> list[str]:
+    """Return the files that a dotted module, or a qualified Java class, may be.
+
+    Args:
+        module: as `bench.types.Use` tells it; its first parts may be folders above the repository's root, or
+            be missing, and for Java its last ones may be classes inside others.
+        files: paths of the repository.
+        language: its language.
+    """
+    names = {path.removesuffix(language.suffix).removesuffix("/__init__").replace("/", "."): path for path in files}
+    parts = module.split(".")
+    for end in range(len(parts), 0 if language is Language.JAVA else len(parts) - 1, -1):
+        wanted = ".".join(parts[:end])
+        found = [path for name, path in names.items() if wanted and f".{name}".endswith(f".{wanted}")]
+        if found:
+            return found
+    return []
