@@ -8,12 +8,15 @@ the harness hands strategies a stand-in that asks for every answer over a channe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from bench.errors import InputFault
 from bench.files import sha256
+from bench.retrieval.retrieval import Files, Retrieval
 from bench.retrieval.types import Hit
+from bench.shown import shown_of
 from bench.snapshot import Snapshot
 from bench.types import Language, Query
 from bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
@@ -107,86 +110,71 @@ class View:
         query: Query,
         masked: Sequence[tuple[int, int]] = (),
         hidden: Sequence[str] = (),
+        retrieval: Retrieval | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
-        shown, trusted = _target_text(texts.get(query.path), query, masked)
+        shown = shown_of(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
             # Another index for other files: nothing counted over hidden ones may reach a score.
             digest = sha256("\0".join([digest, *sorted(hidden)]))
         self.name, self.language = name, language
-        self._texts, self._digest, self._path, self._shown = texts, digest, query.path, shown
-        self._files = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
+        self._files, self._shown = Files(digest=digest, texts=texts, language=language), shown
+        self._paths = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
         self._target = Target(
             path=query.path,
-            context_start=query.context_start if trusted else 0,
-            cursor_line=query.cursor.line if trusted else 0,
+            context_start=shown.context_start,
+            cursor_line=query.cursor.line if shown.trusted else 0,
             masked=tuple(masked),
         )
         self._scopes: dict[tuple[int, int], Scope] = {}
+        self._retrieval = retrieval or _shared_retrieval()
 
     def files(self) -> tuple[str, ...]:
         """Return the paths, sorted."""
-        return self._files
+        return self._paths
 
     def read(self, path: str) -> str:
         """Return a file's text; the target file without the answer."""
-        if path == self._path:
-            return self._shown
-        if not isinstance(path, str) or path not in self._texts:
+        if path == self._shown.path:
+            return self._shown.text
+        if not isinstance(path, str) or path not in self._files.texts:
             raise InputFault(
                 f"the repository {self.name} has no source file {path!r}", cure="take a path from repo.files()"
             )
-        return self._texts[path]
+        return self._files.texts[path]
 
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text` that do not reach into what is hidden."""
         for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-                raise InputFault(f"{key}={value!r} is out of range", cure=f"give a whole number from 1 to {most}")
-        windows = index(self._digest, self._texts, size=size, stride=stride)
+            _check(key, value, most)
+        windows = index(self._files.digest, self._files.texts, size=size, stride=stride)
         scope = self._scopes.get((size, stride))
         if scope is None:
             scope = self._scopes[size, stride] = windows.scope(self._target)
         return windows.query(text, top=top, scope=scope)
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text`."""
-        raise NotImplementedError
+        """Return the units most like `text` that do not reach into what is hidden."""
+        _check("top", top, _MAX_TOP)
+        return self._retrieval.search(text, files=self._files, shown=self._shown, unit=unit, ranker=ranker, top=top)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return how like `text` each candidate is."""
-        raise NotImplementedError
+        """Return how like `text` each candidate is, in their order."""
+        return self._retrieval.similarity(text, candidates, ranker=ranker)
 
 
-def _target_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
-    """Return the target file as shown, and whether the snapshot's file is the one the sample was made of.
+def _check(key: str, value: object, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise InputFault(f"{key}={value!r} is out of range", cure=f"give a whole number from 1 to {most}")
 
-    If it is not (another version, or none), its lines cannot be told apart at the cursor, so only what
-    the sample stores is shown and no window of the file is.
-    """
-    stored = query.prefix
-    if query.suffix:
-        # A cursor behind an indentation leaves it dangling once the body is gone.
-        stored = query.prefix.rstrip(" \t") + query.suffix
-    if whole is None:
-        return stored, False
-    lines = whole.split("\n")[: query.cursor.line + 1]
-    for start, end in masked:
-        for line in range(max(start, 0), min(end, len(lines))):
-            lines[line] = ""
-    if len(lines) != query.cursor.line + 1 or len(lines[-1]) < query.cursor.column:
-        return stored, False
-    lines[-1] = lines[-1][: query.cursor.column]
-    text = "\n".join(lines)
-    # An imported sample may store only the last part of the file.
-    if text != query.prefix and not (query.prefix and text.endswith(query.prefix)):
-        return stored, False
-    if query.suffix and not whole.endswith(query.suffix):
-        return stored, False
-    return (text.rstrip(" \t") + query.suffix if query.suffix else text), True
+
+@functools.cache
+def _shared_retrieval() -> Retrieval:
+    """Return the one of views that are made outside a run; it keeps nothing on disk."""
+    return Retrieval()
 
 
 def is_hidden(path: str, hidden: Sequence[str]) -> bool:
@@ -195,7 +183,11 @@ def is_hidden(path: str, hidden: Sequence[str]) -> bool:
 
 
 def view(
-    snapshot: Snapshot, query: Query, masked: Sequence[tuple[int, int]] = (), hidden: Sequence[str] = ()
+    snapshot: Snapshot,
+    query: Query,
+    masked: Sequence[tuple[int, int]] = (),
+    hidden: Sequence[str] = (),
+    retrieval: Retrieval | None = None,
 ) -> Repository:
     """Return what `query`'s strategy may see of `snapshot`.
 
@@ -204,6 +196,7 @@ def view(
         query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
         masked: line spans ``[start, end)`` of the target file that are blanked.
         hidden: files, and folders (ended by ``/``), that are absent.
+        retrieval: what keeps indices and vectors, shared by views; None: one that all such views share.
 
     Raises:
         InputFault: if the snapshot is of another repository or language than the query's.
@@ -222,6 +215,7 @@ def view(
         query=query,
         masked=masked,
         hidden=hidden,
+        retrieval=retrieval,
     )
 
 

@@ -64,5 +64,5 @@ class Encoder(Protocol):
         ...
 
 
-Summarise = Callable[[Language, Sequence[str]], Sequence[str]]
-"""Sources of functions -> one short sentence each, empty where none could be made."""
+Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
+"""APIs, with their `code` -> one short sentence each, empty where none could be made."""

@@ -1,0 +1,135 @@
+"""`Corpus`: the units of a set of files, compared with queries; and the search over two of them.
+
+A search is over the shared corpus of a snapshot, the target file's units left out, and over the few units that the
+view itself shows of the target file. What is found is as if both had been indexed together from nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bench.languages.facts import Span
+from bench.retrieval.kept import Kept
+from bench.retrieval.types import Hit, Unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Scores = npt.NDArray[np.float64]
+
+_KEPT_INDICES = 8
+
+
+class Ranker(Protocol):
+    """Compares a text with indexed ones."""
+
+    @property
+    def slack(self) -> float:
+        """How far `scores` may be off."""
+        ...
+
+    @property
+    def exact(self) -> Callable[[Any, Any], float] | None:
+        """Gives the score of a query and one indexed text; None if `scores` are exact."""
+        ...
+
+    def index(self, texts: Sequence[str]) -> Any:
+        """Return what `scores` needs of texts."""
+        ...
+
+    def query(self, text: str) -> Any:
+        """Return what `scores` needs of the text that is looked for; None if nothing can be found by it."""
+        ...
+
+    def scores(self, query: Any, shared: Any, own: Any, skip: Span) -> Scores:
+        """Return the scores of the shared texts, then of the own ones; nothing counts what `skip` leaves out."""
+        ...
+
+
+class Corpus:
+    """Units, in the order of paths and lines. Immutable; safe to share by threads."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        """Hold units; nothing is compared yet."""
+        import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
+
+        self.units = tuple(sorted(units, key=lambda unit: unit.place))
+        keys = [unit.keys or (unit.text,) for unit in self.units]
+        self.keys = tuple(key for several in keys for key in several)
+        """What queries are compared with, unit by unit."""
+        self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
+        """Unit -> its first key; and one entry more."""
+        self._indices: Kept[Any] = Kept(_KEPT_INDICES)
+
+    def index(self, name: str, ranker: Ranker) -> Any:
+        """Return a ranker's index of the keys, by the ranker's spec."""
+        return self._indices.get(name, lambda: ranker.index(self.keys))
+
+    def of_file(self, path: str) -> Span:
+        """Return which units are of a file: ``[start, end)``; empty, where they would stand, if none is."""
+        return (
+            bisect_left(self.units, path, key=lambda unit: unit.place.path),
+            bisect_right(self.units, path, key=lambda unit: unit.place.path),
+        )
+
+
+def search(
+    text: str, *, shared: Corpus, own: Corpus, path: str, name: str, ranker: Ranker, top: int
+) -> tuple[Hit, ...]:
+    """Return the units most like a text, best first; among equals the earlier by path and line.
+
+    Args:
+        text: what is looked for; a text without anything to compare finds nothing.
+        shared: the units of a snapshot.
+        own: what stands instead of those of one file.
+        path: that file.
+        name: the ranker's spec.
+        ranker: what compares.
+        top: how many at most; units of score 0 fill up the list.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    start, end = shared.of_file(path)
+    count, all_of_them = len(shared.units), len(shared.units) + len(own.units)
+    # Unit numbers in the order of ties: the target file's own units stand in the place of those left out.
+    order = np.concatenate([np.arange(start), np.arange(count, all_of_them), np.arange(end, count)])
+    query = ranker.query(text) if text.strip() and len(order) else None
+    if query is None or top <= 0:
+        return ()
+    indices = shared.index(name, ranker), own.index(name, ranker)
+    by_key = ranker.scores(query, *indices, (int(shared.first[start]), int(shared.first[end])))
+    first = np.concatenate([shared.first[:-1], own.first + len(shared.keys)])
+    scores = np.maximum.reduceat(by_key, first[:-1])[order]
+    wanted = min(top, len(order))
+    least = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+    near = np.flatnonzero(scores >= least - 2 * ranker.slack)
+    if ranker.exact is None:
+        near = near[np.argsort(-scores[near], kind="stable")][:wanted]
+    found = []
+    for number in order[near].tolist():
+        is_own = number >= count
+        keys = range(int(first[number]), int(first[number + 1]))
+        if ranker.exact is None:
+            exact = by_key[keys.start : keys.stop].tolist()
+        else:
+            exact = [ranker.exact(query, indices[is_own][key - is_own * len(shared.keys)]) for key in keys]
+        best = max(exact)
+        unit = own.units[number - count] if is_own else shared.units[number]
+        matched = unit.keys[exact.index(best)] if unit.keys else ""
+        found.append(Hit(place=unit.place, text=unit.text, score=best, name=unit.name, matched=matched))
+    return tuple(sorted(found, key=lambda hit: -hit.score)[:wanted])
+
+
+def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
+    """Return how like a text each candidate is, words weighed over the candidates; 0 for a blank text."""
+    query = ranker.query(text) if text.strip() else None
+    if query is None or not candidates:
+        return (0.0,) * len(candidates)
+    index = ranker.index(candidates)
+    if ranker.exact is not None:
+        return tuple(ranker.exact(query, one) for one in index)
+    return tuple(ranker.scores(query, index, ranker.index([]), (0, 0)).tolist())

@@ -1,0 +1,52 @@
+"""Rankers that compare meanings: the cosine of two vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bench.languages.facts import Span
+from bench.retrieval.types import Encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from bench.retrieval.encoders.vectors import Vectors
+    from bench.retrieval.types import Floats
+
+    Scores = npt.NDArray[np.float64]
+
+
+class Dense:
+    """The cosine of vectors of length 1, which is their product."""
+
+    slack = 1e-4
+    """What the fast product may be off. Its last digits depend on how many texts there are, and so on texts
+    that a view leaves out; `exact` does not."""
+
+    def __init__(self, encoder: Encoder, spec: str, vectors: Vectors) -> None:
+        """Rank by an encoder, its vectors kept."""
+        self._encoder, self._spec, self._vectors = encoder, spec, vectors
+
+    def index(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of texts: shape (texts, width)."""
+        return self._vectors.of(self._encoder, self._spec, texts)
+
+    def query(self, text: str) -> Floats | None:
+        """Return the vector of a text; None if it is blank."""
+        vector: Floats | None = self.index([text])[0] if text.strip() else None
+        return vector
+
+    def scores(self, query: Floats, shared: Floats, own: Floats, skip: Span) -> Scores:
+        """Return the score of every shared text and then of every own one, up to `slack`."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.concatenate([shared @ query, own @ query]).astype(np.float64)
+
+    def exact(self, query: Floats, vector: Floats) -> float:
+        """Return the score of one text: the sum of the products, rounded once."""
+        import numpy as np  # noqa: PLC0415
+
+        return math.fsum(np.multiply(query, vector, dtype=np.float64).tolist())

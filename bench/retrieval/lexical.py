@@ -1,0 +1,140 @@
+"""Rankers that compare words: BM25 and the Jaccard index.
+
+They are ours and no library's because of what is counted: how many texts hold a word, how many texts there
+are and how long they are on average may count only what one view shows. So an index holds the shared texts of a
+snapshot once, and each query leaves out a span of them (those of the target file) and adds a few of its own.
+No score depends on a text that is left out, not even in its last digit: sums are made text by text, in the
+order of the query's words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bench.code_tokens import pieces
+from bench.languages.facts import Span
+from bench.retrieval.words import words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Scores = npt.NDArray[np.float64]
+
+K1, B = 1.5, 0.75
+
+
+class Postings:
+    """Which texts hold which token, and how often. Immutable once built; safe to share by threads."""
+
+    def __init__(self, texts: Sequence[Counter[str]]) -> None:
+        """Index texts, each given by its tokens."""
+        import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
+
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        for number, tokens in enumerate(texts):
+            for token, times in tokens.items():
+                numbers, counts = found.setdefault(token, ([], []))
+                numbers.append(number)
+                counts.append(times)
+        self._found = {
+            token: (np.array(numbers, dtype=np.int64), np.array(counts, dtype=np.int64))
+            for token, (numbers, counts) in found.items()
+        }
+        self._none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        self.lengths = np.array([tokens.total() for tokens in texts], dtype=np.int64)
+        """Text -> how many tokens it has."""
+        self.kinds = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+        """Text -> how many different tokens it has."""
+
+    def of(self, token: str) -> tuple[Ints, Ints]:
+        """Return the texts that hold a token, in order, and how often each does."""
+        return self._found.get(token, self._none)
+
+
+class BM25:
+    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; ICL-strategies paper names it, the rest is [decision]).
+
+    A word in n of N texts weighs ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. One that stands f
+    times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / M))``,
+    as often as the query holds it.
+    """
+
+    slack = 0.0
+    exact = None
+
+    def index(self, texts: Sequence[str]) -> Postings:
+        """Index texts."""
+        return Postings([Counter(words(text)) for text in texts])
+
+    def query(self, text: str) -> Counter[str] | None:
+        """Return what is looked for; None if nothing can be found by it."""
+        return Counter(words(text)) or None
+
+    def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
+        """Return the score of every shared text and then of every own one; those of `skip` count for nothing.
+
+        Args:
+            query: what `query` returned.
+            shared: an index.
+            own: another one, of texts that count as much.
+            skip: shared texts ``[start, end)`` that are left out; their own scores mean nothing.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        start, end = skip
+        lengths = np.concatenate([shared.lengths, own.lengths])
+        count = len(lengths) - (end - start)
+        total = int(lengths.sum()) - int(lengths[start:end].sum())
+        found = np.zeros(len(lengths))
+        if not total:
+            return found
+        norms = K1 * (1 - B + B * (lengths / (total / count)))
+        for token, times in query.items():
+            numbers, counts = _both(token, shared, own)
+            left_out = int(np.searchsorted(numbers, end)) - int(np.searchsorted(numbers, start))
+            holding = len(numbers) - left_out
+            # By `math`: numpy's logarithm may differ in the last digit from one place of an array to another.
+            weight = times * math.log(1 + (count - holding + 0.5) / (holding + 0.5))
+            found[numbers] += weight * (counts * (K1 + 1) / (counts + norms[numbers]))
+        return found
+
+
+class Jaccard:
+    """The Jaccard index of two texts' sets of code tokens: how many they share, of how many (InferCom paper)."""
+
+    slack = 0.0
+    exact = None
+
+    def index(self, texts: Sequence[str]) -> Postings:
+        """Index texts."""
+        return Postings([Counter(set(pieces(text))) for text in texts])
+
+    def query(self, text: str) -> Counter[str] | None:
+        """Return what is looked for; None if nothing can be found by it."""
+        return Counter(set(pieces(text))) or None
+
+    def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
+        """Return the score of every shared text and then of every own one, as `BM25.scores` does."""
+        import numpy as np  # noqa: PLC0415
+
+        kinds = np.concatenate([shared.kinds, own.kinds])
+        holding = [_both(token, shared, own)[0] for token in query]
+        both = np.bincount(np.concatenate(holding), minlength=len(kinds))
+        ratio: Scores = both / (len(query) + kinds - both)
+        return ratio
+
+
+def _both(token: str, shared: Postings, own: Postings) -> tuple[Ints, Ints]:
+    """Return where a token is, own texts numbered on from the shared ones."""
+    import numpy as np  # noqa: PLC0415
+
+    numbers, counts = shared.of(token)
+    more, their = own.of(token)
+    if not len(more):
+        return numbers, counts
+    return np.concatenate([numbers, more + len(shared.lengths)]), np.concatenate([counts, their])

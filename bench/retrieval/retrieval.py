@@ -1,0 +1,151 @@
+"""`Retrieval`: what searches need beyond one view: corpora of snapshots, vectors, and who writes summaries.
+
+One is opened a run and shared by its threads. It holds whole files, answers included: it is the trusted side's.
+What a view finds is cut from what the view shows of the target file (`bench.shown`), or from other files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import spec as specs
+from bench.errors import InputFault
+from bench.retrieval.corpus import Corpus, Ranker, search, similarity
+from bench.retrieval.kept import Kept
+from bench.retrieval.lexical import BM25, Jaccard
+from bench.retrieval.types import Hit, Summarise, Unit
+from bench.retrieval.units import Cutter, cutter
+from bench.shown import Shown
+from bench.types import Language
+
+if TYPE_CHECKING:
+    from bench.retrieval.encoders.vectors import Vectors
+
+_LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
+_KEPT_CORPORA = 16
+_KEPT_OWN = 256
+"""Of target files, which are small: those of the samples under way."""
+_KEPT_RANKERS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a snapshot that a view may show."""
+
+    digest: str
+    """Of everything below; what is made of the files is kept under it."""
+    texts: Mapping[str, str]
+    language: Language
+
+
+def candidates(shown: Shown, cut: Cutter, language: Language) -> list[Unit]:
+    """Return the units of the target file that may be found.
+
+    A function may be found unless the cursor stands in it. Whether one that ends right before the cursor is finished
+    cannot be told from what is shown, so one that holds the last line before it is no candidate [decision].
+    """
+    found = cut(shown.path, _parsable(shown, language), language)
+    if cut.of_text:
+        return [unit for unit in found if unit.place.end <= shown.context_start]
+    last = shown.text[: shown.cut].rstrip().count("\n")
+    return [unit for unit in found if not unit.place.start <= last < unit.place.end]
+
+
+def _parsable(shown: Shown, language: Language) -> str:
+    """Return the text with a body for the function that lost it, so that it does not swallow the next one."""
+    before, after = shown.text[: shown.cut], shown.text[shown.cut :]
+    bare = before.rstrip()
+    if language is Language.PYTHON and after and bare.endswith(":"):
+        return f"{bare} ...{before[len(bare) :]}{after}"
+    return shown.text
+
+
+class Retrieval:
+    """Corpora, vectors and summaries, shared by the views of a run."""
+
+    def __init__(self, folder: Path | None = None, *, summarise: Summarise | None = None) -> None:
+        """Open retrieval; nothing is read or made yet.
+
+        Args:
+            folder: where vectors are kept from run to run; None: in memory only.
+            summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
+                `bench.apis.plain`.
+        """
+        self._folder, self._summarise = folder, summarise
+        self._vectors: Kept[Vectors] = Kept(1)
+        self._shared: Kept[Corpus] = Kept(_KEPT_CORPORA)
+        self._own: Kept[Corpus] = Kept(_KEPT_OWN)
+        self._rankers: Kept[tuple[str, Ranker]] = Kept(_KEPT_RANKERS)
+
+    def search(self, text: str, *, files: Files, shown: Shown, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
+        """Return the units most like a text, best first.
+
+        Args:
+            text: code or prose.
+            files: where to look; what they hold of the target file is not used.
+            shown: what stands for the target file.
+            unit: what to find, as a spec.
+            ranker: how to compare, as a spec.
+            top: how many at most.
+
+        Raises:
+            InputFault: if there is no such unit or ranker, or it cannot be used here.
+        """
+        cut = cutter(unit)
+        name, compare = self._ranker(ranker)
+        if not text.strip():
+            return ()
+        shared = self._shared.get((files.digest, files.language, cut.spec), lambda: self._corpus_of(files, cut))
+        own = self._own.get(
+            (shown, files.language, cut.spec),
+            lambda: self._corpus(candidates(shown, cut, files.language), cut, files.language),
+        )
+        return search(text, shared=shared, own=own, path=shown.path, name=name, ranker=compare, top=top)
+
+    def similarity(self, text: str, candidates: Sequence[str], *, ranker: str) -> tuple[float, ...]:
+        """Return how like a text each candidate is, in their order.
+
+        Raises:
+            InputFault: if there is no such ranker, or it cannot be used here.
+        """
+        return similarity(text, candidates, self._ranker(ranker)[1])
+
+    def _ranker(self, spec: str) -> tuple[str, Ranker]:
+        return self._rankers.get(spec, lambda: self._resolved(spec))
+
+    def _resolved(self, spec: str) -> tuple[str, Ranker]:
+        """Return a ranker and its canonical spelling."""
+        parsed = specs.parse(spec)
+        if parsed.name in _LEXICAL:
+            if parsed.arguments:
+                raise InputFault(f"the ranker {parsed.name} has no parameters", where=spec, cure="leave them out")
+            return parsed.name, _LEXICAL[parsed.name]()
+        # Not at the top: most of what imports this module needs no encoder, and so no numpy.
+        from bench.retrieval import encoders  # noqa: PLC0415
+        from bench.retrieval.dense import Dense  # noqa: PLC0415
+        from bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
+
+        name = encoders.canonical(spec)
+        vectors = self._vectors.get("", lambda: Vectors(self._folder))
+        return name, Dense(encoders.get(name), name, vectors)
+
+    def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
+        found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]
+        return self._corpus(found, cut, files.language)
+
+    def _corpus(self, units: Sequence[Unit], cut: Cutter, language: Language) -> Corpus:
+        return Corpus(self._summarised(units, language) if cut.name == "summary" else units)
+
+    def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
+        """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""
+        from bench.apis import plain  # noqa: PLC0415
+
+        summaries = (self._summarise or plain.summarise)(language, units)
+        return [
+            dataclasses.replace(unit, keys=(summary or (unit.keys or (unit.name,))[0],))
+            for unit, summary in zip(units, summaries, strict=True)
+        ]
