@@ -21,6 +21,7 @@ from bench.registry import Registry, origin_of
 from bench.repository import Repository
 from bench.spec import Spec, Value
 from bench.types import Kind, Query
+from strategies import controls
 from strategies.api import Context, Execute, Generate, Prompt
 from strategies.from_file import being_loaded, load
 from strategies.parameters import Parameter, bind, read_signature
@@ -71,7 +72,7 @@ class BoundStrategy:
         self.inner: tuple[BoundStrategy, ...] = tuple(inner.values())
         """The strategies that it wraps."""
         self.arguments: Mapping[str, Value] = {**given, **{name: one.spec for name, one in inner.items()}}
-        self.spec = str(Spec(spec.name, self.arguments))
+        self.spec: str = str(Spec(spec.name, self.arguments))
         """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
         if not self.kinds:
             raise InputFault(
@@ -155,6 +156,8 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
     def register(function: F) -> F:
         if Spec(name) != _parsed(name) or "@" in name or not kinds:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
+        if name in controls.NAMES:
+            raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
         drafts, executes, parameters = read_signature(function, name)
         made = Strategy(
             name=name,

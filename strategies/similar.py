@@ -98,31 +98,43 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
     return found
 
 
-def pack(
-    candidates: Sequence[Candidate], *, budget: int = BUDGET, most: int = BLOCKS
-) -> tuple[list[Block], list[Dropped]]:
-    """Choose from the best candidate down; return the blocks, best last, and what was left out.
+def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
+    """Choose from the best block down; return the chosen, best last, and what was left out.
 
     A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
     and the next is tried, until `most` are taken.
     """
-    blocks: list[Block] = []
+    chosen: list[Block] = []
     dropped: list[Dropped] = []
     used = HEADER_TOKENS
-    for candidate in candidates:
-        reason = "limit" if len(blocks) >= most else ""
-        if not reason:
-            text = candidate.block
-            tokens = count(text)
-            reason = "" if used + tokens < budget else "budget"
+    for block in blocks:
+        tokens = count(block.text) if len(chosen) < most else 0
+        reason = "limit" if len(chosen) >= most else "budget" if used + tokens >= budget else ""
         if reason:
-            dropped.append(
-                Dropped(kind=BlockKind.SIMILAR, places=candidate.places, score=candidate.score, reason=reason)
-            )
+            dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=reason))
             continue
         used += tokens
-        blocks.append(Block(kind=BlockKind.SIMILAR, text=text, places=candidate.places, score=candidate.score))
-    return blocks[::-1], dropped
+        chosen.append(block)
+    return chosen[::-1], dropped
+
+
+def pack(
+    candidates: Iterable[Candidate], *, budget: int = BUDGET, most: int = BLOCKS
+) -> tuple[list[Block], list[Dropped]]:
+    """Choose among fragments, best first, as `choose` does."""
+    blocks = (Block(kind=BlockKind.SIMILAR, text=c.block, places=c.places, score=c.score) for c in candidates)
+    return choose(blocks, budget=budget, most=most)
+
+
+def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
+    """Return similar code as it is shown: under its header, and an empty line after it; nothing for no block.
+
+    Args:
+        blocks: what was packed.
+        empty_header: print the header even if there is no block, as the InferCom release does.
+    """
+    header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (HEADER, "\n"))
+    return [header, *blocks, gap] if blocks or empty_header else []
 
 
 def similar_prompt(
@@ -146,10 +158,7 @@ def similar_prompt(
     """
     here = infile_block(query, infile)
     blocks, dropped = pack(candidates, budget=budget, most=most)
-    shown: list[Block] = [here]
-    if blocks or empty_header:
-        header, gap = (Block(kind=BlockKind.TEXT, text=text) for text in (HEADER, "\n"))
-        shown = [header, *blocks, gap, here]
+    shown = [*framed(blocks, empty_header=empty_header), here]
     flags = infile_flags(query, here)
     if not candidates:
         flags = (*flags, "no_candidates")

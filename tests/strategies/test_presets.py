@@ -20,7 +20,10 @@ from strategies import resolve
         ("icl-t3-llama3.2-1b-direct", "icl.direct"),
         ("ic-t3-projbench-py-starcoder2-7b-repocoder", "lc.repocoder(empty_header=true)"),
         ("ic-t4-cceval-java-uer", "lc.infercom(encoder=unixcoder, fsr=false, uer=true)"),
-        ("ic-t5-projbench-py-repofuse-aim", "aim(encoder=unixcoder, inner=lc.repofuse(encoder=unixcoder))"),
+        (
+            "ic-t5-projbench-py-repofuse-aim",
+            "aim(encoder=unixcoder, inner=lc.repofuse(encoder=unixcoder, query_tokens=512))",
+        ),
         ("icl-t1-rag(k=3)", "icl.rag(encoder=codet5p-110m, k=3)"),
         ("icl-t1-rag(encoder=minilm)", "icl.rag(encoder=minilm)"),
         (
@@ -67,7 +70,7 @@ def test_a_twin_switches_what_the_strategy_and_a_wrapped_one_have() -> None:
 
 
 def test_encoders_are_found_and_replaced_in_wrapped_strategies_and_lexical_ones_may_stay() -> None:
-    spec = specs.parse("aim(encoder=unixcoder, inner=lc.repofuse(encoder=mpnet))")
+    spec = specs.parse("aim(encoder=unixcoder, inner=lc.repofuse(encoder=mpnet, query_tokens=512))")
     assert encoders_of(spec) == ("unixcoder", "mpnet")
     assert str(with_encoder(spec, "hashed")) == "aim(encoder=hashed, inner=lc.repofuse(encoder=hashed))"
     lexical = specs.parse("icl.filerag(encoder=bm25)")

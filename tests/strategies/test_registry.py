@@ -159,6 +159,7 @@ def test_a_wrong_spec_says_its_cure(spec: str, words: str) -> None:
         (NEIGHBOURS.replace("limit: int = 5", "limit: list = []"), "neighbours", "limit: int = 10"),
         (NEIGHBOURS.replace("limit: int = 5", "limit: int = '5'"), "neighbours", "whole number"),
         (NEIGHBOURS.replace('"neighbours"', '"a b"'), "neighbours", "use letters"),
+        (NEIGHBOURS.replace('"neighbours"', '"gold"'), "gold", "name of a control"),
         (
             "from __future__ import annotations\n" + NEIGHBOURS.replace("limit: int", "limit: Int"),
             "x",

@@ -1,0 +1,164 @@
+"""APIs of the repository, found by what a draft calls and by what it does, and the text that shows them.
+
+InferCom paper, sections on API inference and prompt construction; the layout is that of its later release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bench.apis import plain, prompts
+from bench.code_tokens import count
+from bench.repository import Repository
+from bench.retrieval.types import Hit
+from bench.windows import split_lines
+from strategies.api import Block, BlockKind, Dropped, Generate, Prompt
+
+HEADER = "# Here are some APIs that may be used from other files\n"
+CONTEXT, SIMILAR = 4096, 2048
+"""Tokens of a whole prompt, and of the similar code in it at most."""
+SUMMARY = 100
+"""Most tokens of a summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """How APIs are looked for."""
+
+    encoder: str
+    usage: int
+    """How many APIs are taken by usage example; 0 for none."""
+    summary: int
+    """How many are taken by summary."""
+    usage_unit: str = "usage"
+    summary_unit: str = "summary"
+    dedupe: bool = False
+    """Whether an API in both lists is left out of the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apis:
+    """The two lists of APIs, each best first."""
+
+    usage: tuple[Hit, ...] = ()
+    summary: tuple[Hit, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def only(self, *, usage: bool, summary: bool) -> Apis:
+        """Return the lists that are switched on."""
+        return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
+
+
+def units(*, quirks: bool, constructors: bool, blank_decorator_line: bool) -> tuple[str, str]:
+    """Return the specs of the index units: APIs by usage example, and by summary."""
+    shared = f"blank_decorator_line={str(blank_decorator_line).lower()}, constructors={str(constructors).lower()}"
+    quirky = str(quirks).lower()
+    return f"usage({shared}, quirks={quirky})", f"summary({shared}, quirks={quirky})"
+
+
+def drafted_line(infile: str, draft: str) -> str:
+    """Return the line that the draft makes of the in-file text: the query by usage example, not yet stripped.
+
+    Without a draft it is the last line of the in-file text; at the start of a line that is the line before.
+    """
+    first = next((line for line in draft.split("\n") if line.strip()), "")
+    lines = split_lines(infile + first)
+    return lines[-1] if lines else ""
+
+
+def drafted_code(infile: str, draft: str) -> str:
+    """Return that line and the other lines of the draft that are not blank: the code whose summary is the query."""
+    rest = [line for line in draft.split("\n") if line.strip()][1:]
+    return "\n".join([drafted_line(infile, draft), *rest]).strip()
+
+
+def retrieve(repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: Search) -> Apis:
+    """Find APIs by usage example and by summary.
+
+    Args:
+        repo: the repository.
+        generate: the model; it is asked for a summary of each of `codes` if it follows instructions.
+        lines: code lines that may call an API; without one nothing is found at all.
+        codes: stretches of code that may do what an API does.
+        search: how, and how many.
+
+    Returns:
+        The lists. An API's score is that for its best usage example, or summary, and for the best of the queries.
+    """
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return Apis(flags=("no_api_query",))
+    usage = _best(repo, lines, search.usage_unit, search.encoder, search.usage)
+    summaries: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    if search.summary:
+        summaries, flags = _summaries(generate, repo, codes)
+    summary = _best(repo, summaries, search.summary_unit, search.encoder, search.summary)
+    if search.dedupe:
+        known = {(hit.place, hit.name) for hit in usage}
+        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in known)
+    return Apis(usage=usage, summary=summary, flags=flags if usage or summary else (*flags, "no_apis"))
+
+
+def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a summary of each stretch of code, blank ones left out, and remarks."""
+    found, flags = [], () if generate.instructs else ("plain_summary",)
+    for code in codes:
+        if not generate.instructs:
+            found.append(plain.summary(code, repo.language))
+            continue
+        text = prompts.summary_prompt(code, repo.language)
+        asked = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
+        found.append(prompts.post_process(generate(asked, role="summary", max_tokens=SUMMARY)))
+    summaries = tuple(text for text in found if text.strip())
+    return summaries, flags if summaries else (*flags, "empty_summary")
+
+
+def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
+    """Return the units that any of the texts is most like."""
+    found: dict[tuple[object, str], Hit] = {}
+    for text in texts if top else ():
+        for hit in repo.search(text, unit=unit, ranker=ranker, top=top):
+            key = (hit.place, hit.name)
+            if key not in found or found[key].score < hit.score:
+                found[key] = hit
+    return tuple(sorted(found.values(), key=lambda hit: (-hit.score, hit.place, hit.name))[:top])
+
+
+def entry(repo: str, hit: Hit) -> Block:
+    """Return one API as it is shown: its path, the repository's name first, and its text, as comments."""
+    lines = [f"{repo}/{hit.place.path}", *hit.text.rstrip("\n").split("\n")]
+    text = "".join(f"# {line}\n" for line in lines) + "\n"
+    return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
+
+
+def entries(repo: str, apis: Apis) -> list[Block]:
+    """Return both lists as they are shown, each followed by one more newline; an empty one is nothing."""
+    gap = Block(kind=BlockKind.TEXT, text="\n")
+    return [block for hits in (apis.usage, apis.summary) if hits for block in (*(entry(repo, h) for h in hits), gap)]
+
+
+def api_blocks(repo: str, apis: Apis) -> list[Block]:
+    """Return the API part of a prompt, from its header, which stands over no API too, to the newline at its end."""
+    header, end = (Block(kind=BlockKind.TEXT, text=text) for text in (HEADER, "\n"))
+    return [header, *entries(repo, apis), end]
+
+
+def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
+    """Drop APIs until they and the in-file text are within the prompt's budget.
+
+    The last by summary goes first, then those by usage example.
+
+    Returns:
+        The lists, what was dropped, and the tokens left for other context (below 0 if the file alone is over).
+    """
+    dropped: list[Dropped] = []
+    while True:
+        text = "".join(block.text for block in entries(repo, apis))
+        left = context - count(f"{text}\n{infile}")
+        if left >= 0 or not (apis.usage or apis.summary):
+            return apis, tuple(dropped), left
+        gone = (apis.summary or apis.usage)[-1]
+        dropped.append(Dropped(kind=BlockKind.API, places=(gone.place,), score=gone.score, reason="budget"))
+        apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])

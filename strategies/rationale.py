@@ -1,0 +1,162 @@
+"""What the target file refers to in other files: RepoFuse's rationale context, by static analysis.
+
+RepoFuse asks Jedi, which infers types and reads files from the disk. Here the names of the shown text are
+resolved through the imports that stand in it, and nothing is inferred: what ``store.load`` is, is known where
+``store`` is a module or a class. What is found is one step away: definitions in other files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from posixpath import basename, dirname
+
+from bench.languages import java, python
+from bench.languages.java.facts import JavaImport
+from bench.languages.outline import outline
+from bench.languages.python.exports import Exports, Target
+from bench.languages.python.facts import NameLoad, PythonFile
+from bench.languages.python.modules import ModuleIndex
+from bench.repository import Repository
+from bench.types import Language, Query
+from strategies.definitions import Definition, Sources
+
+_WORD = re.compile(r"\w+")
+
+
+def rationale(query: Query, repo: Repository) -> list[Definition]:
+    """Return the definitions in other files that the shown part of the target file refers to, each once.
+
+    Python: what is imported, called, instantiated, inherited from or otherwise named, and the methods of imported
+    base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
+    variables are left out. Java: the imported types, as stubs; of a package those that the file names.
+    """
+    found = _python(query, repo) if repo.language is Language.PYTHON else _java(query, repo)
+    others = (one for one in found if one is not None and one.place.path != query.path and one.text.strip())
+    return list(dict.fromkeys(others))
+
+
+class _Facts(Mapping[str, PythonFile]):
+    """The facts of every file, found out when they are asked for."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._paths = repo.files()
+        self._known = frozenset(self._paths)
+        self._analyse = cache(lambda path: python.analyse(path, repo.read(path)))
+
+    def __getitem__(self, path: str) -> PythonFile:
+        if path not in self._known:
+            raise KeyError(path)
+        return self._analyse(path)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def _python(query: Query, repo: Repository) -> Iterator[Definition | None]:
+    facts = _Facts(repo)
+    file = facts[query.path]
+    # What other files import tells a namespace package from a source root; only the target's imports are looked at.
+    named = [item.module for item in file.imports if not item.level]
+    named += [star.module for star in file.stars if not star.level]
+    names = _Names(file, Exports(facts, ModuleIndex(facts, named)), Sources(repo))
+    for item in file.imports:
+        yield from names.definitions(names.exports.imported(file.path, item), item.member or "", ())
+    for load in file.loads:
+        if load.line <= query.cursor.line:
+            yield from names.loaded(load)
+    yield from _overridden(names, repo.read(query.path), query.cursor.line)
+
+
+class _Names:
+    """Follows the names of one Python file to their definitions."""
+
+    def __init__(self, file: PythonFile, exports: Exports, sources: Sources) -> None:
+        self.file, self.exports, self._sources = file, exports, sources
+        self._paths = {exports.index.name(path): path for path in reversed(list(exports.files))}
+
+    def loaded(self, load: NameLoad, method: str = "") -> Iterator[Definition | None]:
+        """Yield the definitions that a name, with the attributes that follow it, stands for; or a class's method."""
+        tail = (method,) if method else ()
+        for item in (self.file.imports[index] for index in load.imports):
+            spelled = tuple(item.module.split("."))[1:] if item.dotted else ()
+            if load.chain[: len(spelled)] == spelled:
+                target = self.exports.imported(self.file.path, item)
+                yield from self.definitions(target, item.member or "", (*load.chain[len(spelled) :], *tail))
+        if not load.imports:
+            places = [self.exports.place(self.file.path, star) for star in self.file.stars]
+            supply = [place for place in places if place is not None and load.name in self.exports.public(place)]
+            target = self.exports.member(supply[-1], load.name) if supply else None
+            yield from self.definitions(target, load.name, (*load.chain, *tail))
+
+    def definitions(self, target: Target | None, name: str, chain: tuple[str, ...]) -> Iterator[Definition | None]:
+        """Yield what a target called `name`, reached through modules, is; of a class also the method named."""
+        while target is not None and target.place is not None and chain:
+            name, *rest = chain
+            target, chain = self.exports.member(target.place, name), tuple(rest)
+        path = self._path(target) if target is not None else None
+        if target is None or path is None:
+            return
+        if target.kind == "module":
+            yield self._sources.module(path)
+        elif target.kind == "class":
+            yield self._sources.type(path, name)
+            if chain:
+                yield self._sources.function(path, f"{name}.{chain[0]}")
+        elif target.kind == "function":
+            yield self._sources.function(path, name)
+
+    def _path(self, target: Target) -> str | None:
+        found = target.place or self._paths.get(target.module)
+        return found if found in self.exports.files else None
+
+
+def _overridden(names: _Names, text: str, cursor: int) -> Iterator[Definition | None]:
+    """Yield the methods of imported base classes that are called as the method around the cursor."""
+    around = [one for one in outline(text, Language.PYTHON).functions if one.lines[0] <= cursor and one.types]
+    if not around or around[-1].lines[1] < cursor:
+        return
+    method = around[-1]
+    bases = set(_WORD.findall(method.types[-1].header.partition("(")[2]))
+    for load in names.file.loads:
+        if load.name in bases and method.types[-1].lines[0] <= load.line < method.lines[0]:
+            yield from names.loaded(load, method.name)
+
+
+def _java(query: Query, repo: Repository) -> Iterator[Definition | None]:
+    sources, paths = Sources(repo), repo.files()
+    text = repo.read(query.path)
+    words = frozenset(_WORD.findall(text))
+    for item in java.analyse(query.path, text).imports:
+        owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
+        found = list(_files_of(owner, paths))
+        for path, inner in found:
+            yield sources.type(path, ".".join([basename(path).removesuffix(".java"), *inner]))
+        if item.wildcard and not item.static and not found:
+            for path in _package(item, paths):
+                name = basename(path).removesuffix(".java")
+                if name in words:
+                    yield sources.type(path, name)
+
+
+def _files_of(owner: str, paths: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the file of a qualified type, with the names of the types inside its own that lead to it."""
+    parts = owner.split(".")
+    for length in range(len(parts), 0, -1):
+        ending = "/".join(parts[:length]) + ".java"
+        found = [path for path in paths if path == ending or path.endswith("/" + ending)]
+        if found:
+            yield from ((path, parts[length:]) for path in found)
+            return
+
+
+def _package(item: JavaImport, paths: tuple[str, ...]) -> list[str]:
+    folder = item.name.replace(".", "/")
+    return [path for path in paths if dirname(path) == folder or dirname(path).endswith("/" + folder)]

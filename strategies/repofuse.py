@@ -1,0 +1,138 @@
+"""RepoFuse: what the file refers to and what is like it, ranked together, the most relevant first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from bench.code_tokens import count, pieces
+from bench.repository import Repository
+from bench.types import Language, Place, Query
+from bench.windows import split_lines
+from strategies.api import Block, BlockKind, Dropped, Prompt
+from strategies.infile_text import HALF, infile_block, infile_flags
+from strategies.parameters import AtLeast
+from strategies.registry import strategy
+
+MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
+CHUNK = 10
+"""Lines of a chunk that are not blank."""
+_ASKED = 50
+"""How many chunks are retrieved, of which the best in other files are taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A piece of another file that may be shown."""
+
+    kind: BlockKind
+    path: str
+    text: str
+    places: tuple[Place, ...]
+
+
+@strategy("lc.repofuse")
+def repofuse(
+    query: Query,
+    repo: Repository,
+    *,
+    rationale: bool = True,
+    analogies: Annotated[int, AtLeast(0)] = 5,
+    encoder: str = "minilm",
+    query_tokens: Annotated[int, AtLeast(1)] = 200,
+    budget: Annotated[int, AtLeast(0)] = HALF,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+) -> Prompt:
+    """Show definitions that the file refers to and chunks that follow code like it, the most relevant first.
+
+    RepoFuse, as the InferCom paper compares with it: left context only. Rationale context is found by static
+    analysis where RepoFuse asks Jedi, and without the imports that a benchmark masks.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        rationale: show definitions that the file refers to.
+        analogies: how many chunks.
+        encoder: what ranks all candidates: an encoder's spec, ``bm25`` or ``jaccard``.
+        query_tokens: how much of the in-file text's end they are compared with; more than the encoder reads
+            would be cut at its end.
+        budget: tokens for the context.
+        infile: tokens for the in-file text.
+    """
+    here = infile_block(query, infile)
+    found = [*(_rationale(query, repo) if rationale else ()), *(_analogy(query, repo, analogies) if analogies else ())]
+    candidates = list({(one.path, one.text): one for one in reversed(found)}.values())[::-1]
+    blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), MARK[repo.language], budget)
+    flags = infile_flags(query, here)
+    if not candidates:
+        flags = (*flags, "no_candidates")
+    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=flags)
+
+
+def _rationale(query: Query, repo: Repository) -> Iterator[Candidate]:
+    from strategies.rationale import rationale  # noqa: PLC0415 - it imports the parsers
+
+    for one in rationale(query, repo):
+        kind = BlockKind.API if one.stub else BlockKind.SIMILAR
+        text = "\n".join(line for line in one.text.split("\n") if line.strip())
+        places = (one.place,) if one.stub else _filled(repo, one.place)
+        yield Candidate(kind=kind, path=one.place.path, text=text, places=places)
+
+
+def _analogy(query: Query, repo: Repository, most: int) -> Iterator[Candidate]:
+    """Yield the chunks that follow those like the last lines before the cursor, as CrossCodeEval's lists do."""
+    lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
+    hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_ASKED)
+    for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
+        rows = split_lines(repo.read(hit.place.path))
+        after = [row for row in range(hit.place.end, len(rows)) if rows[row].strip()][:CHUNK]
+        # Nothing follows the last chunk of a file: it is shown itself.
+        place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
+        text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
+        yield Candidate(kind=BlockKind.SIMILAR, path=place.path, text=text, places=_filled(repo, place))
+
+
+def _filled(repo: Repository, place: Place) -> tuple[Place, ...]:
+    """Return the stretches of a place that hold no blank line."""
+    rows = split_lines(repo.read(place.path))
+    found: list[Place] = []
+    for row in range(place.start, min(place.end, len(rows))):
+        if not rows[row].strip():
+            continue
+        start = found.pop().start if found and found[-1].end == row else row
+        found.append(Place(path=place.path, start=start, end=row + 1))
+    return tuple(found)
+
+
+def _ranked(
+    query: Query, repo: Repository, candidates: Sequence[Candidate], encoder: str, tokens: int
+) -> list[tuple[float, Candidate]]:
+    """Return the candidates with their scores, best first; among equals in the order found."""
+    text = "".join(pieces(query.prefix)[-tokens:])
+    scores = repo.similarity(text, [one.text for one in candidates], ranker=encoder) if candidates else ()
+    return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
+
+
+def _pack(ranked: Sequence[tuple[float, Candidate]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+    """Take from the best down, under a header; stop at the first that does not fit."""
+    header = f"{mark} Here are some relevant code fragments from other files of the repo:\n\n"
+    blocks = [
+        Block(
+            kind=one.kind,
+            text=f"{mark} the below code fragment is found in {one.path}\n"
+            + "".join(f"{mark} {line}\n" for line in one.text.split("\n"))
+            + "\n",
+            places=one.places,
+            score=score,
+        )
+        for score, one in ranked
+    ]
+    used, taken = count(header), 0
+    for block in blocks:
+        used += count(block.text)
+        if used > budget:
+            break
+        taken += 1
+    left = [Dropped(kind=one.kind, places=one.places, score=one.score, reason="budget") for one in blocks[taken:]]
+    return [Block(kind=BlockKind.TEXT, text=header), *blocks[:taken]] if taken else [], left

@@ -1,0 +1,44 @@
+"""Stubs: source text with the bodies of its functions replaced and its comments removed."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from bench.languages.syntax import Source
+from bench.types import Language
+
+_FUNCTIONS = frozenset(
+    {"function_definition", "method_declaration", "constructor_declaration", "compact_constructor_declaration"}
+)
+_COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+_BODY = {Language.PYTHON: b"...", Language.JAVA: b"{ ... }"}
+
+
+def stub(text: str, language: Language) -> str:
+    """Return a class or a file as a stub, without blank lines.
+
+    Args:
+        text: one or several definitions, whole; a broken one is taken as far as the parser understands it.
+        language: its language.
+    """
+    source = Source(text, language)
+    pieces, end = [], 0
+    for start, stop, instead in _cuts(source.root, _BODY[language]):
+        pieces += [source.data[end:start], instead]
+        end = stop
+    kept = b"".join([*pieces, source.data[end:]]).decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in kept.split("\n") if line.strip())
+
+
+def _cuts(root: Node, body: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the stretches of bytes to replace, in order, and what takes their place."""
+    found, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        inner = node.child_by_field_name("body") if node.type in _FUNCTIONS else None
+        if node.type in _COMMENTS:
+            found.append((node.start_byte, node.end_byte, b""))
+        elif inner is not None:
+            found.append((inner.start_byte, inner.end_byte, body))
+        stack.extend(child for child in node.children if child != inner)
+    return sorted(found)
