@@ -44,7 +44,9 @@ class RunInfo:
     profile: str = "ctxbench"
     """The metric profile of `RunTable.metrics`."""
     ranked: bool = True
-    """False for oracles, controls and published rows: shown, never ranked."""
+    """False for controls and published rows: shown, never ranked."""
+    control: bool = False
+    """Whether it was made with the answer, or its author calls it a control: never compared by a test."""
     functions: bool = False
     """Whether its samples are functions, which tests judge."""
     completions: int = 1

@@ -66,7 +66,7 @@ def measures_context(generator: str) -> bool:
 def baseline(tables: Sequence[RunTable], ranked: Sequence[int], wanted: str | None) -> int | None:
     """Return the position of the baseline: what was asked for if it is there, else ``lc.infile``, else the first.
 
-    Only ranked rows are taken unasked.
+    Only ranked rows are taken unasked: never a control.
     """
     for name, among in ((wanted, range(len(tables))), (BASELINE, ranked)):
         if name is not None:

@@ -43,6 +43,8 @@ def compare(
 ) -> tuple[Compared, ...]:
     """Compare every run with the first one, per metric; corrected by Holm over the pairs of one metric.
 
+    Controls are compared without a test.
+
     Args:
         tables: two runs or more over the same sample set, in one language and metric profile.
         metric: only this one; None takes all that the runs share, the one that would rank first.
@@ -71,7 +73,11 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
         pairs.paired(values(other, metric, one), base, {**repositories(first), **repositories(other)})
         for other in others
     ]
-    found = pairs.corrected([pairs.difference(pair, one, seed=text) for pair in aligned])
+    plain = [pairs.difference(pair, one, seed=text) for pair in aligned]
+    controls = [first.run.control or other.run.control for other in others]
+    # Description only, and no part of the family: what was made with the answer is no competitor.
+    tested = iter(pairs.corrected([d for d, control in zip(plain, controls, strict=True) if not control]))
+    found = [pairs.untested(d) if control else next(tested) for d, control in zip(plain, controls, strict=True)]
     return [
         Compared(
             this=other.run,

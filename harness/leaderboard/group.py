@@ -125,6 +125,9 @@ class GroupMaker:
         for metric in self.scales:
             shown = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
             found = {i: self._compare(i, base, metric) for i in shown}
+            if self.tables[base].run.control:
+                found = {i: pairs.untested(one) for i, one in found.items()}
+            found |= {i: pairs.untested(one) for i, one in found.items() if self.tables[i].run.control}
             if metric == self.metric:
                 for i in shown:
                     member = family.get((i, base)) or family.get((base, i))

@@ -22,7 +22,9 @@ def notes(group: Group) -> tuple[str, ...]:
             "its rows measure the context, not a model's skill."
         )
     if any(not row.run.ranked for row in group.rows):
-        lines.append("Rows without a rank (controls, oracles, published numbers) are shown, never ranked.")
+        lines.append(
+            "Rows without a rank (controls, published numbers) are shown, never ranked; no test is made of controls."
+        )
     lines += _decoding(group)
     if group.superseded:
         runs = "1 earlier run is" if group.superseded == 1 else f"{group.superseded} earlier runs are"

@@ -33,7 +33,7 @@ class Difference:
     high: float | None
     over: Over
     p: float | None
-    """Two-sided, repository-level sign-flip test."""
+    """Two-sided, repository-level sign-flip test; None where there is nothing to test (controls)."""
     p_holm: float | None
     """Corrected for `pairs` comparisons; None outside the family (rows that are not ranked)."""
     pairs: int
@@ -100,6 +100,11 @@ def corrected(family: Sequence[Difference]) -> tuple[Difference, ...]:
     tested = [one.p for one in family if one.p is not None]
     adjusted = iter(signflip.holm(tested))
     return tuple(replace(one, p_holm=None if one.p is None else next(adjusted), pairs=len(tested)) for one in family)
+
+
+def untested(one: Difference) -> Difference:
+    """Return a difference as description only: of a row that was made with the answer nothing is to be tested."""
+    return replace(one, p=None, p_holm=None, pairs=0, visible=None)
 
 
 def can_be_told_apart(repositories: int, pairs: int) -> bool:

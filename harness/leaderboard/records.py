@@ -77,6 +77,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
         "tier": row.tier,
+        "control": run.control,
         "ranked_by": group.metric,
         "run": run.id,
         "profile": run.profile,

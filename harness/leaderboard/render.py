@@ -78,12 +78,13 @@ def comparison(compared: Sequence[Compared]) -> str:
         found = one.difference
         shown = numbers.interval(found.mean, found.low, found.high, sign=True)
         over = f"interval over {found.over}" if found.low is not None else "no interval"
+        control = one.this.control or one.other.control
+        test = f"p {numbers.p_value(found.p_holm)} (sign flips of {found.repositories} repositories)"
         lines.append(
-            f"  {one.metric}: {shown} {one.unit} ({over}), p {numbers.p_value(found.p_holm)} (sign flips of "
-            f"{found.repositories} repositories), better {found.wins}, equal {found.ties}, worse {found.losses} "
-            f"of {found.n_common}"
+            f"  {one.metric}: {shown} {one.unit} ({over}), {'a control: not tested' if control else test}, "
+            f"better {found.wins}, equal {found.ties}, worse {found.losses} of {found.n_common}"
         )
-        if found.n_common and not can_be_told_apart(found.repositories, found.pairs):
+        if not control and found.n_common and not can_be_told_apart(found.repositories, found.pairs):
             lines.append(f"    no difference of {found.repositories} repositories can be significant at 5%")
     return "".join(f"{line}\n" for line in lines)
 
@@ -140,6 +141,8 @@ def _rank(row: Row) -> str:
 
 
 def _strategy(row: Row) -> str:
+    if row.run.control:
+        return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
 
 

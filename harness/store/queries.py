@@ -20,10 +20,10 @@ from harness.store import passes
 from harness.store import tables as t
 from harness.store.store import Store
 from harness.store.verdicts import PASS
+from strategies.controls import is_control
 
 CONTEXT = "context"
 """The profile under which context gain and bits are kept; part of every table, whatever its profile."""
-_UNRANKED = ("control.", "oracle.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,8 @@ def run_tables(
                 strategy=run.strategy,
                 generator=run.generator,
                 profile=profile,
-                ranked=not run.strategy.startswith(_UNRANKED),
+                ranked=not is_control(run.strategy),
+                control=is_control(run.strategy),
                 functions=any(one.kind == Kind.FUNCTION for one in planned),
                 completions=run.n,
                 sampling=run.sampling,
