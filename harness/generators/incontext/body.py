@@ -25,6 +25,7 @@ WIDTH = 3
 MOST_LINES = 12
 MOST_TOKENS = 120
 """A body that is not closed by then ends at its last whole line."""
+_DECLARES = frozenset({"def", "class", "async", "@"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,12 @@ def _allowed(context: Context, body: _Body, entry: str, base: int) -> bool:
         return False  # the stand-in for a documentation string, whose text was left out
     if entry == "\n":
         return bool(body.point.frame.line)
-    if not body.text and body.fresh and context.language is Language.PYTHON:
+    if context.language is not Language.PYTHON:
+        return True
+    if not body.text and body.fresh:
         return _width(entry) > base
-    return True
+    # A copied body that begins so is the next function of where it was copied from.
+    return bool(body.text.strip()) or entry not in _DECLARES
 
 
 def _width(entry: str) -> int:

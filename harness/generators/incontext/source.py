@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from bench.types import Language
 from harness.generators.incontext.lexer import Token, TokenClass, lex
 from harness.generators.incontext.signatures import call_forms
 from strategies.api import Block, BlockKind, Prompt
+from strategies.closing import TITLE
 
 
 class Region(IntEnum):
@@ -48,13 +50,17 @@ _HEADER = re.compile(r"here (are|is) some |compare this snippet from ", re.IGNOR
 _PATH = re.compile(r"[\w./\- ]+\.(py|java)$")
 _MARK = re.compile(r"\s*(#|//) ?")
 _JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STEP = "    "
+_HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \t]*"""|\Z)', re.DOTALL)
+"""A Python signature before its docstring, as either style of the closing section shows it."""
+_METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 
 
 def read(prompt: Prompt, language: Language) -> Source:
     """Split a prompt into stretches of tokens; never raises, whatever the text."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
-    infile = "".join(block.text for block in prompt.blocks if block.kind is BlockKind.INFILE)
+    infile = infile_text(prompt, language)
     for block in prompt.blocks:
         if block.kind is BlockKind.SIMILAR or block.kind is BlockKind.API:
             region = Region.API if block.kind is BlockKind.API else Region.SIMILAR
@@ -70,6 +76,25 @@ def read(prompt: Prompt, language: Language) -> Source:
     if tokens and tokens[-1].kind is TokenClass.INDENT:
         tail = ""
     return Source([*forms, *retrieved, Stretch(Region.INFILE, tokens)], tokens, line_start, tail)
+
+
+def infile_text(prompt: Prompt, language: Language) -> str:
+    """Return the text that is to be continued: the in-file blocks, or the head of the function that is asked for.
+
+    A prompt that closes with signature and docstring ends at no cursor. It is read as if the function began there,
+    a method inside a class, whose body is wanted; so that what is written is a bare body.
+    """
+    infile = [at for at, block in enumerate(prompt.blocks) if block.kind is BlockKind.INFILE]
+    text = "".join(prompt.blocks[at].text for at in infile)
+    if not infile or not infile[0] or not prompt.blocks[infile[0] - 1].text.endswith(TITLE):
+        return text
+    if language is Language.JAVA:
+        signature = _JAVA_COMMENT.sub("", text).strip()
+        return f"{_STEP}{signature} {{\n"
+    declared = _HEAD.match(text)
+    head = declared["head"] if declared else text.partition("\n")[0]
+    indent = _STEP if _METHOD.search(head) else ""
+    return textwrap.indent(f'{head}\n{_STEP}""" """\n', indent)
 
 
 def _fragments(block: Block) -> Iterator[str]:

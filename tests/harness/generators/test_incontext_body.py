@@ -8,7 +8,10 @@ import pytest
 from bench.types import Kind, Language
 from harness.generators.base import Request, Response, Sampling
 from harness.generators.incontext.generator import InContext
+from harness.generators.incontext.source import infile_text
 from strategies.api import Block, BlockKind, Prompt
+from strategies.closing import closing
+from tests.helpers.samples import make_query
 
 FILE = '''\
 class Cart:
@@ -68,3 +71,48 @@ def test_a_body_that_does_not_end_is_cut_at_a_whole_line() -> None:
 def test_any_prompt_gives_an_answer(text: str) -> None:
     for language in Language:
         assert isinstance(ask(text, language, max_tokens=20).text, str)
+
+
+def asked_for(signature: str, doc: str, language: Language, style: str = "paper", *shown: Block) -> Prompt:
+    query = make_query(kind=Kind.FUNCTION, language=language, signature=signature, docstring=doc)
+    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="Write it.\n\n"), *shown, *closing(query, style)))
+
+
+def generate(prompt: Prompt, language: Language) -> str:
+    how = Sampling(max_tokens=1024)
+    request = Request(prompt=prompt, language=language, kind=Kind.FUNCTION, sampling=how)
+    return InContext(workers=1).generate([request])[0].text
+
+
+@pytest.mark.parametrize("style", ["paper", "clean"])
+@pytest.mark.parametrize(
+    ("signature", "indent"),
+    [
+        ("def put(self, item):", 8),
+        ("def put(\n    self,\n    item: dict[str, int],\n) -> list:", 8),
+        ("def put(item, *, selfish={1: 2}):", 4),
+        ("async def put(item):", 4),
+    ],
+)
+@pytest.mark.parametrize("doc", ["Put an item in.\n\n>>> put(1)", "", 'Odd: it\'s "quoted"'])
+def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: int, doc: str) -> None:
+    shown = Block(kind=BlockKind.SIMILAR, text=FILE[: FILE.index("    def put")])
+    body = generate(asked_for(signature, doc, Language.PYTHON, style, shown), Language.PYTHON)
+    assert body.startswith(" " * indent) and not body.startswith(" " * (indent + 1))
+    head = textwrap.indent(signature, " " * (indent - 4))
+    ast.parse(("class A:\n" if indent == 8 else "") + f"{head}\n{body}")
+
+
+@pytest.mark.parametrize("doc", ["Put an item in at the front.\n\n@param item {@code it}", ""])
+def test_a_closing_section_of_java_is_given_a_body(doc: str) -> None:
+    shown = Block(kind=BlockKind.SIMILAR, text=JAVA[: JAVA.index("    int put")] + "}\n")
+    body = generate(asked_for("int put(Item item)", doc, Language.JAVA, "paper", shown), Language.JAVA)
+    assert body.rstrip().endswith("}") and body.count("}") == body.count("{") + 1
+    assert body.startswith(" " * 8)
+
+
+def test_a_section_is_closing_by_its_title_alone() -> None:
+    text = 'def put(item): """\n    """\n    Put it.\n    """'
+    blocks = (Block(kind=BlockKind.TEXT, text="\n"), Block(kind=BlockKind.INFILE, text=text))
+    assert infile_text(Prompt(blocks=blocks), Language.PYTHON) == text
+    assert infile_text(Prompt(blocks=blocks[1:]), Language.PYTHON) == text

@@ -1,0 +1,54 @@
+"""The section that closes a function prompt: the signature and the docstring of what is wanted. Pure.
+
+It is no place in the file: the function stands at the margin, whatever it is indented by. The built-in generator
+tells by `TITLE` that what follows it is to be given a body.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from bench.types import Language, Query
+from strategies.api import Block, BlockKind
+
+TITLE = "### Function docstring:\n"
+_STEP = "    "
+
+
+def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
+    """Return the title and the target as the two last blocks of a prompt (ICL-strategies paper, Listing of RAG).
+
+    Args:
+        query: the sample's query.
+        style: Python: ``paper`` as it is printed there, with the quotes doubled; ``clean`` as it is written in a file.
+    """
+    return (
+        Block(kind=BlockKind.TEXT, text=TITLE),
+        Block(kind=BlockKind.INFILE, text=target(query, style)),
+    )
+
+
+def target(query: Query, style: str = "paper") -> str:
+    """Return signature and docstring; no newline at the end.
+
+    The lines of a Python docstring are indented by four spaces. Java [decision]: the Javadoc, then the signature
+    without its brace, in either style.
+    """
+    signature, doc = query.signature or "", query.docstring or ""
+    if query.language is Language.JAVA:
+        return _javadoc(doc) + signature.rstrip().removesuffix("{").rstrip()
+    body = f"{textwrap.indent(doc, _STEP)}\n" if doc else ""
+    quotes = f'{_STEP}"""'
+    if style == "paper":
+        return f'{signature} """\n{quotes}\n{body}{quotes}'
+    return f"{signature}\n{quotes}\n{body}{quotes}" if doc else signature
+
+
+def _javadoc(doc: str) -> str:
+    if not doc.strip():
+        return ""
+    if doc.lstrip().startswith("/*"):
+        return f"{doc.strip()}\n"
+    # Samples that ctxbench mines store its text alone.
+    lines = "".join(f" * {line}".rstrip() + "\n" for line in doc.split("\n"))
+    return f"/**\n{lines} */\n"

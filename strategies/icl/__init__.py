@@ -1,0 +1,107 @@
+"""The strategies of the ICL-strategies paper: functions from signature, docstring and what is found for them.
+
+One row a strategy: what is shown of a function that was found, whether the model plans first, whether the current
+file comes last, and whether documentation stands in for code. `strategies.icl.build` makes the prompts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from bench.repository import Repository
+from bench.types import Kind, Query
+from strategies.api import Generate, Prompt
+from strategies.icl.build import Build
+from strategies.icl.choices import Choices, Recipe, documentation, parameters
+from strategies.registry import strategy
+
+_ROWS: dict[str, tuple[str, Recipe]] = {
+    "icl.direct": ("Show the signature and the docstring alone.", Recipe(instruction="direct")),
+    "icl.rag": (
+        "Show the function that is most like signature and docstring.",
+        Recipe(blocks="function", instruction="A"),
+    ),
+    "icl.rag_s": (
+        "Show the function that is most like signature and docstring in its file, other functions taken out.",
+        Recipe(blocks="scope", instruction="A"),
+    ),
+    "icl.filerag": (
+        "Show the whole file of the function that is most like signature and docstring.",
+        Recipe(blocks="file"),
+    ),
+    "icl.ragot": (
+        "Let the model plan; show the function that is most like each step.",
+        Recipe(blocks="function", steps=True),
+    ),
+    "icl.ragot_s": (
+        "Let the model plan; show the function most like each step in its file, other functions taken out.",
+        Recipe(blocks="scope", steps=True),
+    ),
+    "icl.fileragot": (
+        "Let the model plan; show the whole file of the function that is most like each step.",
+        Recipe(blocks="file", steps=True),
+    ),
+    "icl.infile": ("Show the current file without the function.", Recipe(infile=True)),
+    "icl.infile_rag": ("Show what icl.rag shows, then the current file.", Recipe(blocks="function", infile=True)),
+    "icl.infile_rag_s": ("Show what icl.rag_s shows, then the current file.", Recipe(blocks="scope", infile=True)),
+    "icl.infile_filerag": ("Show what icl.filerag shows, then the current file.", Recipe(blocks="file", infile=True)),
+    "icl.infile_ragot": (
+        "Show what icl.ragot shows, then the current file.",
+        Recipe(blocks="function", steps=True, infile=True),
+    ),
+    "icl.infile_ragot_s": (
+        "Show what icl.ragot_s shows, then the current file.",
+        Recipe(blocks="scope", steps=True, infile=True),
+    ),
+    "icl.infile_fileragot": (
+        "Show what icl.fileragot shows, then the current file.",
+        Recipe(blocks="file", steps=True, infile=True),
+    ),
+    "icl.selfdoc": (
+        "Show documentation that the model wrote of the current file and of files like it, and no code.",
+        Recipe(documents="shown", instruction="A"),
+    ),
+    "icl.selfdoc_ragot_s": (
+        "Let the model document files and plan with that; show what icl.ragot_s shows.",
+        Recipe(blocks="scope", steps=True, documents="planned", instruction="A"),
+    ),
+}
+_EXTRA_FILES = {"icl.selfdoc_ragot_s": 1}
+
+
+def _register(name: str, summary: str, recipe: Recipe) -> None:
+    """Register one row, with the parameters that mean something to it."""
+    changed = {"extra_files": _EXTRA_FILES[name]} if name in _EXTRA_FILES else {}
+
+    def build(query: Query, repo: Repository, given: Mapping[str, Any]) -> Build:
+        return Build(name, recipe, Choices(**{**changed, **given}), query, repo)
+
+    def asking(query: Query, repo: Repository, generate: Generate, **given: Any) -> Prompt:
+        return build(query, repo, given).prompt(generate)
+
+    def quiet(query: Query, repo: Repository, **given: Any) -> Prompt:
+        return build(query, repo, given).prompt(None)
+
+    function: Any = asking if recipe.steps or recipe.documents != "no" else quiet
+    hints = get_type_hints(Choices, include_extras=True)
+    keywords = [
+        inspect.Parameter(
+            each,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=changed.get(each, getattr(Choices(), each)),
+            annotation=hints[each],
+        )
+        for each in parameters(recipe)
+    ]
+    fixed = [each for each in inspect.signature(function).parameters.values() if each.name != "given"]
+    # The registry reads the parameters off the signature, and their types off the annotations.
+    function.__signature__ = inspect.Signature([*fixed, *keywords])
+    function.__annotations__ = {**function.__annotations__, **{each.name: each.annotation for each in keywords}}
+    function.__doc__ = documentation(recipe, summary)
+    strategy(name, kinds=(Kind.FUNCTION,))(function)
+
+
+for _name, (_summary, _recipe) in _ROWS.items():
+    _register(_name, _summary, _recipe)

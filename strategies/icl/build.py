@@ -1,0 +1,159 @@
+"""From a recipe and choices to the prompt of one sample (ICL-strategies paper, section on the strategies)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from bench.errors import InputFault
+from bench.repository import Repository
+from bench.retrieval.types import Hit
+from bench.types import Query
+from strategies.api import Block, Generate, Prompt
+from strategies.icl import documents, overflow, steps
+from strategies.icl.choices import Choices, Recipe
+from strategies.icl.excerpt import Excerpt
+from strategies.icl.found import Finder, Shown
+from strategies.icl.frame import Section, render
+from strategies.icl.source import SourceFile
+
+
+class Build:
+    """One sample's prompt in the making."""
+
+    def __init__(self, name: str, recipe: Recipe, choices: Choices, query: Query, repo: Repository) -> None:
+        """Read the current file, and settle what is made of one without functions.
+
+        Raises:
+            InputFault: if the choices ask for what samples do not store.
+        """
+        if choices.docstring == "human":
+            raise InputFault(
+                "no human docstring is stored with this sample", where=query.id, cure="leave docstring=raw"
+            )
+        self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
+        self.flags: list[str] = []
+        self.extra = choices.extra_files
+        self.current = Finder(query, repo, encoder="", current=True, strip_license=False).file(query.path)
+        empty = not self.current.functions
+        if empty and (recipe.infile or recipe.documents == "shown"):
+            self.flags.append("empty_current_file")
+            if recipe.infile:
+                self.recipe = recipe.without_file()
+                self.flags.append(f"fallback:{_other(name)}")
+            elif not self.extra:
+                self.extra = 1
+                self.flags.append("fallback:icl.selfdoc")
+        keeps = recipe.infile and (not empty or choices.keep_nonfunction_current)
+        self.file = self.current.lines if keeps and not self.current.lines.blank else None
+        if not self.current.exact:
+            self.flags.append("parse_failed")
+        current = choices.retrieve_from_current == "yes" or (
+            choices.retrieve_from_current == "auto" and self.file is None
+        )
+        self.finder = Finder(query, repo, encoder=choices.encoder, current=current, strip_license=choices.strip_license)
+
+    @property
+    def question(self) -> str:
+        """What functions are compared with: signature, newline, docstring [the joining: decision]."""
+        return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
+
+    def prompt(self, generate: Generate | None) -> Prompt:
+        """Return the prompt; the model is asked for documentation and steps where the recipe needs them."""
+        if self.recipe.documents == "shown" and generate is not None:
+            return self._laid_out(self._documents(generate), ())
+        if not self.recipe.steps or generate is None:
+            return self._laid_out(self._shown(self._ranked()), ())
+        planned = self._steps(generate)
+        if not planned:
+            self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False, instruction="A")
+            self.flags.append("fallback:icl.rag")
+            return self._laid_out(self._shown(self._ranked()), ())
+        hits = [hit for step in planned for hit in self.finder.functions(steps.question(step), self.choices.k)]
+        return self._laid_out(self._shown(hits), planned)
+
+    def _ranked(self) -> list[Hit]:
+        if self.recipe.blocks == "none" or not self.question:
+            return []
+        find = self.finder.in_files if self.recipe.blocks == "file" else self.finder.functions
+        return find(self.question, self.choices.k)
+
+    def _shown(self, hits: Sequence[Hit]) -> list[Shown]:
+        if not hits and self.recipe.blocks != "none":
+            self.flags.append("no_candidates")
+        shown = self.finder.show(hits, self.recipe.blocks)
+        if self.file is not None:
+            shown.append(Shown(path=self.query.path, lines=self.file, retrieved=False))
+        return shown
+
+    def _laid_out(self, shown: Sequence[Shown], planned: Sequence[str]) -> Prompt:
+        def layout(kept: Sequence[Shown]) -> Prompt:
+            return self._rendered([one.section() for one in kept], planned)
+
+        choices = self.choices
+        prompt = overflow.fit(shown, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode)
+        flags = (*self.flags, *self.finder.flags, *prompt.flags)
+        return dataclasses.replace(prompt, flags=tuple(dict.fromkeys(flags)))
+
+    def _rendered(self, sections: Sequence[Section], planned: Sequence[str]) -> Prompt:
+        asked = self.choices.instruction
+        instruction = self.recipe.instruction if asked == "default" else asked
+        return render(
+            self.query,
+            sections,
+            # Without any context it is the prompt of icl.direct.
+            instruction=instruction if sections or self.recipe.instruction == "direct" else "direct",
+            steps=planned,
+            style=self.choices.target_style,
+            show_paths=self.choices.show_paths,
+        )
+
+    # The model on the way
+
+    def _steps(self, generate: Generate) -> tuple[str, ...]:
+        if not generate.instructs:
+            self._flag("plain_steps")
+            return steps.plain(self.query, self.choices.max_steps)
+        shown: list[Block] = []
+        if self.recipe.documents == "planned":
+            shown = [one.section().block for one in self._documents(generate)]
+        asked = steps.ask(self.query, self.choices.max_steps, self.choices.target_style, shown)
+        return steps.parse(generate(asked, role="steps", max_tokens=steps.TOKENS))
+
+    def _documents(self, generate: Generate) -> list[Shown]:
+        """Return the documentation of the files that were found, then that of the current one."""
+        hits: list[Hit] = []
+        if self.extra and self.question:
+            hits = self.finder.in_files(self.question, self.extra, without=(self.query.path,))
+        if self.extra and not hits:
+            self._flag("no_candidates")
+        described = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
+        if self.current.functions:
+            described.append(self._document(self.current, None, generate))
+        return [one for one in described if one is not None]
+
+    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> Shown | None:
+        if generate.instructs:
+            text = generate(documents.ask(file), role="documentation", max_tokens=documents.TOKENS).strip()
+        else:
+            self._flag("plain_documentation")
+            text = documents.plain(file)
+        if not text:
+            self._flag("empty_documentation")
+            return None
+        return Shown(
+            path=file.path,
+            lines=Excerpt.whole(text),
+            retrieved=hit is not None,
+            score=None if hit is None else hit.score,
+            documents=file.lines.places(file.path),
+        )
+
+    def _flag(self, flag: str) -> None:
+        if flag not in self.flags:
+            self.flags.append(flag)
+
+
+def _other(name: str) -> str:
+    """Return what an Infile strategy is without its file: ``icl.rag`` of ``icl.infile_rag`` and of ``icl.infile``."""
+    return name.replace("infile_", "") if "infile_" in name else "icl.rag"

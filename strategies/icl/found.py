@@ -1,0 +1,137 @@
+"""What is retrieved, as blocks: functions, their scopes, or their files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.repository import Repository
+from bench.retrieval.types import Hit
+from bench.types import Place, Query
+from strategies.api import Block, BlockKind
+from strategies.icl.excerpt import Excerpt
+from strategies.icl.frame import Section
+from strategies.icl.scope import scope
+from strategies.icl.source import SourceFile, bare, read_file
+
+_FIRST = 16
+"""How many functions are asked for at first."""
+_MOST = 10_000
+"""How many at the very most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Something retrieved, before it is laid out: it may still be cut."""
+
+    path: str
+    lines: Excerpt
+    retrieved: bool
+    """Whether it was found; else it is of the current file."""
+    score: float | None = None
+    focus: tuple[int, ...] = ()
+    """The lines of the functions found, by the numbers of the file."""
+    parts: tuple[range, ...] = ()
+    """The lines of its other functions."""
+    documents: tuple[Place, ...] = ()
+    """The lines that it is the documentation of; empty: it is code."""
+    cut: bool = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it comes from."""
+        return self.documents or self.lines.places(self.path)
+
+    def section(self) -> Section:
+        """Return it as it is shown."""
+        block = Block(
+            kind=BlockKind.API if self.documents else BlockKind.SIMILAR,
+            text=self.lines.text,
+            places=self.places,
+            score=self.score,
+            cut=self.cut,
+        )
+        return Section(path=self.path, block=block, retrieved=self.retrieved)
+
+
+class Finder:
+    """Looks for functions for one query and shows them as a recipe asks."""
+
+    def __init__(self, query: Query, repo: Repository, *, encoder: str, current: bool, strip_license: bool) -> None:
+        """Prepare.
+
+        Args:
+            query: the sample's query.
+            repo: the repository.
+            encoder: what compares.
+            current: whether functions of the current file are candidates.
+            strip_license: whether scopes lack the comment at the top.
+        """
+        self._query, self._repo, self._encoder = query, repo, encoder
+        self._current, self._strip = current, strip_license
+        self._read: dict[str, SourceFile] = {}
+        self.flags: list[str] = []
+
+    def file(self, path: str) -> SourceFile:
+        """Return a file without the wanted function, read once."""
+        if path not in self._read:
+            self._read[path] = read_file(self._repo, path, self._query)
+        return self._read[path]
+
+    def functions(self, text: str, most: int) -> list[Hit]:
+        """Return the functions most like a text, best first."""
+        top = max(most, _FIRST)
+        while True:
+            hits = self._repo.search(text, unit="function", ranker=self._encoder, top=top)
+            found = [hit for hit in hits if self._current or hit.place.path != self._query.path][:most]
+            if len(found) == most or len(hits) < top or top >= _MOST:
+                return found
+            top = min(top * 4, _MOST)
+
+    def in_files(self, text: str, most: int, *, without: Sequence[str] = ()) -> list[Hit]:
+        """Return the best function of each of the files that have the functions most like a text."""
+        top = _FIRST
+        while True:
+            hits = self.functions(text, top)
+            best: dict[str, Hit] = {}
+            for hit in hits:
+                if hit.place.path not in without:
+                    best.setdefault(hit.place.path, hit)
+            if len(best) >= most or len(hits) < top or top >= _MOST:
+                return list(best.values())[:most]
+            top = min(top * 4, _MOST)
+
+    def show(self, hits: Sequence[Hit], blocks: str) -> list[Shown]:
+        """Return what is shown of functions, in their order; what is already there is not repeated."""
+        if blocks == "function":
+            first = {hit.place: hit for hit in reversed(hits)}
+            return [self._function(hit) for hit in hits if first[hit.place] is hit]
+        together: dict[str, list[Hit]] = {}
+        for hit in hits:
+            together.setdefault(hit.place.path, []).append(hit)
+        shown = [self._of_file(path, found, scoped=blocks == "scope") for path, found in together.items()]
+        return [one for ones in shown for one in ones]
+
+    def _function(self, hit: Hit) -> Shown:
+        numbers = tuple(range(hit.place.start, hit.place.end))
+        lines = tuple(hit.text.removesuffix("\n").split("\n"))
+        if len(lines) != len(numbers):
+            numbers = tuple(range(hit.place.start, hit.place.start + len(lines)))
+        return Shown(path=hit.place.path, lines=Excerpt(lines, numbers), retrieved=True, score=hit.score, focus=numbers)
+
+    def _of_file(self, path: str, hits: Sequence[Hit], *, scoped: bool) -> list[Shown]:
+        file = self.file(path)
+        if scoped and file.outline.broken:
+            self._flag("parse_failed")
+            return self.show(hits, "function")
+        focus = tuple(sorted({number for hit in hits for number in range(hit.place.start, hit.place.end)}))
+        lines = file.lines
+        if scoped:
+            lines = scope(file, {bare(hit.name) for hit in hits}, strip_license=self._strip)
+        spans = (file.numbers(one) for one in file.functions)
+        parts = tuple(span for span in spans if not set(span) & set(focus))
+        return [Shown(path=path, lines=lines, retrieved=True, score=hits[0].score, focus=focus, parts=parts)]
+
+    def _flag(self, flag: str) -> None:
+        if flag not in self.flags:
+            self.flags.append(flag)

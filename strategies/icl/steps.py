@@ -1,0 +1,89 @@
+"""The steps of the RAGoT strategies: how they are asked for, read and shown. Pure.
+
+The paper does not print the prompt that asks for them; this one is ours [decision].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bench.types import Query
+from strategies.api import Block, BlockKind, Prompt
+from strategies.closing import closing
+
+TOKENS = 512
+"""Most new tokens of the answer [decision]."""
+TITLE = "Here are the steps to implement it:\n"
+_ASK = """\
+You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
+existing repository. Break its implementation down into a few steps, at most {most}. Write one step per line in the form
+1. **Short title**: one or two sentences that say what the step does.
+Do not write code and do not write anything before or after the list.
+
+"""
+DOCUMENTATION = "### Documentation of the repository:\n"
+_NUMBER = re.compile(r"^\s*\d+[.)]\s+")
+_SECTION = re.compile(
+    r"\s*(?:[:@]\w+|>>>|\.\. |-{3,}"
+    r"|(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?\s*$)",
+    re.I,
+)
+"""Where the prose of a docstring ends: fields, examples, headings."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def ask(query: Query, most: int, style: str, documents: Sequence[Block] = ()) -> Prompt:
+    """Return the prompt that asks for the steps.
+
+    Args:
+        query: the sample's query.
+        most: how many steps it asks for at most.
+        style: of the closing section.
+        documents: documentation that is shown before it (Self-Doc + RAGoT-S).
+    """
+    blocks = [Block(kind=BlockKind.TEXT, text=_ASK.format(most=most))]
+    if documents:
+        blocks.append(Block(kind=BlockKind.TEXT, text=DOCUMENTATION))
+        for one in documents:
+            blocks += [one, Block(kind=BlockKind.TEXT, text="\n\n")]
+    return Prompt(blocks=(*blocks, *closing(query, style)))
+
+
+def parse(answer: str) -> tuple[str, ...]:
+    """Return the steps of an answer, without their numbers; lines without one belong to the step before.
+
+    What stands before the first numbered line is left out; an answer without any is one step.
+    """
+    steps: list[list[str]] = []
+    for line in answer.strip().split("\n"):
+        if number := _NUMBER.match(line):
+            steps.append([line[number.end() :]])
+        elif steps:
+            steps[-1].append(line)
+    found = ["\n".join(lines).strip() for lines in steps] or [answer.strip()]
+    return tuple(step for step in found if step)
+
+
+def plain(query: Query, most: int) -> tuple[str, ...]:
+    """Return the docstring's first sentences as steps, for a model that cannot plan; if none, the name's words."""
+    prose: list[str] = []
+    for line in (query.docstring or "").strip().split("\n"):
+        if _SECTION.match(line):
+            break
+        prose.append(line.strip())
+    sentences = [" ".join(one.split()) for one in _SENTENCE.split("\n".join(prose))]
+    found = tuple(one for one in sentences if _WORD.search(one))[:most]
+    words = _WORD.findall((query.name or "").partition("(")[0].rpartition(".")[2])
+    return found or ((" ".join(words).lower(),) if words else ())
+
+
+def question(step: str) -> str:
+    """Return what is looked for: title and sentence, without the asterisks."""
+    return step.replace("*", "")
+
+
+def shown(steps: Sequence[str]) -> str:
+    """Return the list as the prompt shows it, numbered from 1."""
+    return TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"
