@@ -18,7 +18,8 @@ from bench.types import Language
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SENTENCE = re.compile(r"(.+?)(?<!e\.g)(?<!i\.e)(?<!etc)[.!?](?=\s|$)")
-_INLINE = re.compile(r"\{@\w+\s+([^{}]*)\}|</?\w[^<>]*>")
+_INLINE = re.compile(r"\{@\w+\s+([^{}]*)\}|</?(?:a|b|code|em|i|strong|tt)\b[^<>]*>")
+_BREAK = re.compile(r"</?(?:br|h\d|li|ol|p|pre|table|ul)\b[^<>]*>")
 _REMARK = {
     Language.PYTHON: re.compile(
         r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z))"
@@ -67,7 +68,8 @@ def first_sentence(text: str) -> str:
 
     It ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has none.
     """
-    paragraph = _INLINE.sub(lambda found: found[1] or "", text).strip().partition("\n\n")[0]
+    text = _BREAK.sub("\n\n", _INLINE.sub(lambda found: found[1] or "", text))
+    paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())
     found = _SENTENCE.match(paragraph)
     return (found[1] if found is not None else paragraph).rstrip(".:! ")

@@ -38,8 +38,8 @@ def units(
         path: POSIX, relative to the repository.
         text: the file, or what a view shows of it.
         language: its language.
-        by: ``usage``: a unit's keys are its usage examples; ``summary``: it has none, and its code is the function's
-            source, dedented, to be summarised.
+        by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too, dedented,
+            to be summarised, and the usage examples are there for what has no summary.
         quirks: as the released code makes usage examples; in Java it knows classes only.
         constructors: whether a class that declares no constructor is a record too.
         blank_decorator_line: see `bench.apis.rendering.api_text`.
@@ -50,7 +50,9 @@ def units(
         place = Place(path=path, start=span[0], end=span[1])
         if by == "usage":
             return Unit(place=place, text=shown, keys=keys, name=name)
-        return Unit(place=place, text=shown, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]])))
+        return Unit(
+            place=place, text=shown, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
+        )
 
     made = [
         unit(

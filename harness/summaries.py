@@ -1,0 +1,94 @@
+"""Summaries of APIs by the run's own model, through its batcher: each asked for once, kept like every answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench import code_tokens
+from bench.apis import plain, prompts
+from bench.retrieval.types import Unit
+from bench.types import Language
+from harness.batcher import Answer, Batcher
+from harness.generators.base import Request, Sampling
+from strategies.api import Block, BlockKind, Prompt
+
+ROLE = "summary"
+_LONGEST = 3000
+"""Tokens of a function that a model is shown; what is longer is cut at a line's end [decision]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What summaries have cost that were made or looked up so far; equal ones count once."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def remark(self) -> str:
+        """One line for a run's record; empty if no model was asked."""
+        if not self.calls:
+            return ""
+        return f"offline: {self.calls} API summaries, {self.tokens_in} tokens in, {self.tokens_out} out"
+
+
+class Summaries:
+    """A `bench.retrieval.types.Summarise` that asks a generator which follows instructions; else the plain one.
+
+    What it asks for is no part of any sample: `spent` counts it apart (InferCom paper: the API base is made offline).
+    May be called by several threads, those of samples among them.
+    """
+
+    def __init__(self, batcher: Batcher, *, template: prompts.Template = "release") -> None:
+        """Ask through a batcher; nothing is asked before the first call.
+
+        Args:
+            batcher: of the run's generator.
+            template: see `bench.apis.prompts.summary_prompt`.
+        """
+        self._batcher, self._template = batcher, template
+        self._lock = threading.Lock()
+        self._costs: dict[str, tuple[int, int]] = {}
+
+    @property
+    def plain(self) -> bool:
+        """Whether the generator follows no instructions, so that summaries are `bench.apis.plain`'s."""
+        return not self._batcher.instructs
+
+    @property
+    def spent(self) -> Spent:
+        """What has been asked so far, answers that were kept from earlier runs included."""
+        with self._lock:
+            costs = list(self._costs.values())
+        return Spent(len(costs), sum(cost[0] for cost in costs), sum(cost[1] for cost in costs))
+
+    def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
+        """Return one sentence a unit; where the model says nothing, the plain one.
+
+        Raises:
+            MachineFault: if the model was lost.
+        """
+        if self.plain or not units:
+            return plain.summarise(language, units)
+        answers = self._batcher.ask([self._request(unit.code, language) for unit in units])
+        self._note(answers)
+        found = [prompts.post_process(answer.response.text) for answer in answers]
+        return [text or plain.summarise(language, [unit])[0] for text, unit in zip(found, units, strict=True)]
+
+    def _request(self, code: str, language: Language) -> Request:
+        text = prompts.summary_prompt(_cut(code), language, template=self._template)
+        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
+        return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
+
+    def _note(self, answers: Sequence[Answer]) -> None:
+        made = {answer.id: (answer.response.tokens_in, answer.response.tokens_out) for answer in answers}
+        with self._lock:
+            self._costs.update(made)
+
+
+def _cut(code: str) -> str:
+    tokens = code_tokens.pieces(code)
+    return code if len(tokens) <= _LONGEST else "".join(tokens[:_LONGEST]).rpartition("\n")[0]
