@@ -63,8 +63,8 @@ _ENCODERS = {
     "base.cocogen": "unixcoder",
 }
 """Encoders of rows that print none, of strategies that may need one."""
-_SWITCHES = {"lc.repocoder": {"empty_header": True}}
-"""Parameters common to the line presets that differ from the strategy's own defaults."""
+_SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_tokens": 512}}
+"""Parameters of the line presets that differ from the strategy's own defaults; 512 is what UniXcoder reads."""
 
 
 def converted(transcription: Mapping[str, Any]) -> str:
@@ -74,7 +74,6 @@ def converted(transcription: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    spec, encoder = _strategy(row)
     made: dict[str, Any] = {
         "preset": row["preset"],
         "table": _TABLES[row["paper"], row["table"]],
@@ -83,8 +82,8 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "method": row["method"],
         "model": row["model"],
         "origin": _ORIGINS[row["origin"]],
-        "strategy": spec,
-        "encoder": encoder,
+        "strategy": _strategy(row),
+        "encoder": row["encoder_id"],
         "printed": {},
         "missing": {},
         "doubtful": [],
@@ -107,11 +106,11 @@ def _column(value: Mapping[str, Any]) -> str:
     return _COLUMNS.get(name, str(name))
 
 
-def _strategy(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the spec that computes a row here, and the encoder it names; both empty for an external row."""
+def _strategy(row: Mapping[str, Any]) -> str:
+    """Return the spec that computes a row here; empty for an external row."""
     name = row["strategy"]
     if name.startswith("external."):
-        return "", ""
+        return ""
     arguments = dict(row["params"])
     encoder = row["encoder_id"] or _ENCODERS.get(name, "")
     if "inner" in arguments:
@@ -120,7 +119,7 @@ def _strategy(row: Mapping[str, Any]) -> tuple[str, str]:
         arguments["inner"] = str(Spec(inner, {**_SWITCHES.get(inner, {}), **own}))
     arguments |= _SWITCHES.get(name, {})
     arguments |= {"encoder": encoder} if encoder else {}
-    return str(Spec(name, arguments)), encoder
+    return str(Spec(name, arguments))
 
 
 def main() -> None:

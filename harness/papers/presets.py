@@ -22,6 +22,8 @@ behind the cursor, and no sample is ever skipped, so neither can be switched on.
 """
 LEXICAL = ("bm25", "jaccard")
 """Rankers that need no encoder's weights."""
+_OF_ITS_ENCODER = ("query_tokens",)
+"""Parameters that follow from what an encoder reads; another encoder gets the strategy's default."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
@@ -53,22 +55,20 @@ def spec_of(text: str) -> str:
     found = specs.parse(row.strategy)
     if twin:
         found = _twin(found, name, twin)
-    given = dict(specs.parse(text).arguments)
-    encoder = given.pop("encoder", None)
-    found = Spec(found.name, {**found.arguments, **given})
-    return str(with_encoder(found, str(encoder)) if encoder is not None else found)
+    given = specs.parse(text).arguments
+    if "encoder" in given:
+        found = with_encoder(found, str(given["encoder"]))
+    return str(Spec(found.name, {**found.arguments, **given}))
 
 
 def with_encoder(spec: Spec, encoder: str, *, keep: tuple[str, ...] = ()) -> Spec:
     """Return a spec in which every encoder, those of wrapped strategies too, is `encoder`, unless it is in `keep`."""
-    arguments: dict[str, Value] = {}
-    for key, value in spec.arguments.items():
-        if key == "encoder" and value not in keep:
-            arguments[key] = encoder
-        elif key == "inner":
-            arguments[key] = str(with_encoder(specs.parse(str(value)), encoder, keep=keep))
-        else:
-            arguments[key] = value
+    arguments = dict(spec.arguments)
+    if "inner" in arguments:
+        arguments["inner"] = str(with_encoder(specs.parse(str(arguments["inner"])), encoder, keep=keep))
+    if "encoder" in arguments and arguments["encoder"] not in (encoder, *keep):
+        arguments = {key: value for key, value in arguments.items() if key not in _OF_ITS_ENCODER}
+        arguments["encoder"] = encoder
     return Spec(spec.name, arguments)
 
 

@@ -37,7 +37,7 @@ class Row:
     strategy: str = ""
     """The spec that computes it here; empty for an external row, which nothing here computes."""
     encoder: str = ""
-    """What ranks its units; empty for none."""
+    """What ranks its units, as the paper says; empty if it says nothing."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Language -> column -> number; the language is ``both`` for an average of two, ``unstated`` if not said."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -78,6 +78,13 @@ _TABLES = (
     ),
     Table(name="infercom-section6.4", paper=INFERCOM, title="Section 6.4", kind=Kind.LINE, columns=("completed",)),
 )
+BENCHMARKS = {
+    "CoderEval": "CoderEval (class 55, file 68, project 23 tasks in Python; 100, 1, 44 in Java)",
+    "ProjBench": "ProjBench (2000 tasks a language)",
+    "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
+    "50 tasks": "50 tasks of five repositories",
+}
+"""What the papers measured on, with its size."""
 NAMES = tuple(table.name for table in _TABLES)
 
 

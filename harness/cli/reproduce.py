@@ -1,0 +1,120 @@
+"""`ctxbench reproduce`: a table of a paper, run here, ours beside theirs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from bench.home import Home
+from harness.cli.options import db_option, home_option
+from harness.cli.samples_functions import sandbox_option
+
+_WIDEST = 120
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--generator", required=True, metavar="SPEC", help="The model for every row (see `ctxbench generator list`)."
+)
+@click.option(
+    "--samples",
+    multiple=True,
+    metavar="NAME",
+    help="A sample set; give the option again for more.  [default: the quick start's]",
+)
+@click.option(
+    "--encoder",
+    metavar="SPEC",
+    help="Take this encoder in place of every row's own (minilm, hashed, …); said beside the table.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Take N samples of each set, from the repositories in turn.",
+)
+@click.option(
+    "--languages",
+    type=click.Choice(["python", "java"]),
+    multiple=True,
+    help="Show only these; default: those of the samples.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="W",
+    help="Strategies, and tests, at work at once; default: one a core.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "markdown"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@sandbox_option
+@home_option
+@db_option
+def reproduce(
+    *,
+    table: str,
+    generator: str,
+    samples: tuple[str, ...],
+    encoder: str | None,
+    limit: int | None,
+    languages: tuple[str, ...],
+    workers: int | None,
+    seed: int,
+    form: str,
+    sandbox: str | None,
+    home: Home,
+    db: str | None,
+) -> None:
+    """Run every strategy of a paper's table and print ours beside the paper's numbers, row by row.
+
+    TABLE is icl-table1, icl-table2, icl-table3 or icl-table4 (functions), infercom-table3, infercom-table4,
+    infercom-table5 or infercom-table6 (lines); infercom-section6.4 is shown only.
+
+    Rows that differ in the model only are one run, with the generator given. It is no reproduction as long as samples,
+    model or encoder are others, and says in what they are. The same command again does only what is missing.
+    """
+    from bench.spec import parse
+    from harness.cli.progress import progress
+    from harness.papers import render, tables
+    from harness.papers import reproduce as job
+    from harness.runner import Choices
+    from harness.store import open_store
+
+    found = tables.table(table)
+    if encoder is not None:
+        parse(encoder)
+    chosen = job.load_sets(home, samples, found.kind)
+    with open_store(db or home.database) as store:
+        beside, fault = job.run(
+            home,
+            store,
+            found,
+            chosen,
+            generator=generator,
+            encoder=encoder,
+            choices=Choices(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
+            progress=progress,
+        )
+    shown = languages or beside.languages
+    if form == "json":
+        text = render.to_json(beside, shown)
+    elif form == "markdown":
+        text = render.markdown(beside, shown)
+    else:
+        width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
+        text = render.table(beside, shown, width=width)
+    click.echo(text, nl=False)
+    if fault is not None:
+        raise fault
