@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.retrieval.retrieval import Retrieval
 from harness.batcher import Batcher
 from harness.cells import Cells, open_cells
 from harness.execution import Executor
@@ -18,6 +19,7 @@ from harness.generators import registry
 from harness.generators.base import Coder, Generator
 from harness.scoring import Pricer
 from harness.store.store import Store
+from harness.summaries import Summaries
 
 CODER = "incontext"
 """Measures context gain for generators that cannot."""
@@ -45,6 +47,10 @@ class Machinery:
     """How many strategies work at once, and how many tests of functions."""
     judges: bool
     """Whether functions get verdicts."""
+    retrieval: Retrieval
+    """What strategies' searches share."""
+    summaries: Summaries
+    """Who writes the summaries that APIs are found by; knows what that has cost."""
     executor: Callable[[], Executor | None]
     """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
 
@@ -55,6 +61,7 @@ def open_machinery(
     generator: str,
     *,
     hidden: Sequence[Path],
+    cache: Path | None = None,
     workers: int | None = None,
     executor: OpenExecutor | None = None,
     cells: OpenCells = open_cells,
@@ -66,6 +73,7 @@ def open_machinery(
         store: where answers are kept.
         generator: its spec.
         hidden: what no strategy may read.
+        cache: where vectors are kept from run to run; None: in memory only.
         workers: strategies, and tests, at work at once; None for one a core.
         executor: how to open what gives verdicts; None for no verdicts.
         cells: how to open cells; for tests.
@@ -86,6 +94,7 @@ def open_machinery(
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store)
         stack.callback(batcher.close)
+        summaries = Summaries(batcher)
         pricer = _pricer(model, spec, resolve, stack)
         opened = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
@@ -105,6 +114,8 @@ def open_machinery(
             width=width,
             workers=workers,
             judges=executor is not None,
+            retrieval=Retrieval(None if cache is None else cache / "vectors", summarise=summaries),
+            summaries=summaries,
             executor=executing,
         )
 

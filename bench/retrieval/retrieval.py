@@ -32,6 +32,10 @@ _KEPT_OWN = 256
 _KEPT_RANKERS = 16
 
 
+class NoRanker(InputFault):
+    """Raised when there is no such encoder or it cannot be used here: no strategy's doing, it ends a run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
     """The files of a snapshot that a view may show."""
@@ -93,7 +97,7 @@ class Retrieval:
             top: how many at most.
 
         Raises:
-            InputFault: if there is no such unit or ranker, or it cannot be used here.
+            InputFault: if there is no such unit; `NoRanker` if there is no such ranker, or it cannot be used here.
         """
         cut = cutter(unit)
         name, compare = self._ranker(ranker)
@@ -110,7 +114,7 @@ class Retrieval:
         """Return how like a text each candidate is, in their order.
 
         Raises:
-            InputFault: if there is no such ranker, or it cannot be used here.
+            NoRanker: if there is no such ranker, or it cannot be used here.
         """
         return similarity(text, candidates, self._ranker(ranker)[1])
 
@@ -129,9 +133,13 @@ class Retrieval:
         from bench.retrieval.dense import Dense  # noqa: PLC0415
         from bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
 
-        name = encoders.canonical(spec)
+        try:
+            name = encoders.canonical(spec)
+            encoder = encoders.get(name)
+        except InputFault as fault:
+            raise NoRanker(fault.what, where=fault.where, cure=fault.cure) from fault
         vectors = self._vectors.get("", lambda: Vectors(self._folder))
-        return name, Dense(encoders.get(name), name, vectors)
+        return name, Dense(encoder, name, vectors)
 
     def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
         found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]

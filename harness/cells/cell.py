@@ -44,11 +44,11 @@ class RemoteRepository:
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text`, best first."""
-        raise NotImplementedError
+        return wire.load_found(self._ask(call="search", text=text, unit=unit, ranker=ranker, top=top))
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is."""
-        raise NotImplementedError
+        return tuple(self._ask(call="similarity", text=text, candidates=list(candidates), ranker=ranker))
 
 
 class RemoteModel:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from bench.errors import InputFault, MachineFault
 from bench.repository import Repository
+from bench.retrieval.retrieval import NoRanker
 from bench.types import Kind, Query
-from harness.cells import wire
+from harness.cells import questions, wire
 from harness.cells.base import Card, Cells
 from harness.cells.scratch import Scratch
 from harness.cells.talk import Gone, Talk, fault_of, or_gone
@@ -36,7 +37,6 @@ _SET_VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-_QUESTIONS = {"read": ("path",), "similar_windows": ("text", "top", "size", "stride"), "files": ()}
 
 
 class ForkedCells:
@@ -130,27 +130,27 @@ class ForkedCells:
                 )
                 done = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
                 return {"value": [done.finished, done.output]}
-            if _QUESTIONS.get(call) != tuple(message):
-                raise wire.Garbage(f"asks for {call!r:.40}")
-            for key, value in message.items():
-                wire.checked(value, int if key in ("top", "size", "stride") else str)
+            return self._answer_of(repo, call, message, talk)
         except wire.Garbage as error:
             raise talk.fault(f"sent garbage ({error})") from None
+
+    def _answer_of(self, repo: Repository, call: str, arguments: dict[str, Any], talk: Talk) -> dict[str, Any]:
         try:
-            value = getattr(repo, call)(**message)
+            with talk.paused():
+                return {"value": questions.answer(repo, call, arguments, talk.spec)}
+        except NoRanker:
+            raise  # not the strategy's to answer for: the user is told at once
         except InputFault as fault:
             return {"fault": [fault.what, fault.where, fault.cure]}
-        return {"value": wire.dump_hits(value) if call == "similar_windows" else value}
 
     def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
         """Ask model or sandbox; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
-        began = time.monotonic()
-        self._slots.release()
-        try:
-            return ask()
-        finally:
-            self._slots.acquire()
-            talk.deadline += time.monotonic() - began
+        with talk.paused():
+            self._slots.release()
+            try:
+                return ask()
+            finally:
+                self._slots.acquire()
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str) -> Iterator[tuple[socket.socket, float]]:

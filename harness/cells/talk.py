@@ -18,11 +18,20 @@ class Talk:
 
     def __init__(self, channel: socket.socket, deadline: float, spec: str, sample: str) -> None:
         """Talk over `channel` until `deadline` on the monotonic clock."""
-        self._channel, self.deadline, self._spec, self._sample = channel, deadline, spec, sample
+        self._channel, self._deadline, self.spec, self._sample = channel, deadline, spec, sample
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the clock stand still: what is done on this side is not the strategy's time."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._deadline += time.monotonic() - began
 
     def fault(self, what: str) -> StrategyFault:
         """Return the fault that this strategy committed."""
-        return fault_of(self._spec, self._sample, what)
+        return fault_of(self.spec, self._sample, what)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a message and return the next one.
@@ -32,7 +41,7 @@ class Talk:
             StrategyFault: if it says that the strategy raised, is late, or talks nonsense.
         """
         try:
-            self._channel.settimeout(max(0.001, self.deadline - time.monotonic()))
+            self._channel.settimeout(max(0.001, self._deadline - time.monotonic()))
             with or_gone():
                 wire.send(self._channel, message)
                 answer = wire.receive(self._channel)

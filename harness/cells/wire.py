@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from bench.retrieval.types import Hit
 from bench.types import Cursor, Kind, Language, Place, Query
 from bench.windows import WindowHit
 from strategies.api import Block, BlockKind, Dropped, Prompt
@@ -89,6 +90,19 @@ def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:
 def load_hits(data: list[Any]) -> tuple[WindowHit, ...]:
     """Return the windows that `dump_hits` wrote."""
     return tuple(WindowHit(text=text, score=score, places=_load_places(places)) for text, score, places in data)
+
+
+def dump_found(hits: tuple[Hit, ...]) -> list[Any]:
+    """Return found units as JSON data."""
+    return [[_dump_place(hit.place), hit.text, hit.score, hit.name, hit.matched] for hit in hits]
+
+
+def load_found(data: list[Any]) -> tuple[Hit, ...]:
+    """Return the units that `dump_found` wrote."""
+    return tuple(
+        Hit(place=Place(path=path, start=start, end=end), text=text, score=score, name=name, matched=matched)
+        for (path, start, end), text, score, name, matched in data
+    )
 
 
 def dump_prompt(prompt: Prompt) -> dict[str, Any]:
