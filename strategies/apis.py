@@ -126,10 +126,10 @@ def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: i
     return tuple(sorted(found.values(), key=lambda hit: (-hit.score, hit.place, hit.name))[:top])
 
 
-def entry(repo: str, hit: Hit) -> Block:
-    """Return one API as it is shown: its path, the repository's name first, and its text, as comments."""
+def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
+    """Return one API as it is shown: its path, the repository's name first, and its text, each line marked."""
     lines = [f"{repo}/{hit.place.path}", *hit.text.rstrip("\n").split("\n")]
-    text = "".join(f"# {line}\n" for line in lines) + "\n"
+    text = "".join(f"{mark}{line}\n" for line in lines) + "\n"
     return Block(kind=BlockKind.API, text=text, places=(hit.place,), score=hit.score)
 
 

@@ -1,0 +1,62 @@
+"""A control: windows drawn by lot, in RepoCoder's layout. Retrieval that is not better than this is worth nothing."""
+
+from __future__ import annotations
+
+import random
+from typing import Annotated
+
+from bench.repository import Repository
+from bench.types import Kind, Place, Query
+from bench.windows import spans, split_lines
+from strategies.api import Prompt
+from strategies.infile_text import HALF
+from strategies.parameters import AtLeast
+from strategies.registry import strategy
+from strategies.similar import BLOCKS, BUDGET, Candidate, similar_prompt
+
+_FILES = 5
+"""How many files are looked into for each block."""
+
+
+@strategy("lc.random_windows", kinds=(Kind.LINE, Kind.FUNCTION))
+def random_windows(
+    query: Query,
+    repo: Repository,
+    *,
+    seed: int = 0,
+    window: Annotated[int, AtLeast(2)] = 20,
+    stride: Annotated[int, AtLeast(1)] = 10,
+    budget: Annotated[int, AtLeast(0)] = BUDGET,
+    blocks: Annotated[int, AtLeast(0)] = BLOCKS,
+    infile: Annotated[int, AtLeast(1)] = HALF,
+) -> Prompt:
+    """Show windows of other files, drawn by lot.
+
+    The draw depends on the run's seed, on the sample and on `seed`, and on nothing else. Files are drawn first, five
+    for each block, then windows among theirs.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        seed: for another draw.
+        window: lines of a window.
+        stride: lines from one window to the next.
+        budget: tokens for the windows, header included.
+        blocks: windows shown at most.
+        infile: tokens for the in-file text.
+    """
+    lot = random.Random(f"{query.seed} {seed} {query.id}")  # noqa: S311 - no secret
+    others = [path for path in repo.files() if path != query.path]
+    found = [
+        Candidate(
+            paths=(path,),
+            text="\n".join(lines[start:end]),
+            places=(Place(path=path, start=start, end=end),),
+            score=0.0,
+        )
+        for path in lot.sample(others, min(len(others), _FILES * blocks))
+        for lines in [split_lines(repo.read(path))]
+        for start, end in spans(len(lines), window, stride)
+    ]
+    drawn = lot.sample(found, min(len(found), blocks))
+    return similar_prompt(query, drawn, budget=budget, most=blocks, infile=infile)
