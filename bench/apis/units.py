@@ -38,8 +38,8 @@ def units(
         path: POSIX, relative to the repository.
         text: the file, or what a view shows of it.
         language: its language.
-        by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too, dedented,
-            to be summarised, and the usage examples are there for what has no summary.
+        by: ``usage``: a unit's keys are its usage examples; ``summary``: its code is the function's source too,
+            dedented, to be summarised; the usage examples are there for what gets no summary.
         quirks: as the released code makes usage examples; in Java it knows classes only.
         constructors: whether a class that declares no constructor is a record too.
         blank_decorator_line: see `bench.apis.rendering.api_text`.

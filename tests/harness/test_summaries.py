@@ -1,0 +1,135 @@
+"""Summaries by the run's model: each asked for once, post-processed, counted apart; plain ones without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from bench import code_tokens
+from bench.apis.prompts import MAX_TOKENS, summary_prompt
+from bench.errors import MachineFault
+from bench.retrieval.types import Unit
+from bench.types import Language, Place
+from harness.batcher import Batcher
+from harness.generators.base import Request, Response
+from harness.generators.scripted import Scripted
+from harness.store.records import StoredGeneration
+from harness.summaries import Spent, Summaries
+
+
+class Memory:
+    """A store of answers."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, StoredGeneration] = {}
+
+    def generations(self, ids: Sequence[str]) -> dict[str, Response]:
+        found = {id_: self.kept[id_] for id_ in ids if id_ in self.kept}
+        return {
+            id_: Response(text=one.text, finish="stop", tokens_in=one.tokens_in, tokens_out=one.tokens_out, seconds=0)
+            for id_, one in found.items()
+        }
+
+    def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
+        self.kept |= {one.id: one for one in generations}
+
+
+def unit(name: str, code: str) -> Unit:
+    return Unit(place=Place(path="a.py", start=0, end=1), text=name, name=name, code=code)
+
+
+PAY = unit("Cart.pay", "def pay(self): return 1")
+SHIP = unit("ship", "def ship(): return 2")
+
+
+def answer(request: Request) -> str:
+    return "" if "def ship" in request.prompt.text.rpartition("code:")[2] else "Summary: Pays THE bill"
+
+
+@contextmanager
+def batching(generator: Scripted) -> Iterator[Batcher]:
+    batcher = Batcher(generator, "s", Memory())
+    try:
+        yield batcher
+    finally:
+        batcher.close()
+
+
+def test_the_model_is_asked_once_for_equal_code() -> None:
+    seen: list[Request] = []
+
+    def note(request: Request) -> str:
+        seen.append(request)
+        return answer(request)
+
+    with batching(Scripted(note)) as batcher:
+        summaries = Summaries(batcher)
+        assert summaries.spent == Spent()
+        assert summaries.spent.remark == ""
+        assert summaries(Language.PYTHON, [PAY, PAY]) == ["pays the bill"] * 2
+        assert summaries(Language.PYTHON, [PAY]) == ["pays the bill"]
+    [request] = seen
+    assert request.prompt.text == summary_prompt(PAY.code, Language.PYTHON)
+    assert (request.sampling.max_tokens, request.sampling.temperature) == (MAX_TOKENS, 0)
+
+
+def test_what_it_cost_is_counted_apart() -> None:
+    with batching(Scripted(answer)) as batcher:
+        summaries = Summaries(batcher)
+        summaries(Language.PYTHON, [PAY, SHIP])
+        first = summaries.spent
+        summaries(Language.PYTHON, [PAY, SHIP])
+        assert summaries.spent == first
+    tokens = sum(code_tokens.count(summary_prompt(one.code, Language.PYTHON)) for one in (PAY, SHIP))
+    assert first == Spent(2, tokens, code_tokens.count("Summary: Pays THE bill"))
+    assert first.remark == f"offline: 2 API summaries, {tokens} tokens in, {first.tokens_out} out"
+
+
+def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
+    with batching(Scripted(answer)) as batcher:
+        assert Summaries(batcher)(Language.PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
+
+
+def test_the_figures_template() -> None:
+    with batching(Scripted(lambda request: request.prompt.text[-10:])) as batcher:
+        [made] = Summaries(batcher, template="figure6")(Language.PYTHON, [PAY])
+    assert made == "docstring:"
+
+
+def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
+    generator = Scripted(answer, instructs=False)
+    with batching(generator) as batcher:
+        summaries = Summaries(batcher)
+        assert summaries.plain
+        assert summaries(Language.PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
+        assert summaries.spent == Spent()
+    assert generator.batches == []
+
+
+def test_nothing_to_summarise() -> None:
+    generator = Scripted(answer)
+    with batching(generator) as batcher:
+        assert Summaries(batcher)(Language.JAVA, []) == []
+    assert generator.batches == []
+
+
+def test_a_long_function_is_cut_at_a_lines_end() -> None:
+    lengths: list[int] = []
+
+    def measure(request: Request) -> str:
+        code = request.prompt.text.rpartition("code:\n")[2].removesuffix("\nsummary:")
+        lengths.append(code_tokens.count(code))
+        assert code.endswith(" + 1")
+        return "long"
+
+    code = "def f():\n" + "    x = x + 1\n" * 2000 + "    return x"
+    with batching(Scripted(measure)) as batcher:
+        Summaries(batcher)(Language.PYTHON, [unit("f", code)])
+    assert 2900 < lengths[0] <= 3000
+
+
+def test_a_model_that_is_lost_is_a_machine_fault() -> None:
+    with batching(Scripted(answer, faults=[1])) as batcher, pytest.raises(MachineFault):
+        Summaries(batcher)(Language.PYTHON, [PAY])
