@@ -1,0 +1,239 @@
+"""Names of a Java project that a piece of code reads; see `bench.languages.members`.
+
+Judged are the project's types with the static member or member type that follows (``Rules.round``), members of
+``this``, and methods called without a receiver. Members of what a variable holds are not judged, because that
+needs its type; no more are methods where an anonymous class stands in the code. Read token by token, so that
+code which is cut off anywhere is read as well.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from bench.languages.java.classes import LIBRARY, JavaClass, JavaNames, read_names
+from bench.languages.members import Reading
+
+_TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'
+    r"|(?P<name>[^\W\d]\w*)|(?P<sign>::|[.(){};])|(?P<other>[^\s\w])|\d[\w.]*",
+    re.DOTALL,
+)
+_ANONYMOUS = re.compile(r"\bnew\s+[\w.<>?,\s]+\([^;{}]*\)\s*\{")
+_DECLARES = frozenset({"class", "interface", "enum", "record"})
+_BEFORE_CALL = frozenset({"return", "throw", "else", "case", "assert", "yield", "do", "in"})
+_NO_CALL = (
+    frozenset({"if", "for", "while", "switch", "catch", "synchronized", "try", "super", "this", "new", "do", "else"})
+    | _BEFORE_CALL
+)
+_NO_MEMBER = frozenset({"class", "this", "super", "length", "new"})
+
+
+class _Token(NamedTuple):
+    text: str
+    start: int
+    named: bool
+
+
+class _Chain(NamedTuple):
+    """A name with those that follow it after dots, and where it stands."""
+
+    parts: tuple[str, ...]
+    start: int
+    called: bool
+    """Whether a bracket follows the last one."""
+    before: str
+    """The token before."""
+    types: tuple[str, ...]
+    """The types around it, outermost first."""
+
+
+def project(texts: Mapping[str, str]) -> JavaProject:
+    """Return the project made of these files."""
+    return JavaProject(texts)
+
+
+class JavaProject:
+    """The names of a Java project."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Use files; a type is looked for in the file called like it, in a folder that ends like its package."""
+        self._texts = {path: texts[path] for path in texts if path.endswith(".java")}
+        self._paths: dict[str, list[str]] = {}
+        for path in self._texts:
+            self._paths.setdefault(path.rpartition("/")[2].removesuffix(".java"), []).append(path)
+        self._names: dict[str, JavaNames] = {}
+
+    def readings(self, path: str, code: str) -> tuple[Reading, ...]:
+        """Return what `code` reads of the project, in the order of lines."""
+        there = self._file(path) if path in self._texts else None
+        here = read_names(code)
+        # Imports are those that the code shows: others of its file may be masked.
+        view = _View(path, here, here.types)
+        if there is not None:
+            view = _View(path, replace(here, package=there.package), there.types)
+        anonymous = _ANONYMOUS.search(code) is not None
+        starts = [0, *(match.end() for match in re.finditer("\n", code))]
+        found = []
+        for chain in _chains(code):
+            made = self._judge(view, chain, anonymous)
+            if made is not None:
+                line = bisect_right(starts, chain.start) - 1
+                column = chain.start - starts[line]
+                found.append(Reading(name=made[0], line=line, column=column, known=made[1]))
+        return tuple(found)
+
+    def _judge(self, view: _View, chain: _Chain, anonymous: bool) -> tuple[str, bool] | None:
+        first, *rest = chain.parts
+        if first == "this" and rest and not anonymous:
+            known = self._of_enclosing(view, chain.types[-1:], rest[0])
+            return (f"this.{rest[0]}", known) if known is not None else None
+        if not rest and chain.called and first[:1].islower():
+            # `Type name(` declares; `new Type(` and brackets after keywords are no calls of a method.
+            declared = (chain.before[:1].isalpha() and chain.before not in _BEFORE_CALL) or chain.before in (">", "]")
+            if anonymous or declared or first in _NO_CALL or view.names.static_wildcards or first in view.names.static:
+                return None
+            known = self._of_enclosing(view, chain.types, first)
+            return (first, known) if known is not None else None
+        return self._of_type(view, chain)
+
+    def _of_enclosing(self, view: _View, types: tuple[str, ...], name: str) -> bool | None:
+        """Return whether one of the types around the code has a member; None if that cannot be told."""
+        found: list[frozenset[str] | None] = []
+        for depth in range(1, len(types) + 1):
+            qualified = ".".join(types[:depth]) if len(types) > 1 else view.innermost(types[0])
+            one = view.types.get(qualified)
+            found.append(self._members(view.path, view, one, ()) if one is not None else None)
+        if not found or any(members is None for members in found):
+            return None
+        return any(name in members for members in found if members is not None)
+
+    def _of_type(self, view: _View, chain: _Chain) -> tuple[str, bool] | None:
+        first, *rest = chain.parts
+        if not first[:1].isupper() or chain.before in _DECLARES:
+            return None
+        found = self._find(view, first, chain.types)
+        if found is None:
+            return None
+        spelled = first
+        for part in rest:
+            path, one = found
+            if part in _NO_MEMBER:
+                break
+            inner = self._file_view(path).types.get(f"{one.name}.{part}")
+            members = self._members(path, self._file_view(path), one, ())
+            if members is None and inner is None:
+                break
+            spelled = f"{spelled}.{part}"
+            if inner is None:
+                return spelled, part in (members or ())
+            found = (path, inner)
+        return spelled, True
+
+    def _find(self, view: _View, name: str, around: tuple[str, ...]) -> tuple[str, JavaClass] | None:
+        """Return the project's type that a simple name stands for (JLS 6.4.1), with its file."""
+        for depth in range(len(around), -1, -1):
+            inner = view.types.get(".".join((*around[:depth], name)))
+            if inner is not None:
+                return view.path, inner
+        if name in view.names.imports:
+            return self._qualified(view.names.imports[name])
+        own = self._qualified(_join(view.names.package, name))
+        if own is not None:
+            return own
+        hits = [hit for package in view.names.wildcards if (hit := self._qualified(f"{package}.{name}")) is not None]
+        return hits[0] if len(hits) == 1 else None
+
+    def _qualified(self, qualified: str) -> tuple[str, JavaClass] | None:
+        """Return the type of a qualified name; None if there is none, or more than one."""
+        parts = qualified.split(".")
+        for at in range(len(parts) - 1, -1, -1):
+            package, name = ".".join(parts[:at]), ".".join(parts[at:])
+            hits = [
+                (path, one)
+                for path in self._paths.get(parts[at], ())
+                if (one := self._file(path).types.get(name)) is not None and self._file(path).package == package
+            ]
+            if hits:
+                return hits[0] if len(hits) == 1 else None
+        return None
+
+    def _members(self, path: str, view: _View, one: JavaClass, seen: tuple[str, ...]) -> frozenset[str] | None:
+        """Return the members of a type and of all that it extends; None if one of these is not known."""
+        if one.dynamic or f"{path}:{one.name}" in seen:
+            return None
+        names = one.members
+        for name in one.supers:
+            found = self._find(view, name, tuple(one.name.split("."))) if "." not in name else self._qualified(name)
+            more = LIBRARY.get(name) if found is None else None
+            if found is not None:
+                where = self._file_view(found[0])
+                more = self._members(found[0], where, found[1], (*seen, f"{path}:{one.name}"))
+            if more is None:
+                return None
+            names |= more
+        return names
+
+    def _file(self, path: str) -> JavaNames:
+        if path not in self._names:
+            self._names[path] = read_names(self._texts[path])
+        return self._names[path]
+
+    def _file_view(self, path: str) -> _View:
+        found = self._file(path)
+        return _View(path, found, found.types)
+
+
+class _View(NamedTuple):
+    """The names that code in one file can see."""
+
+    path: str
+    names: JavaNames
+    types: Mapping[str, JavaClass]
+
+    def innermost(self, name: str) -> str:
+        """Return the qualified name of a type, told by its last part, if there is only one."""
+        found = [one for one in self.types if one == name or one.endswith(f".{name}")]
+        return found[0] if len(found) == 1 else name
+
+
+def _tokens(code: str) -> list[_Token]:
+    return [
+        _Token(match[0], match.start(), match["name"] is not None)
+        for match in _TOKEN.finditer(code)
+        if match["name"] or match["sign"] or match["other"]
+    ]
+
+
+def _chains(code: str) -> Iterator[_Chain]:
+    """Yield the names that follow no dot, each with those that follow it."""
+    tokens = _tokens(code)
+    around: list[str] = []
+    announced, at = "", 0
+    while at < len(tokens):
+        token = tokens[at]
+        before = tokens[at - 1].text if at else ""
+        if token.text == "{":
+            around.append(announced)
+            announced = ""
+        elif token.text == "}" and around:
+            around.pop()
+        elif token.named and before in _DECLARES and (at < 2 or tokens[at - 2].text not in (".", "::")):
+            announced = token.text
+        if not token.named or before in (".", "::"):
+            at += 1
+            continue
+        parts, end = [token.text], at + 1
+        while end + 1 < len(tokens) and tokens[end].text in (".", "::") and tokens[end + 1].named:
+            parts.append(tokens[end + 1].text)
+            end += 2
+        called = end < len(tokens) and tokens[end].text == "("
+        yield _Chain(tuple(parts), token.start, called, before, tuple(name for name in around if name))
+        at = end
+
+
+def _join(left: str, right: str) -> str:
+    return f"{left}.{right}" if left else right
