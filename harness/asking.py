@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.repository import Repository, View, view
+from bench.retrieval.retrieval import Retrieval
 from bench.snapshot import Snapshot
 from bench.types import Kind, Query, Sample
 from harness.batcher import Answer, Batcher
@@ -15,8 +16,12 @@ from harness.cells import Cells
 from harness.extract import extract
 from harness.generators.base import Request, Sampling
 from harness.store.records import StoredVerdict
+from harness.store.store import Store
+from harness.unasked import keep
 from strategies.api import Prompt
 
+OVERFLOW = "overflow_failed"
+"""Flag of a prompt that does not fit the model's window and was not to be cut."""
 FINAL = "final"
 """Role of the call whose answer is the completion."""
 
@@ -59,7 +64,16 @@ class _Model:
 class Asker:
     """Does samples, from many threads; knows no answers."""
 
-    def __init__(self, cells: Cells, batcher: Batcher, snapshots: Mapping[str, Snapshot], workers: int) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        batcher: Batcher,
+        snapshots: Mapping[str, Snapshot],
+        workers: int,
+        *,
+        store: Store,
+        retrieval: Retrieval | None = None,
+    ) -> None:
         """Use these machines.
 
         Args:
@@ -67,8 +81,11 @@ class Asker:
             batcher: the model.
             snapshots: the repositories, by name.
             workers: how many strategies work at once; those that wait for the model do not count.
+            store: where an answer is noted that the model is not asked for.
+            retrieval: what strategies' searches share; None for what needs no encoder's cache.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
+        self._store, self._retrieval = store, retrieval
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
@@ -125,7 +142,11 @@ class Asker:
         calls: Sequence[tuple[str, Answer]] = (),
         seconds: float = 0.0,
     ) -> Made:
-        finals = self._batcher.ask([_request(sample, prompt, sampling, index) for index in range(n)])
+        if OVERFLOW in prompt.flags:
+            # The strategy was told not to cut its prompt: that is a failed sample, and asks nobody.
+            finals = [keep(self._store, OVERFLOW, prompt, "")] * n
+        else:
+            finals = self._batcher.ask([_request(sample, prompt, sampling, index) for index in range(n)])
         return Made(
             sample=sample,
             prompt=prompt,
@@ -138,9 +159,17 @@ class Asker:
         """Return what a strategy may see of a sample's repository."""
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
-            return view(snapshot, query, sample.masked, sample.hidden)
+            return view(snapshot, query, sample.masked, sample.hidden, self._retrieval)
         # A set imported without its repositories: the stored prefix is all there is.
-        return View(name=sample.repo, language=sample.language, texts={}, digest="", query=query, masked=sample.masked)
+        return View(
+            name=sample.repo,
+            language=sample.language,
+            texts={},
+            digest="",
+            query=query,
+            masked=sample.masked,
+            retrieval=self._retrieval,
+        )
 
 
 def _request(sample: Sample, prompt: Prompt, how: Sampling, index: int = 0) -> Request:

@@ -120,7 +120,14 @@ class Attempt:
     def _try(self, missing: Sequence[Sample], lacking: Sequence[Unjudged], tally: _Tally, progress: Progress) -> None:
         machinery = self._machinery
         executor = machinery.executor() if self._functions else None
-        asker = Asker(machinery.cells, machinery.batcher, self._snapshots() if missing else {}, machinery.workers)
+        asker = Asker(
+            machinery.cells,
+            machinery.batcher,
+            self._snapshots() if missing else {},
+            machinery.workers,
+            store=self._store,
+            retrieval=machinery.retrieval,
+        )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
         self._attempt = self._store.start_attempt(self._spec.id, isolation)

@@ -19,12 +19,11 @@ from bench.retrieval.types import Hit, Unit
 from bench.types import Kind, Language, Query, Reference, Sample, Use
 from harness import extract
 from harness.asking import FINAL, Asker, Made, completion
-from harness.batcher import Answer
 from harness.cells import Card, Cells
-from harness.generators.base import Response, Sampling
+from harness.generators.base import Sampling
 from harness.metrics import identifiers
-from harness.store.records import StoredGeneration
 from harness.store.store import Store
+from harness.unasked import keep
 from strategies import apis
 from strategies.api import Prompt
 from strategies.controls import NAMES
@@ -77,7 +76,7 @@ class Controls:
             prompt = oracle_prompt(query, self._asker.view(sample, query), sample, reference)
             return self._asker.complete(sample, prompt, sampling, n)
         prompt = infile_prompt(query, WHOLE)
-        answer = self._kept(name, prompt, reference.target if name == GOLD else "")
+        answer = keep(self._store, name, prompt, reference.target if name == GOLD else "")
         return Made(
             sample=sample,
             prompt=prompt,
@@ -85,16 +84,6 @@ class Controls:
             completions=(completion(sample, answer),) * n,
             strategy_seconds=0.0,
         )
-
-    def _kept(self, name: str, prompt: Prompt, text: str) -> Answer:
-        """Keep a text as if a generator called like the control had answered it."""
-        id_ = sha256(f"control\0{name}\0{prompt.digest}\0{text}")
-        stored = StoredGeneration(
-            id=id_, generator=name, version="", prompt_digest=prompt.digest, prompt=prompt.text, sampling="{}",
-            idx=0, text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0,
-        )  # fmt: skip
-        self._store.add_generations([stored])
-        return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
 
 
 def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:

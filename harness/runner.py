@@ -105,7 +105,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         executor = functools.partial(
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
         )
-    machines |= {"hidden": hidden, "workers": choices.workers, "executor": executor}
+    machines |= {"hidden": hidden, "cache": home.cache, "workers": choices.workers, "executor": executor}
     with open_machinery(store, generator, **machines) as machinery:
         cards = [_checked(card_of(spec, machinery.cells), planned, sample_set) for spec in strategies]
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))

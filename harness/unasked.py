@@ -1,0 +1,38 @@
+"""Answers that no model gave: kept like the others, under a name that no generator has."""
+
+from __future__ import annotations
+
+from bench.files import sha256
+from harness.batcher import Answer
+from harness.generators.base import Response
+from harness.store.records import StoredGeneration
+from harness.store.store import Store
+from strategies.api import Prompt
+
+
+def keep(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
+    """Keep a text as the answer to a prompt, made by nobody that could be asked.
+
+    Args:
+        store: where answers are kept.
+        name: who stands for it: a control, or why nobody was asked.
+        prompt: what it follows.
+        text: the answer.
+    """
+    id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
+    stored = StoredGeneration(
+        id=id_,
+        generator=name,
+        version="",
+        prompt_digest=prompt.digest,
+        prompt=prompt.text,
+        sampling="{}",
+        idx=0,
+        text=text,
+        finish="stop",
+        tokens_in=0,
+        tokens_out=0,
+        seconds=0.0,
+    )
+    store.add_generations([stored])
+    return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
