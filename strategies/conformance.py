@@ -19,7 +19,7 @@ from bench.types import Kind, Place, Query
 from bench.windows import split_lines
 from strategies.api import Block, BlockKind, Execution, Prompt
 from strategies.registry import BoundStrategy
-from strategies.tiny import PLANTED, bare_case, query_for, view_for
+from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
@@ -51,10 +51,8 @@ class _Trial:
 class _Model:
     """Answers everything with one draft."""
 
-    instructs = True
-
-    def __init__(self, asked: list[str]) -> None:
-        self._asked = asked
+    def __init__(self, asked: list[str], *, instructs: bool = True) -> None:
+        self._asked, self.instructs = asked, instructs
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         self._asked.append(prompt.text)
@@ -75,9 +73,12 @@ def _check_kind(strategy: BoundStrategy, kind: Kind) -> list[Finding]:
     query = query_for(kind)
     first, second = (_try(strategy, query, view_for(query)) for _ in range(2))
     bare = _try(strategy, *bare_case(kind))
+    plain = _try(strategy, query, view_for(query), instructs=False)
+    other = _try(strategy, query, view_for(query, OTHER))
     outcomes: list[tuple[str, str, str]] = [
         ("runs", first.fault, f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
+        ("runs with a model that takes no instructions", plain.fault, f"{len(plain.asked)} calls to the model"),
     ]
     prompt = first.prompt
     if prompt is not None:
@@ -90,7 +91,8 @@ def _check_kind(strategy: BoundStrategy, kind: Kind) -> list[Finding]:
     outcomes += [
         ("is deterministic", _difference(first, second), "two runs, equal prompts"),
         ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
-        ("keeps to the cursor", _leak([first, bare]), "the planted answer is in no prompt"),
+        ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
+        ("cannot tell one answer from another", _told(first, other), "two planted answers, equal prompts"),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
         ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
     ]
@@ -103,13 +105,13 @@ def _finding(kind: Kind, name: str, fault: str, good: str) -> Finding:
     return Finding(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
 
 
-def _try(strategy: BoundStrategy, query: Query, repo: Repository) -> _Trial:
+def _try(strategy: BoundStrategy, query: Query, repo: Repository, *, instructs: bool = True) -> _Trial:
     trial = _Trial(query, repo)
 
     began = time.perf_counter()
     with _watched(trial.network.append):
         try:
-            trial.prompt = strategy(query, repo, _Model(trial.asked), _execute)
+            trial.prompt = strategy(query, repo, _Model(trial.asked, instructs=instructs), _execute)
         except InputFault as error:
             trial.fault = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
@@ -132,6 +134,12 @@ def _type_fault(prompt: Prompt) -> str:
     return ""
 
 
+def _told(first: _Trial, other: _Trial) -> str:
+    if first.prompt == other.prompt and first.asked == other.asked:
+        return ""
+    return f"with another answer it {'failed' if other.fault else 'gave another prompt'}: it reads what is hidden"
+
+
 def _difference(first: _Trial, second: _Trial) -> str:
     if first.prompt == second.prompt and first.asked == second.asked:
         return ""
@@ -147,8 +155,8 @@ def _place_fault(prompt: Prompt, repo: Repository) -> str:
                 lines = split_lines(repo.read(place.path))[place.start : place.end]
             except InputFault as error:
                 return str(error)
-            plain, commented = ("\n".join(mark + line for line in lines) for mark in ("", "# "))
-            if plain not in block.text and commented not in block.text:
+            shown = ("\n".join(mark + line for line in lines) for mark in ("", "# ", "// "))
+            if all(text not in block.text for text in shown):
                 return f"{place.path}, lines {place.start} to {place.end}, is not the block's text"
     return ""
 
@@ -172,7 +180,7 @@ def _path_fault(trial: _Trial) -> str:
 
 def _ending_fault(prompt: Prompt, query: Query) -> str:
     if not prompt.blocks or prompt.blocks[-1].kind is not BlockKind.INFILE:
-        return "the last block is not of kind INFILE; end with strategies.infile.infile_block"
+        return "the last block is not of kind INFILE; end with strategies.infile_text.infile_block"
     last = prompt.blocks[-1].text
     if not last or not query.prefix.endswith(last):
         return "the last block is not the end of query.prefix"

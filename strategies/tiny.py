@@ -5,6 +5,8 @@ from __future__ import annotations
 from bench.repository import Repository, View, digest_of
 from bench.types import Cursor, Kind, Language, Query
 
+OTHER = "zq_another_answer"
+"""What may stand in its place; see `view_for`."""
 PLANTED = "zq_planted_answer"
 """Stands after the cursor in the target file and nowhere else; no prompt may hold it."""
 TARGET = "shop/checkout.py"
@@ -129,9 +131,22 @@ def query_for(kind: Kind) -> Query:
     return _query(kind, TARGET, prefix, Cursor(line=line, column=column), suffix)
 
 
-def view_for(query: Query) -> Repository:
-    """Return the repository as that query's strategy sees it."""
-    return _view(_TEXTS, query, _MASKED)
+def view_for(query: Query, answer: str = PLANTED) -> Repository:
+    """Return the repository as that query's strategy sees it.
+
+    Args:
+        query: one of `query_for`.
+        answer: `OTHER` for a repository that differs in nothing but what is hidden: other names, more of them, and a
+            function inside.
+    """
+    texts = _TEXTS
+    if answer != PLANTED:
+        hidden = (
+            f"{answer}()\n\n    def {answer}():\n        return cart.total\n\n    {_AFTER.replace(PLANTED, answer)}"
+        )
+        whole = _TEXTS[TARGET].replace(_AFTER, hidden).replace(PLANTED, answer)
+        texts = {**_TEXTS, TARGET: whole}
+    return _view(texts, query, _MASKED)
 
 
 def bare_case(kind: Kind) -> tuple[Query, Repository]:

