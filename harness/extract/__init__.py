@@ -18,6 +18,9 @@ from harness.extract.unwrap import tagged
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept as it came, and its tests will say so."""
 
+NO_CODE_TAGS = "no_code_tags"
+"""Flag of an answer that is no mere continuation of the prompt and stands between no ``[CODE]`` tags."""
+
 _BODIES: dict[Language, Callable[[str], str | None]] = {Language.PYTHON: python.body, Language.JAVA: java.body}
 _Reader = Callable[[Given, str, bool], tuple[str, bool]]
 _READERS: dict[Language, _Reader] = {Language.PYTHON: python.function, Language.JAVA: java.function}
@@ -39,12 +42,21 @@ def extract(sample: Sample, answer: str) -> Extracted:
         sample: what was asked for.
         answer: what the model wrote, all of it.
     """
-    if not answer.strip():
-        return Extracted(text="")
     answer = answer.replace("\r\n", "\n")
     inner = tagged(answer)
-    text, parsed = _READERS[sample.language](given(sample), answer if inner is None else inner, inner is not None)
-    return Extracted(text=text, flags=() if parsed else (PARSE_FAILED,))
+    code = answer if inner is None else inner
+    if not code.strip():
+        return Extracted(text="", flags=(PARSE_FAILED,))
+    head = given(sample)
+    text, parsed = _READERS[sample.language](head, code, inner is not None)
+    flags = () if parsed else (PARSE_FAILED,)
+    if inner is None and not (text.startswith(head.head.rstrip()) and _begins(answer) in text):
+        flags = (NO_CODE_TAGS, *flags)
+    return Extracted(text=text, flags=flags)
+
+
+def _begins(answer: str) -> str:
+    return answer.strip().partition("\n")[0].rstrip()
 
 
 def body(sample: Sample, text: str) -> str:

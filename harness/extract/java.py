@@ -16,6 +16,7 @@ _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
 _MODIFIERS = re.compile(r"\s*(?:public|private|protected|static|final|synchronized|<)[^\n(){};=]*\n\Z")
+_ARGUMENTS = re.compile(r"@(?!interface\b)[\w.]+\s*\(")
 _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
@@ -33,7 +34,7 @@ def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
         # A continuation may go on to other methods, even of that name: its own body comes first.
         if found is not None and (blocks or not _continues(given, answer, found)):
             return found, True
-    return _closed(given, (blocks or [answer])[-1])
+    return _closed(given, blocks[-1].strip("\n") if blocks else answer)
 
 
 def body(text: str) -> str | None:
@@ -82,7 +83,7 @@ def _end(hidden: str, start: int) -> int | None:
 
 def _method(given: Given, code: str) -> str | None:
     """Return the last method of that name and, of overloads, with as many parameters as the sample's."""
-    hidden = hide(code)
+    hidden = _without_arguments(hide(code))
     found: list[tuple[int, str]] = []
     for name in re.finditer(rf"\b{re.escape(given.name)}\s*\(", hidden):
         close = _parenthesis(hidden, name.end() - 1)
@@ -136,6 +137,17 @@ def _declaration(hidden: str, at: int) -> int:
         if hidden[start : start + 1] == "(":
             start = _parenthesis(hidden, start) or at
     return start
+
+
+def _without_arguments(hidden: str) -> str:
+    """Return it with blanks for the arguments of annotations, whose braces bound nothing."""
+    at = 0
+    while opening := _ARGUMENTS.search(hidden, at):
+        close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
+        at = close
+        inner = re.sub(r"[^\n]", " ", hidden[opening.end() : close - 1])
+        hidden = hidden[: opening.end()] + inner + hidden[close - 1 :]
+    return hidden
 
 
 def _dressed(code: str, start: int, end: int) -> str:

@@ -9,13 +9,13 @@ import threading
 import warnings
 from collections.abc import Iterator
 
+from harness.extract.cuts import cuts, leaves
 from harness.extract.given import Given
 from harness.extract.unwrap import fenced
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_MOST_CUTS = 50
-"""Lines at which an answer is tried to be cut, the first ones."""
-_CLOSERS = (")", "]", "}")
+_ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
+"""The declaration of any function."""
 # Filters of warnings belong to the whole process.
 _PARSING = threading.Lock()
 
@@ -29,9 +29,11 @@ def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
         wrapped: whether it stood between tags, so that it is code and nothing else.
     """
     if not wrapped:
-        continued = _continuation(given, answer)
-        if continued is not None:
-            return continued, True
+        readers = (_continuation, _moved) if _is_deeper(given, answer) else (_moved, _continuation)
+        for reader in readers:
+            continued = reader(given, answer)
+            if continued is not None:
+                return continued, True
     blocks = [answer] if wrapped else fenced(answer)
     # An example of its use often comes after the function.
     named = [block for block in blocks if _declares(given.name).search(block)]
@@ -42,7 +44,7 @@ def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
     body = _body(given, code)
     if body is not None:
         return body, True
-    return _unparsed(given, code), False
+    return _unparsed(given, code, first=bool(blocks)), False
 
 
 def body(text: str) -> str | None:
@@ -82,55 +84,57 @@ def only_function(text: str) -> Function | None:
     return body[0] if len(body) == 1 and isinstance(body[0], Function) else None
 
 
+def _is_deeper(given: Given, answer: str) -> bool:
+    """Return whether an answer begins deeper than the function stands, so that it can be a body as it is."""
+    indent = _indentation(answer)
+    return indent.startswith(given.indent) and indent != given.indent
+
+
+def _indentation(answer: str) -> str:
+    line = answer.strip("\n").partition("\n")[0]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _moved(given: Given, answer: str) -> str | None:
+    """Return the head and the answer as its body, where that is a body at another indentation; None if it is not.
+
+    At the margin it must return, or it may as well be what follows the function.
+    """
+    lines = answer.strip("\n").split("\n")
+    indent = _indentation(answer)
+    if not indent:
+        tree = parse(answer)
+        return _body(given, answer) if tree is not None and _returns(tree) else None
+    end = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith(indent)), len(lines))
+    if end < len(lines) and not leaves(lines[end], given.indent):
+        return None
+    return _body(given, "\n".join(lines[:end]))
+
+
+def _returns(tree: ast.Module) -> bool:
+    """Return whether a text returns outside of the functions in it."""
+    nodes: list[ast.AST] = list(tree.body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            nodes.extend(ast.iter_child_nodes(node))
+    return False
+
+
 def _continuation(given: Given, answer: str) -> str | None:
     """Return the head and what of the answer goes on with it; None if that is no body."""
     stripped = answer.lstrip(" \t")
     starts = [given.head + answer, given.head + stripped, f"{given.lines}{given.body_indent}{stripped}"]
     for text in dict.fromkeys(starts):
-        for cut in _cuts(given, text):
+        for cut in cuts(given, text):
             made = only_function(cut)
             if made is not None:
                 if _says_something(given, made):
                     return cut
                 break
     return None
-
-
-def _cuts(given: Given, text: str) -> Iterator[str]:
-    """Give the text up to each line that may be the first after the function, the nearest first, then all of it.
-
-    A line that stands no deeper than the function ends it, unless it is inside a bracket or a string: what is
-    cut there does not parse.
-    """
-    lines = text.split("\n")
-    head = given.head.count("\n")
-    given_up = 0
-    for at in range(head + 1, len(lines)):
-        if _leaves(lines[at], given.indent):
-            yield _tail_off(lines[:at], given.indent)
-            given_up += 1
-            if given_up == _MOST_CUTS:
-                return
-    yield _tail_off(lines, given.indent)
-
-
-def _leaves(line: str, indent: str) -> bool:
-    """Return whether a line stands no deeper than the function; comments and blank lines tell nothing."""
-    stripped = line.strip()
-    return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
-
-
-def _tail_off(lines: list[str], indent: str) -> str:
-    """Join lines without the blank lines, and comments of what comes next, at their end."""
-    end = len(lines)
-    while end > 1 and (not (line := lines[end - 1]).strip() or _is_outer_comment(line, indent)):
-        end -= 1
-    return "\n".join(lines[:end]).rstrip()
-
-
-def _is_outer_comment(line: str, indent: str) -> bool:
-    stripped = line.lstrip()
-    return stripped.startswith("#") and len(line) - len(stripped) <= len(indent)
 
 
 def _says_something(given: Given, made: Function) -> bool:
@@ -145,19 +149,23 @@ def _says_something(given: Given, made: Function) -> bool:
 
 def _whole(name: str, code: str, *, first: bool) -> str | None:
     """Return the last function of that name in the code; with `first`, else the first function there is."""
-    for text in dict.fromkeys((code, textwrap.dedent(code).strip("\n"))):
+    parsed = False
+    dedented = textwrap.dedent(code).strip("\n")
+    # Tabs are made spaces only where their mixture is no Python.
+    for text in dict.fromkeys((code, dedented, code.expandtabs(4), dedented.expandtabs(4))):
         tree = parse(text)
         if tree is None:
             continue
+        parsed = True
         functions = list(_functions(tree.body))
-        named = [one for one in functions if one.name.strip("_") == name.strip("_")]
+        named = [one for one in functions if one.name in _spellings(name)]
         exact = [one for one in named if one.name == name]
         # Code that returns is a body, and its functions are helpers of it.
-        other = first and not any(isinstance(node, ast.Return) for node in tree.body)
+        other = first and not _returns(tree)
         chosen = exact[-1:] or named[-1:] or (functions[:1] if other else [])
         if chosen:
             return "\n".join(text.split("\n")[chosen[0].lineno - 1 : chosen[0].end_lineno])
-    return _by_lines(name, code)
+    return _by_lines(_declares(name), code) or (_by_lines(_ANY, code) if first and not parsed else None)
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[Function]:
@@ -169,19 +177,25 @@ def _functions(body: list[ast.stmt]) -> Iterator[Function]:
             yield from _functions(node.body)
 
 
-def _by_lines(name: str, code: str) -> str | None:
-    """Return the last function of that name that parses, in a text that as a whole does not."""
-    for start in reversed([found.start() for found in _declares(name).finditer(code)]):
+def _by_lines(declares: re.Pattern[str], code: str) -> str | None:
+    """Return the last function so declared that parses, in a text that as a whole does not."""
+    for start in reversed([found.start() for found in declares.finditer(code)]):
         text = code[start:]
-        head = Given(name=name, signature="", head=text.partition("\n")[0])
-        for cut in _cuts(head, text):
+        head = Given(name="", signature="", head=text.partition("\n")[0])
+        for cut in cuts(head, text):
             if only_function(cut) is not None:
                 return cut
     return None
 
 
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return the names that count as the function's: one underscore before it more or less is forgiven."""
+    return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
+
+
 def _declares(name: str) -> re.Pattern[str]:
-    return re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+_*{re.escape(name.strip('_'))}_*[ \t]*\(", re.M)
+    names = "|".join(re.escape(one) for one in _spellings(name))
+    return re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+(?:{names})[ \t]*\(", re.M)
 
 
 def _body(given: Given, code: str) -> str | None:
@@ -192,12 +206,12 @@ def _body(given: Given, code: str) -> str | None:
     return text if made is not None and _says_something(given, made) else None
 
 
-def _unparsed(given: Given, code: str) -> str:
-    """Return the function by its lines alone."""
-    starts = list(_declares(given.name).finditer(code))
+def _unparsed(given: Given, code: str, *, first: bool) -> str:
+    """Return the function by its lines alone; with `first`, any function before none."""
+    starts = list(_declares(given.name).finditer(code)) or (list(_ANY.finditer(code))[:1] if first else [])
     if starts:
         text = code[starts[-1].start() :]
         given = Given(name=given.name, signature="", head=text.partition("\n")[0])
     else:
         text = given.head + code
-    return next(_cuts(given, text))
+    return next(cuts(given, text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.types import Cursor, Kind, Language
-from harness.extract import PARSE_FAILED, body, extract
+from harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract
 from tests.helpers.samples import make_sample
 
 BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"
@@ -67,7 +67,7 @@ def test_braces_in_strings_and_comments_do_not_count() -> None:
 )
 def test_a_whole_method_is_found(answer: str) -> None:
     assert extract(make(), answer).text == METHOD
-    assert extract(make(), answer).flags == ()
+    assert extract(make(), answer).flags == (() if "[CODE]" in answer else (NO_CODE_TAGS,))
 
 
 def test_a_class_around_it_is_dropped() -> None:
@@ -93,3 +93,43 @@ def test_what_is_not_closed(answer: str) -> None:
 def test_bodies() -> None:
     assert body(make(), METHOD) == body(make(), WHOLE) == "return width * height;"
     assert body(make(), HEAD + "        if (x) {\n") == "if (x) {"
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "[CODE]\n[/CODE]"])
+def test_nothing_is_nothing(answer: str) -> None:
+    assert extract(make(), answer) == Extracted(text="", flags=(PARSE_FAILED,))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "public <T extends Comparable<? super T>> Map<String, T> area(Map<String, List<T>> width, int... height)\n"
+        "        throws Oops, java.io.IOException {\n    return null;\n}",
+        'int area(@Named({"a", "}"}) int width, final int height) {\n    return 1;\n}',
+        'String area(int width, int height) {\n    return """\n        } "quoted" {\n        """;\n}',
+        "int area(int width, int height) {\n    char open = '{', quote = '\\'', close = '}';\n    return open;\n}",
+        "int area(int width, int height) {\n    run(() -> {\n        if (true) { go(); }\n    });\n    return 1;\n}",
+        "int area(int width, int height) {\n    // a brace: }\n    /* another: } */\n    return 1;\n}",
+        "int[] area(int width, int height) {\n    return new int[] {width, height};\n}",
+        "Runnable area(int width, int height) {\n    return new Runnable() {\n        public void run() {}\n    };\n}",
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["{}", "package a;\n\nclass Box {{\n    int b = area(1, 2);\n{}\n}}", "import a.b;\n\n{}"]
+)
+def test_braces_that_bound_no_method_do_not_end_it(method: str, around: str) -> None:
+    found = extract(make(), f"[CODE]\n{around.format(method)}\n[/CODE]")
+    assert (found.text, found.flags) == (method, ())
+
+
+@pytest.mark.parametrize(
+    "annotations", ["@Override ", '@SuppressWarnings({"a", "}"}) ', "@A(x = {1})\n@B(@C({2}))\n", "@A(\n    {1}\n)\n"]
+)
+def test_annotations_of_the_answer_are_left_out(annotations: str) -> None:
+    # They stay in the file, with the Javadoc.
+    assert extract(make(), f"[CODE]\n/** It {{@code x}}. */\n{annotations}{METHOD}\n[/CODE]").text == METHOD
+
+
+def test_a_body_between_tags_is_given_the_signature() -> None:
+    found = extract(make(), "[CODE]\nint area = width * height;\nreturn area;\n[/CODE]")
+    assert found.text == f"{HEAD}int area = width * height;\nreturn area;\n    }}" and found.flags == ()

@@ -1,0 +1,47 @@
+"""Where a Python function may end in a text that goes on after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.extract.given import Given
+
+_MOST = 50
+"""Lines at which an answer is tried to be cut, the first ones."""
+
+
+def cuts(given: Given, text: str) -> Iterator[str]:
+    """Give the text up to each line that may be the first after the function, the nearest first, then all of it.
+
+    A line that stands no deeper than the function ends it, unless it is inside a bracket or a string: what is
+    cut there does not parse.
+    """
+    lines = text.split("\n")
+    head = given.head.count("\n")
+    given_up = 0
+    for at in range(head + 1, len(lines)):
+        if leaves(lines[at], given.indent):
+            yield _tail_off(lines[:at], given.indent)
+            given_up += 1
+            if given_up == _MOST:
+                return
+    yield _tail_off(lines, given.indent)
+
+
+def leaves(line: str, indent: str) -> bool:
+    """Return whether a line stands no deeper than the function; comments and blank lines tell nothing."""
+    stripped = line.strip()
+    return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
+
+
+def _tail_off(lines: list[str], indent: str) -> str:
+    """Join lines without the blank lines, and comments of what comes next, at their end."""
+    end = len(lines)
+    while end > 1 and (not (line := lines[end - 1]).strip() or _is_outer_comment(line, indent)):
+        end -= 1
+    return "\n".join(lines[:end]).rstrip()
+
+
+def _is_outer_comment(line: str, indent: str) -> bool:
+    stripped = line.lstrip()
+    return stripped.startswith("#") and len(line) - len(stripped) <= len(indent)
