@@ -20,6 +20,8 @@ from harness.generators.base import Coder, Generator
 from harness.scoring import Pricer
 from harness.store.store import Store
 from harness.summaries import Summaries
+from harness.tools import OpenTools
+from strategies.api import Execute
 
 CODER = "incontext"
 """Measures context gain for generators that cannot."""
@@ -53,10 +55,12 @@ class Machinery:
     """Who writes the summaries that APIs are found by; knows what that has cost."""
     executor: Callable[[], Executor | None]
     """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
+    tools: Callable[[], Execute | None]
+    """Opens what runs strategies' programs when first called, by one thread; None where there is no sandbox."""
 
 
 @contextlib.contextmanager
-def open_machinery(
+def open_machinery(  # noqa: PLR0913 - what a run works with
     store: Store,
     generator: str,
     *,
@@ -64,6 +68,7 @@ def open_machinery(
     cache: Path | None = None,
     workers: int | None = None,
     executor: OpenExecutor | None = None,
+    tools: OpenTools | None = None,
     cells: OpenCells = open_cells,
     resolve: Callable[[str], Generator] = registry.resolve,
 ) -> Iterator[Machinery]:
@@ -76,6 +81,7 @@ def open_machinery(
         cache: where vectors are kept from run to run; None: in memory only.
         workers: strategies, and tests, at work at once; None for one a core.
         executor: how to open what gives verdicts; None for no verdicts.
+        tools: how to open what runs strategies' programs; None for no sandbox.
         cells: how to open cells; for tests.
         resolve: how to make generators; for tests.
 
@@ -104,6 +110,10 @@ def open_machinery(
         def executing() -> Executor | None:
             return None if executor is None else stack.enter_context(executor(workers))
 
+        @functools.cache
+        def programs() -> Execute | None:
+            return None if tools is None else stack.enter_context(tools(workers))
+
         yield Machinery(
             cells=opened,
             generator=spec,
@@ -117,6 +127,7 @@ def open_machinery(
             retrieval=Retrieval(None if cache is None else cache / "vectors", summarise=summaries),
             summaries=summaries,
             executor=executing,
+            tools=programs,
         )
 
 

@@ -1,0 +1,91 @@
+"""An answer as it would stand in the file: the function that it means, in the place of the wanted one. Pure; Python.
+
+For strategies that look at a draft. What a run scores is cut out of the last answer by the harness.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+from bench.languages.outline import outline
+from bench.types import Language, Query
+from strategies.icl.source import bare
+
+END = "[END OF CODE]"
+"""Ends CoCoGen's answers."""
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A file with a drafted function in it."""
+
+    text: str
+    function: str
+    """The function, in the file's indentation."""
+    start: int
+    """Its first line, that of ``def``."""
+    end: int
+    """The line after its last one."""
+
+    def line(self, number: int) -> str:
+        """Return a line of the file without its indentation; empty for one that is not there."""
+        lines = self.text.split("\n")
+        return lines[number].strip() if 0 <= number < len(lines) else ""
+
+
+def code_of(answer: str) -> str:
+    """Return the code of an answer: what stands in its last fence, else all of it."""
+    text = answer.partition(END)[0]
+    fenced = _FENCED.findall(text)
+    return textwrap.dedent(fenced[-1]) if fenced else text
+
+
+def placed(query: Query, answer: str) -> Placed | None:
+    """Return the target file with the answer's function; None if the answer or the prefix holds none.
+
+    An answer without the function is taken for its body, as a model writes it that goes on at the cursor.
+    """
+    lines = query.prefix.split("\n")
+    at = _declaration(lines, bare(query.name or ""))
+    code = code_of(answer)
+    if at is None or not code.strip():
+        return None
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    whole = _function(code, bare(query.name or ""), indent) or _continued(lines[at:], code, indent)
+    before = "".join(f"{line}\n" for line in lines[:at])
+    after = (query.suffix or "").lstrip(" \t")
+    text = f"{before}{whole}\n{after.removeprefix(chr(10))}"
+    return Placed(text=text, function=whole, start=at, end=at + whole.count("\n") + 1)
+
+
+def _declaration(lines: list[str], name: str) -> int | None:
+    word = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\b")
+    return next((at for at in range(len(lines) - 1, -1, -1) if word.match(lines[at])), None)
+
+
+def _function(code: str, name: str, indent: str) -> str | None:
+    """Return the last function of that name in the code, in the indentation of the file."""
+    named = [one for one in outline(code, Language.PYTHON).functions if one.name == name and one.has_body]
+    if not named:
+        return None
+    text = "\n".join(code.split("\n")[named[-1].head : named[-1].lines[1]])
+    return textwrap.indent(textwrap.dedent(text), indent).rstrip()
+
+
+def _continued(head: list[str], code: str, indent: str) -> str:
+    """Return the function's head and the code up to the first line that stands no deeper than it."""
+    *above, last = head
+    if last.strip():
+        above, last = head, ""
+    step = f"{indent}\t" if indent.startswith("\t") else f"{indent}    "
+    first, _, rest = code.lstrip("\n").partition("\n")
+    # The first line may go on where the cursor stands, behind the indentation.
+    body = [first if first[:1] in (" ", "\t") else f"{last or step}{first}"]
+    for line in rest.split("\n") if rest else ():
+        if line.strip() and len(line) - len(line.lstrip()) <= len(indent):
+            break
+        body.append(line)
+    return "\n".join([*above, *body]).rstrip()

@@ -1,0 +1,109 @@
+"""CoCoGen's prompts: two solved examples, what was retrieved, the problem; then what was wrong with the last answer.
+
+Frame and labels are the release's. The examples are ours [decision]: those of the release are other people's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.types import Query
+from strategies.api import Block, BlockKind, Prompt
+from strategies.baselines.answer import END, Placed
+from strategies.baselines.diagnosis import Category, Fault
+from strategies.baselines.symbols import Symbol
+from strategies.icl.source import bare
+
+_PROBLEM = (
+    "Write a function.\nFunction name: {name}\nFunction signature:  {signature}\nFunction Description:\n{description}"
+)
+_EXAMPLES = (
+    (
+        "clamp",
+        "def clamp(value, low, high)",
+        "Return the value, or the nearer bound if it lies outside of them.",
+        "def clamp(value, low, high):\n    return max(low, min(value, high))",
+    ),
+    (
+        "group_by_length",
+        "def group_by_length(words)",
+        "Return a dictionary from a length to the words that have it, in their order.",
+        "def group_by_length(words):\n    groups = {}\n    for word in words:\n"
+        "        groups.setdefault(len(word), []).append(word)\n    return groups",
+    ),
+)
+
+
+def problem(query: Query) -> str:
+    """Return the task as text: name, signature, and the docstring as its description.
+
+    The release takes the description that people wrote for CoderEval, which mined samples lack.
+    """
+    return f"{_text_of(bare(query.name or ''), _signature(query), query.docstring or '')}\n"
+
+
+def first(query: Query, contexts: Sequence[Block]) -> Prompt:
+    """Return the first prompt.
+
+    Args:
+        query: the sample's query.
+        contexts: retrieved functions, the most similar last.
+    """
+    shown: list[Block] = []
+    for one in contexts:
+        shown += [one, _text("\n")]
+    return Prompt(
+        blocks=(
+            _text(f"{_shots()}```\n"),
+            *shown,
+            _text("" if shown else "\n"),
+            _text("```\n"),
+            *_asked(query),
+            _text("A:\n"),
+        )
+    )
+
+
+def repair(query: Query, draft: Placed, reason: str) -> Prompt:
+    """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
+    again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
+    return Prompt(blocks=(_text(_shots()), *_asked(query), _text(again)))
+
+
+def reason(fault: Fault, draft: Placed, symbols: Sequence[Symbol], module: str) -> str:
+    """Return one fault in words, with the symbols of the repository that may be meant; the words are ours."""
+    line = f"In line: {draft.line(fault.line)}"
+    if fault.category is Category.REDEFINED:
+        return f"{line}\nError: {fault.name!r} is already defined above; use that definition."
+    if fault.category not in (Category.UNDEFINED, Category.MEMBER):
+        return f"{line} . {fault.message}"
+    owner, _, member = fault.name.rpartition(".")
+    said = f"{owner!r} has no member {member!r}." if owner else f"there is no symbol {member!r} in this context."
+    text = f"{line}\nError: {said}\nCurrent Module: {module}"
+    if not symbols:
+        return text
+    listed = "".join(f"\n```\n{one.imports}\n{one.header} ...\n```" for one in symbols)
+    return f"{text}\nSymbols of the repository that may be used:{listed}"
+
+
+def _text_of(name: str, signature: str, description: str) -> str:
+    return _PROBLEM.format(name=name, signature=signature, description=description)
+
+
+def _shots() -> str:
+    shots = [f'Q: "{_text_of(*example)}"\nA:\n{solution}\n{END}\n' for *example, solution in _EXAMPLES]
+    return "\n".join([*shots, ""])
+
+
+def _asked(query: Query) -> tuple[Block, ...]:
+    """Return the problem between quotes, its signature as a block of its own: it is of the target file."""
+    before, signature, after = f'Q: "{problem(query)}"\n'.partition(_signature(query))
+    return _text(before), Block(kind=BlockKind.INFILE, text=signature), _text(after)
+
+
+def _signature(query: Query) -> str:
+    return (query.signature or "").rstrip().removesuffix(":")
+
+
+def _text(text: str) -> Block:
+    return Block(kind=BlockKind.TEXT, text=text)

@@ -1,0 +1,121 @@
+"""ReACC: one chunk of 300 words and the one that follows it, by a dense and a lexical score together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from bench.code_tokens import count, pieces
+from bench.repository import Repository
+from bench.retrieval.types import Hit, Unit
+from bench.retrieval.units import units
+from bench.types import Kind, Place, Query
+from strategies.api import Block, BlockKind, Generate, Prompt
+from strategies.baselines.left import TRIMMED, left_block, left_flags
+from strategies.icl.frame import Section, render
+from strategies.parameters import AtLeast
+from strategies.registry import strategy
+
+UNIT = "words(count=300)"
+QUERY_WORDS = 300
+DENSE, LEXICAL = 100.0, 1.1
+"""Weights of the two scores."""
+CONSIDERED = 100
+"""Chunks taken of each ranking."""
+WHOLE = 924
+"""Tokens of chunk and context together."""
+
+
+@strategy("base.reacc", kinds=(Kind.FUNCTION,))
+def reacc(
+    query: Query,
+    repo: Repository,
+    generate: Generate,
+    *,
+    encoder: str = "minilm",
+    whole: Annotated[int, AtLeast(1)] = WHOLE,
+) -> Prompt:
+    """Show the chunk of 300 words most like the code before the cursor, and the chunk behind it.
+
+    Its own retriever (``microsoft/reacc-py-retriever``, several vectors a text, Python only) cannot be had here;
+    `encoder` stands in for it. A model that follows instructions is shown the chunks as the one FILE of the ICL
+    prompt [decision]; one that continues code is shown them before the context, all cut to `whole` tokens.
+
+    Args:
+        query: the sample's query.
+        repo: the repository.
+        generate: the model; only looked at.
+        encoder: what gives the dense score.
+        whole: tokens of the plain prompt.
+    """
+    # The words that a chunk would hold; what the release takes is not told [decision].
+    asked = " ".join(query.prefix.split()[-QUERY_WORDS:])
+    best = _best(repo, asked, encoder)
+    if best is None:
+        made = render(query, (), instruction="direct") if generate.instructs else _plain(query, None, whole)
+        return Prompt(blocks=made.blocks, flags=(*made.flags, "no_candidates"))
+    shown = _with_next(repo, best)
+    if generate.instructs:
+        return render(query, (Section(path=best.place.path, block=shown, retrieved=True),), instruction="B")
+    return _plain(query, shown, whole)
+
+
+def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
+    """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
+    dense = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED)}
+    lexical = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED)}
+    found = {**lexical, **dense}
+    if not found:
+        return None
+    scored = {place: DENSE * _score(dense, place) + LEXICAL * _score(lexical, place) for place in found}
+    place = min(scored, key=lambda one: (-scored[one], one))
+    hit = found[place]
+    return Hit(place=place, text=hit.text, score=scored[place], name=hit.name)
+
+
+def _score(hits: Mapping[Place, Hit], place: Place) -> float:
+    if place in hits:
+        return hits[place].score
+    return min((hit.score for hit in hits.values()), default=0.0)
+
+
+def _with_next(repo: Repository, hit: Hit) -> Block:
+    """Return a chunk and the one behind it in its file as one block."""
+    path = hit.place.path
+    chunks = units(path, repo.read(path), repo.language, UNIT)
+    at = next((at for at, one in enumerate(chunks) if one.place == hit.place and one.text == hit.text), None)
+    if at is None or at + 1 == len(chunks):
+        return _block(hit.text, hit.place, hit.score)
+    following = chunks[at + 1]
+    place = Place(path=path, start=hit.place.start, end=following.place.end)
+    return _block(f"{hit.text}{_gap(hit.place, following)}{following.text}", place, hit.score)
+
+
+def _gap(place: Place, following: Unit) -> str:
+    """Return what separates a chunk from the next one: the lines between them, or a blank in the same line."""
+    return "\n" * (following.place.start - place.end + 1) or " "
+
+
+def _block(text: str, place: Place, score: float) -> Block:
+    # It begins and ends at words, which may stand inside a line.
+    return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=score, cut=True)
+
+
+def _plain(query: Query, shown: Block | None, whole: int) -> Prompt:
+    """Return chunk and left context, cut at the beginning."""
+    left = left_block(query, whole)
+    flags = left_flags(query, left)
+    room = whole - count(left.text)
+    if shown is None or room <= 1:
+        return Prompt(blocks=(left,), flags=flags)
+    tokens = pieces(f"{shown.text}\n\n")
+    if len(tokens) > room and TRIMMED not in flags:
+        flags = (*flags, TRIMMED)
+    text = "".join(tokens[-room:])
+    return Prompt(
+        blocks=(
+            Block(kind=BlockKind.SIMILAR, text=text, places=shown.places, score=shown.score, cut=True),
+            left,
+        ),
+        flags=flags,
+    )

@@ -1,0 +1,96 @@
+"""The symbols of a repository, looked up by name, with the line that imports each. Python."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bench.languages.outline import Function, outline
+from bench.languages.python.modules import ModuleIndex
+from bench.repository import Repository
+from bench.types import Language, Place
+from strategies.api import Block, BlockKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A function, a method or a class."""
+
+    name: str
+    header: str
+    """Its declaration, dedented, the colon left out; of a method with its class above it."""
+    imports: str
+    """The line that brings it, or its class, into another file."""
+    place: Place
+
+    def block(self) -> Block:
+        """Return it as a block of signatures."""
+        return Block(kind=BlockKind.API, text=f"{self.imports}\n{self.header}\n", places=(self.place,))
+
+
+class Symbols:
+    """Looks up symbols in what a view shows."""
+
+    def __init__(self, repo: Repository, encoder: str) -> None:
+        """Prepare.
+
+        Args:
+            repo: the repository.
+            encoder: finds symbols where no name is equal.
+        """
+        self._repo, self._encoder = repo, encoder
+        self._modules: ModuleIndex | None = None
+
+    def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
+        """Return the symbols of that very name, else the functions most like the line that uses it.
+
+        Args:
+            name: bare.
+            line: of code.
+            most: how many at most.
+        """
+        found = tuple(self._named(name))
+        return (found or tuple(self._like(f"{name}\n{line}", most)))[:most]
+
+    def _named(self, name: str) -> Iterator[Symbol]:
+        word = re.compile(rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{re.escape(name)}\b", re.M)
+        for path in self._repo.files():
+            text = self._repo.read(path)
+            if not word.search(text):
+                continue
+            held = outline(text, Language.PYTHON)
+            for one in held.types:
+                if one.name == name:
+                    place = Place(path=path, start=one.lines[0], end=one.lines[1])
+                    yield Symbol(name=name, header=one.header, imports=self._import(path, name), place=place)
+            yield from self._functions(path, (one for one in held.functions if one.name == name and not one.inside))
+
+    def _functions(self, path: str, functions: Iterable[Function]) -> Iterator[Symbol]:
+        for one in functions:
+            # A class inside a class is reached through the outermost.
+            owner = one.types[0].name if one.types else one.name
+            above = "".join(f"{kind.header}:\n    " for kind in one.types[-1:])
+            place = Place(path=path, start=one.lines[0], end=one.lines[1])
+            header = f"{above}{' '.join(one.header.split())}"
+            yield Symbol(name=one.qualified, header=header, imports=self._import(path, owner), place=place)
+
+    def _like(self, text: str, most: int) -> Iterator[Symbol]:
+        for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):
+            held = outline(textwrap.dedent(hit.text), Language.PYTHON).functions
+            if held:
+                *owners, _ = hit.name.split(".")
+                header = " ".join(held[0].header.split())
+                header = f"class {owners[-1]}:\n    {header}" if owners else header
+                imports = self._import(hit.place.path, owners[0] if owners else hit.name)
+                yield Symbol(name=hit.name, header=header, imports=imports, place=hit.place)
+
+    def _import(self, path: str, name: str) -> str:
+        return f"from {self.module(path)} import {name}"
+
+    def module(self, path: str) -> str:
+        """Return the dotted name of a file's module."""
+        if self._modules is None:
+            self._modules = ModuleIndex(self._repo.files(), ())
+        return self._modules.name(path)
