@@ -1,0 +1,198 @@
+"""The outline of Java files."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from bench.languages.outline import Function, Outline, Parameter, outline
+from bench.types import Language
+
+
+def read(text: str) -> Outline:
+    return outline(dedent(text).lstrip("\n"), Language.JAVA)
+
+
+SHOP = """
+    package com.acme;
+    // Not attached.
+
+    /** A cart. */
+    @Entity({"a", "b"})
+    public final class Cart<T extends Item> extends Base
+        implements Store {
+        private int size; // not attached either
+        public Cart(String owner) { }
+
+        /**
+         * Group them.
+         *
+         * @param key how
+         */
+
+        // A note.
+        @Override @Named("{")
+        public static <K> Map<K, List<T>> group(final Function<T, K> key, int[] by, String... tags)
+            throws PayFault, StockFault {
+            return new Grouper() {
+                Object hidden() { return null; }
+            }.run();
+        }
+
+        abstract void open(Cart this, int depth);
+        record Point(int x, int y) {
+            Point { check(x); }
+        }
+        enum State {
+            FULL { void hidden() { } }, EMPTY;
+            State next() {
+                class Local {
+                    void run() { }
+                }
+                return EMPTY;
+            }
+        }
+        interface Shelf { default int size() { return 0; } }
+        @interface Mark { String value(); }
+    }
+"""
+MAP = "Map<K, List<T>>"
+
+
+def test_names_types_and_what_methods_stand_in() -> None:
+    found = read(SHOP)
+    assert [(each.qualified, each.inside, each.constructor, each.has_body) for each in found.functions] == [
+        ("Cart.Cart", "", True, True),
+        ("Cart.group", "", False, True),
+        ("Cart.open", "", False, False),
+        ("Cart.Point.Point", "", True, True),
+        ("Cart.State.next", "", False, True),
+        ("Cart.State.Local.run", "next", False, True),
+        ("Cart.Shelf.size", "", False, True),
+    ]
+    assert not found.broken
+    assert [(each.name, each.kind) for each in found.types] == [
+        ("Cart", "class"),
+        ("Point", "record"),
+        ("State", "enum"),
+        ("Local", "class"),
+        ("Shelf", "interface"),
+        ("Mark", "annotation"),
+    ]
+
+
+def test_a_method_in_full() -> None:
+    group = read(SHOP).functions[1]
+    assert (group.lines, group.head, group.body) == ((10, 24), 17, (20, 24))
+    assert group.decorators == ("@Override", '@Named("{")')
+    assert group.modifiers == ("public", "static")
+    assert group.parameters == (
+        Parameter(name="key", text="final Function<T, K> key"),
+        Parameter(name="by", text="int[] by"),
+        Parameter(name="tags", text="String... tags", starred=True),
+    )
+    assert group.parameters_text == "final Function<T, K> key, int[] by, String... tags"
+    assert (group.returns, group.throws) == (MAP, "throws PayFault, StockFault")
+    assert group.docstring == "Group them.\n\n@param key how"
+    assert group.header == (
+        f'@Override @Named("{{")\n    public static <K> {MAP} group({group.parameters_text})\n'
+        "        throws PayFault, StockFault"
+    )
+
+
+def test_types_in_full() -> None:
+    cart = read(SHOP).types[0]
+    assert (cart.lines, cart.head) == ((3, 41), 4)
+    assert cart.header == (
+        '@Entity({"a", "b"})\npublic final class Cart<T extends Item> extends Base\n    implements Store'
+    )
+
+
+def test_a_method_without_a_body() -> None:
+    method = read(SHOP).functions[2]
+    assert (method.header, method.body) == ("abstract void open(Cart this, int depth)", (26, 26))
+    assert [each.name for each in method.parameters] == ["depth"]
+
+
+def test_a_records_compact_constructor_has_its_parameters() -> None:
+    constructor = read(SHOP).functions[3]
+    assert [each.name for each in constructor.parameters] == ["x", "y"]
+    assert constructor.returns == ""
+
+
+@pytest.mark.parametrize(
+    ("above", "start", "docstring"),
+    [
+        ("/** One. */\n", 1, "One."),
+        ("/** One. */\n\n", 1, "One."),
+        ("/* no Javadoc */\n", 1, ""),
+        ("/* no Javadoc */\n\n", 3, ""),
+        ("// note\n", 1, ""),
+        ("// note\n\n", 3, ""),
+        ("/** One. */\n// note\n", 1, "One."),
+        ("/** Old. */\n/** One. */\n", 1, "One."),
+        ("int x; // of x\n", 2, ""),
+        ("int x; /** of x */\n", 2, ""),
+        ("/**\n * One.\n *   two\n **/\n", 1, "One.\n  two"),
+        ("/***/\n", 1, ""),
+    ],
+)
+def test_attached_comments(above: str, start: int, docstring: str) -> None:
+    [method] = outline(f"class A {{\n{above}void f() {{ }}\n}}\n", Language.JAVA).functions
+    assert (method.lines[0], method.docstring) == (start, docstring)
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("void f() { }", (1, 2)),
+        ("void f() {\n  g();\n}", (2, 4)),
+        ("void f() { g();\n}", (1, 3)),
+        ("void f() { // note\n  g();\n}", (2, 4)),
+        ("void f()\n{\n  g();\n}", (3, 5)),
+        ("void f() {\n}", (2, 3)),
+    ],
+)
+def test_bodies(text: str, body: tuple[int, int]) -> None:
+    [method] = outline(f"class A {{\n{text}\n}}\n", Language.JAVA).functions
+    assert method.body == body
+
+
+def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
+    found = read(
+        """
+        class Cart {
+            void add(Item item) { }
+
+            static class Inner {
+                int total(int rate) {
+                    for (Line line : lines) {
+                        sum(line, new Rule() { int apply() { return x;
+        """
+    )
+    assert found.broken
+    assert [(each.qualified, each.lines) for each in found.functions] == [
+        ("Cart.add", (1, 2)),
+        ("Cart.Inner.total", (4, 7)),
+    ]
+
+
+def test_every_cut_keeps_the_methods_before_it() -> None:
+    text = dedent(SHOP).lstrip("\n")
+    whole = outline(text, Language.JAVA).functions
+    for cut in range(0, len(text), 4):
+        line = text.count("\n", 0, cut)
+        kept: dict[str, Function] = {each.qualified: each for each in outline(text[:cut], Language.JAVA).functions}
+        for method in whole:
+            if method.lines[1] <= line:
+                assert kept[method.qualified].lines == method.lines, text[:cut]
+            elif method.body[0] < line < method.lines[1]:
+                assert kept[method.qualified].lines[0] == method.lines[0], text[:cut]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "class", "class {", "void f(", "} }", "/*", '"""', "\x00", "void größe() { }"]
+)
+def test_no_text_is_too_odd(text: str) -> None:
+    assert all(each.name for each in outline(text, Language.JAVA).functions)
