@@ -1,0 +1,270 @@
+"""Whole prompts, written out."""
+
+from __future__ import annotations
+
+from strategies.api import Block, BlockKind
+from strategies.icl.frame import INSTRUCTIONS, with_section
+from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
+
+A = (
+    "You are an expert developer. You must write a function or method based on the function signature, docstring and "
+    "documentation provided in the context of the function (restate the function signature). Firstly, make a high "
+    "level plan with steps that progressively solves the task. Based on this plan, generate the code. If a method "
+    "signature is provided, implement just the method, do not implement the whole class. The generated code must be "
+    "between [CODE] and [/CODE] tags."
+)
+B = (
+    "You are an expert developer. You must write a function or method based on the function signature, docstring and "
+    "implementations provided in the context of the function (restate the function signature). If a method signature "
+    "is provided, implement just the method, do not implement the whole class. The generated code must be between "
+    "[CODE] and [/CODE] tags."
+)
+DIRECT = (
+    "You are an expert developer. You must write a function or method based on the function signature and docstring "
+    "(restate the function signature). If a method signature is provided, implement just the method, do not implement "
+    "the whole class. The generated code must be between [CODE] and [/CODE] tags."
+)
+PYTHON_END = '''\
+### Function docstring:
+def checkout(store, user, rate): """
+    """
+    Take the money of a user.
+
+    Add the tax to the cart.
+    """'''
+JAVA_END = """\
+### Function docstring:
+/**
+ * Take the money.
+ *
+ * @param amount to pay
+ */
+double pay(double amount) throws Broke"""
+LOAD = '''\
+def load_cart(user):
+    """Return the cart of a user."""
+    return {}'''
+STORE = f'"""Where carts are kept."""\n\n\n{LOAD}'
+CURRENT = '''\
+"""Paying."""
+from shop.rules import apply_tax
+
+
+def refund(store, user):
+    """Give the money back."""
+    return -store[user]
+
+
+
+
+def close(store):
+    """Close the store."""
+    store.close()'''
+TAX_SCOPE = '''\
+"""Rules that turn a sum into a price."""
+
+import math
+
+RATE = 0.2
+
+if math is not None:
+
+    def apply_tax(amount, rate=RATE):
+        """Add the tax to an amount."""
+        return amount * (1 + rate)
+
+class Rules:
+    """All of them."""
+
+    places = 2'''
+STEPS = "1. **Load**: Return the cart of a user.\n2) **Tax**: Add the tax to an amount, amount and rate.\n"
+
+
+def test_the_instructions_are_the_papers() -> None:
+    assert {"A": A, "B": B, "direct": DIRECT} == INSTRUCTIONS
+
+
+def test_direct() -> None:
+    assert made("icl.direct").text == f"{DIRECT}\n\n{PYTHON_END}"
+    assert made("icl.direct", java_query()).text == f"{DIRECT}\n\n{JAVA_END}"
+
+
+def test_rag() -> None:
+    about = query(docstring="Return the cart of a user.")
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    assert made("icl.rag", about).text == (
+        f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{LOAD}\n\n{end}"
+    )
+
+
+def test_rag_s() -> None:
+    about = query(docstring="Add the tax to an amount.")
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
+    assert made("icl.rag_s", about).text == (
+        f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{TAX_SCOPE}\n\n{end}"
+    )
+
+
+def test_rag_s_in_java_keeps_overloads_and_no_constructor() -> None:
+    scope = """\
+package shop;
+
+import java.util.List;
+
+/** Rules. */
+class Rules {
+    static final double RATE = 0.2;
+
+    static {
+        System.setProperty("a", "{");
+    }
+
+    /** Add the tax to an amount to pay. */
+    double tax(double amount) {
+        return amount * (1 + RATE);
+    }
+
+    double tax(double amount, double rate) {
+        return amount * (1 + rate);
+    }
+
+    interface Part {
+    }
+
+    enum Coin { CENT, EURO; int worth() { return 1; } }
+}"""
+    assert made("icl.rag_s", java_query()).text == (
+        f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{scope}\n\n{JAVA_END}"
+    )
+
+
+def test_filerag_shows_the_file_as_it_is() -> None:
+    rules = PYTHON["shop/rules.py"].removesuffix("\n")
+    about = query(docstring="Add the tax to an amount.")
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
+    assert made("icl.filerag(k=2)", about).text == (
+        f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{rules}\n\n"
+        f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
+    )
+
+
+def test_ragot_s_plans_then_shows_a_scope_for_each_step() -> None:
+    model = Model(STEPS)
+    prompt = made("icl.ragot_s", model=model)
+    assert prompt.text == (
+        f"{B}\n\n### Context with implementations:\n"
+        f'#####\nFILE 1\n#####\n"""Where carts are kept."""\n\n{LOAD}\n\n'
+        f"#####\nFILE 2\n#####\n{TAX_SCOPE}\n\n"
+        "Here are the steps to implement it:\n"
+        "1. **Load**: Return the cart of a user.\n"
+        "2. **Tax**: Add the tax to an amount, amount and rate.\n\n"
+        f"{PYTHON_END}"
+    )
+    [(role, most, asked)] = model.asked
+    assert (role, most) == ("steps", 512)
+    assert asked == (
+        "You are an expert developer. Below are the signature and docstring of a function or method that must be "
+        "added to an existing repository. Break its implementation down into a few steps, at most 3. Write one step "
+        "per line in the form\n"
+        "1. **Short title**: one or two sentences that say what the step does.\n"
+        "Do not write code and do not write anything before or after the list.\n\n"
+        f"{PYTHON_END}"
+    )
+
+
+def test_infile_filerag_ends_with_the_current_file() -> None:
+    about = query(docstring="Return the cart of a user.")
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    assert made("icl.infile_filerag", about).text == (
+        f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{STORE}\n\n"
+        f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
+    )
+
+
+def test_infile_in_java_keeps_the_class() -> None:
+    current = """\
+package shop;
+
+/** Takes money. */
+class Till {
+    private Rules rules;
+
+    Till(Rules rules) {
+        this.rules = rules;
+    }
+
+
+    int count() {
+        return 0;
+    }
+}"""
+    assert made("icl.infile", java_query()).text == (
+        f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{current}\n\n{JAVA_END}"
+    )
+
+
+def test_selfdoc_shows_documentation_and_no_code() -> None:
+    model = Model("load_cart(user): the cart.\n", "refund(store, user): money.\n\nclose(store): nothing.")
+    prompt = made("icl.selfdoc(extra_files=1)", query(docstring="Return the cart of a user."), model=model)
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    assert prompt.text == (
+        f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\nload_cart(user): the cart.\n\n"
+        f"#####\nFILE 2\n#####\nrefund(store, user): money.\n\nclose(store): nothing.\n\n{end}"
+    )
+    head = (
+        "You are an expert developer. Read the file below. For every function and method in it write its signature, "
+        "what it does, and what it returns. Do not copy function bodies.\n\n#####\nFILE\n#####\n"
+    )
+    assert model.asked == [("documentation", 1024, head + STORE), ("documentation", 1024, head + CURRENT)]
+    api = [block for block in prompt.blocks if block.kind is BlockKind.API]
+    assert [block.places[0].path for block in api] == ["shop/store.py", "shop/checkout.py"]
+
+
+def test_selfdoc_of_a_model_that_cannot_describe() -> None:
+    prompt = made("icl.selfdoc", model=Model(instructs=False))
+    documentation = (
+        'def refund(store, user):\n    """Give the money back."""\ndef close(store):\n    """Close the store."""'
+    )
+    assert prompt.text == (
+        f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{documentation}\n\n{PYTHON_END}"
+    )
+    assert prompt.flags == ("plain_documentation",)
+
+
+def test_selfdoc_ragot_s_plans_with_documentation_that_the_last_prompt_lacks() -> None:
+    model = Model("DOCUMENT 1", "DOCUMENT 2", STEPS)
+    prompt = made("icl.selfdoc_ragot_s", model=model)
+    assert [role for role, _, _ in model.asked] == ["documentation", "documentation", "steps"]
+    assert model.asked[2][2].endswith(
+        "before or after the list.\n\n### Documentation of the repository:\nDOCUMENT 1\n\nDOCUMENT 2\n\n" + PYTHON_END
+    )
+    assert "DOCUMENT" not in prompt.text
+    assert prompt.text == made("icl.ragot_s(instruction=A)", model=Model(STEPS)).text
+
+
+def test_one_more_section_stands_before_the_steps() -> None:
+    prompt = with_section(
+        made("icl.ragot_s", model=Model(STEPS)),
+        "APIS THAT MAY BE USED",
+        Block(kind=BlockKind.API, text="def a()"),
+        Block(kind=BlockKind.API, text="\n\ndef b()"),
+    )
+    section = "#####\nAPIS THAT MAY BE USED\n#####\ndef a()\n\ndef b()\n\n"
+    assert f"    places = 2\n\n{section}Here are the steps to implement it:\n" in prompt.text
+    bare = with_section(made("icl.direct"), "MORE", Block(kind=BlockKind.API, text="x"))
+    assert bare.text == f"{DIRECT}\n\n### Context with implementations:\n#####\nMORE\n#####\nx\n\n{PYTHON_END}"
+
+
+def test_styles_and_paths() -> None:
+    assert made("icl.direct(target_style=clean)").text.endswith(
+        '### Function docstring:\ndef checkout(store, user, rate):\n    """\n    Take the money of a user.\n\n'
+        '    Add the tax to the cart.\n    """'
+    )
+    bare = query(docstring="")
+    assert made("icl.direct(target_style=clean)", bare).text.endswith(":\ndef checkout(store, user, rate):")
+    assert made("icl.direct", bare).text.endswith(':\ndef checkout(store, user, rate): """\n    """\n    """')
+    whole = java_query(docstring="/**\n     * Take it.\n     */", signature="double pay(double amount) {")
+    assert made("icl.direct", whole).text.endswith(":\n/**\n     * Take it.\n     */\ndouble pay(double amount)")
+    assert "#####\nFILE 1: shop/checkout.py\n#####\n" in made("icl.infile(show_paths=on)").text
+    assert made("icl.infile(instruction=A)").text.startswith(f"{A}\n\n###")
+    assert made("icl.infile", java_query(), JAVA).text.count("FILE") == 1
