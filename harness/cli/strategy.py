@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from strategies.registry import Strategy
+
+_LINES, _FUNCTIONS, _BOTH = "For lines", "For functions", "For lines and functions"
+_WRAPPERS = "Wrappers: take another strategy, as in aim(lc.repocoder)"
+_CONTROLS = "Controls: made with the answer; shown on the leaderboard, never ranked"
+_GROUPS = (_LINES, _FUNCTIONS, _BOTH, _WRAPPERS, _CONTROLS)
 
 
 @click.group()
@@ -17,25 +23,65 @@ def strategy() -> None:
 
 
 @strategy.command("list")
-def list_() -> None:
-    """List the installed strategies: name, task kinds, parameters, summary."""
-    from bench.errors import InputFault
-    from strategies import registry
+@click.argument("text", required=False, default="")
+@click.option(
+    "--presets", is_flag=True, help="List the presets instead: preset, strategy, model, encoder, table of the paper."
+)
+@click.option("--parameters", is_flag=True, help="Add a line with the parameters and their defaults.")
+def list_(text: str, *, presets: bool, parameters: bool) -> None:
+    """List the installed strategies by what they are for: name, summary.
 
-    rows, broken = [], []
+    TEXT keeps only those that have it in their line, in any case.
+    """
+    if presets:
+        for line in _presets():
+            if text.lower() in line.lower():
+                click.echo(line)
+        return
+    grouped, broken = _grouped(parameters=parameters)
+    width = max(len(name) for found in grouped.values() for name, *_ in found)
+    for group in _GROUPS:
+        found = [row for row in grouped[group] if text.lower() in f"{row[0]} {row[1]}".lower()]
+        if found:
+            click.echo(f"{group}:")
+        for name, summary, spelling in found:
+            click.echo(f"  {name:{width}}  {summary}")
+            if spelling:
+                click.echo(f"  {'':{width}}  {spelling}")
+    if not text:
+        from harness.papers.presets import presets as known
+
+        click.echo(f"Presets: {len(known())} rows of the papers' tables (`ctxbench strategy list --presets`)")
+    for line in broken:
+        click.echo(f"left out: {line}", err=True)
+
+
+def _grouped(*, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
+    """Return group -> (name, summary, spelling) of each strategy, and why others are left out."""
+    from bench.errors import InputFault
+    from strategies import controls, registry
+
+    grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
+    broken = []
     for name in registry.names():
         try:
             found = registry.get(name)
         except InputFault as error:
             broken.append(str(error))
             continue
-        rows.append((name, ",".join(sorted(found.kinds)), found.summary, _spelling(found)))
-    for name, kinds, summary, spelling in rows:
-        click.echo(f"{name:16} {kinds:14} {summary}")
-        if spelling:
-            click.echo(f"{'':16} {spelling}")
-    for line in broken:
-        click.echo(f"left out: {line}", err=True)
+        grouped[_group(found)].append((name, found.summary, _spelling(found) if parameters else ""))
+    grouped[_CONTROLS] += [(name, summary, "") for name, summary in controls.NAMES.items()]
+    return grouped, broken
+
+
+def _group(found: Strategy) -> str:
+    from bench.types import Kind
+
+    if any(parameter.wraps for parameter in found.parameters):
+        return _WRAPPERS
+    if len(found.kinds) > 1:
+        return _BOTH
+    return _LINES if Kind.LINE in found.kinds else _FUNCTIONS
 
 
 def _spelling(found: Strategy) -> str:
@@ -47,21 +93,42 @@ def _spelling(found: Strategy) -> str:
     return f"{found.name}({', '.join(inner)})"
 
 
+def _presets() -> Iterator[str]:
+    from harness.papers.presets import presets
+
+    rows = [
+        (row.preset, row.strategy or "external", row.model, row.encoder or "-", row.table) for row in presets().values()
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
 @strategy.command()
 @click.argument("name")
 def show(name: str) -> None:
     """Show one strategy: what it does, its parameters with their defaults, where it comes from.
 
-    NAME is an installed strategy, or path/to/file.py@name.
+    NAME is an installed strategy, path/to/file.py@name, a preset, or a control.
     """
-    from strategies import resolve
+    from harness.papers.presets import presets, spec_of
+    from strategies import controls, resolve
 
-    bound = resolve(name)
+    if name in controls.NAMES:
+        click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{controls.NAMES[name]}")
+        return
+    row = presets().get(name.partition("(")[0].partition("+")[0].strip())
+    bound = resolve(spec_of(name))
     found = bound.strategy
     click.echo(f"{bound.spec}")
-    click.echo(f"kinds: {', '.join(sorted(found.kinds))}")
-    click.echo(f"asks the model on the way: {'yes' if found.drafts else 'no'}")
+    if row is not None:
+        click.echo(f"preset: {name} ({row.table}, row {row.row}: {row.method}, {row.model}, {row.benchmark})")
+    click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
+    click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
+    click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")
     click.echo(f"defined in: {found.source or found.function.__module__} (version {found.version or 'unknown'})")
+    for line in _papers(found.name):
+        click.echo(f"in the papers: {line}")
     click.echo("parameters:" if found.parameters else "parameters: none")
     for parameter in found.parameters:
         default = str(bound.arguments.get(parameter.name, parameter.default))
@@ -70,17 +137,29 @@ def show(name: str) -> None:
     click.echo(f"\n{inspect.getdoc(found.function) or 'It has no docstring.'}")
 
 
+def _papers(name: str) -> Iterator[str]:
+    """Yield the tables that have rows of a strategy, with what the rows are called there."""
+    from bench.spec import parse
+    from harness.papers import tables
+
+    for table in map(tables.table, tables.NAMES):
+        methods = dict.fromkeys(row.method for row in table.rows if row.strategy and parse(row.strategy).name == name)
+        if methods:
+            yield f"{table.paper}, {table.title} ({'; '.join(methods)})"
+
+
 @strategy.command()
 @click.argument("spec")
 def check(spec: str) -> None:
     """Run the conformance list on a tiny repository, one line a check; exit 1 if one fails.
 
-    SPEC is name(key=value, …), or path/to/file.py@name(key=value, …).
+    SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
+    from harness.papers.presets import spec_of
     from strategies import resolve
     from strategies.conformance import check as conformance
 
-    findings = conformance(resolve(spec))
+    findings = conformance(resolve(spec_of(spec)))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

@@ -1,0 +1,154 @@
+"""Our numbers in the shape of the papers' tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from harness.papers import render, tables
+from harness.papers.beside import Ours, ours, overall
+from harness.papers.reproduce import Beside, check_encoders, specs_of
+from harness.results import Status
+from tests.helpers.runs import make_table
+
+LEVELS = ["class_runnable"] * 2 + ["file_runnable"] * 4 + ["project_runnable"] + ["self_contained"] * 3
+PASSES = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def functions(**changes: Any) -> Ours:
+    fields: dict[str, Any] = {"functions": True, "samples": "some", "strategy": "icl.direct", "generator": "mine"}
+    table = make_table({"pass@1": PASSES}, ["one", "two"] * 5, level=LEVELS, **{**fields, **changes})
+    return ours(table, tables.table("icl-table1"))
+
+
+def lines(**changes: Any) -> Ours:
+    values = {"em": [1.0, 0.0], "es": [0.75, 0.25], "id_em": [1.0, 1.0], "id_f1": [0.5, 0.0]}
+    made = make_table(values, ["one", "two"], profile="infercom", **changes)
+    return ours(made, tables.table("infercom-table3"))
+
+
+def beside(name: str, encoder: str | None, found: dict[str, tuple[Ours, ...]]) -> Beside:
+    table = tables.table(name)
+    return Beside(table=table, generator="mine", encoder=encoder, specs=specs_of(table, encoder), ours=found)
+
+
+def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -> None:
+    found = functions()
+    assert {column: round(cell.mean, 6) for column, cell in found.cells.items()} == {
+        "tokens": 100.0,
+        "class": 50.0,
+        "file": 25.0,
+        "project": 100.0,
+        "avg": round((50 + 25 + 100) / 3, 6),
+    }
+    assert [found.cells[level].n for level in ("class", "file", "project", "avg")] == [2, 4, 1, 7]
+    assert found.counts == {"class_runnable": 2, "file_runnable": 4, "project_runnable": 1, "self_contained": 3}
+
+
+def test_without_one_of_the_levels_there_is_no_average() -> None:
+    table = make_table({"pass@1": [1.0]}, ["one"], level=["class_runnable"], functions=True)
+    assert set(ours(table, tables.table("icl-table3")).cells) == {"class"}
+
+
+def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -> None:
+    assert {column: cell.mean for column, cell in lines().cells.items()} == {
+        "em": 50.0, "es": 50.0, "id_em": 100.0, "id_f1": 25.0,
+    }  # fmt: skip
+    failed = lines(status=[Status.SCORED, Status.MODEL_FAILED])
+    assert (failed.cells["id_em"].mean, failed.unscored) == (50.0, 0)
+    lost = lines(status=[Status.SCORED, Status.INFRA_FAILED])
+    assert (lost.cells["id_em"].mean, lost.cells["id_em"].n, lost.unscored) == (100.0, 1, 1)
+
+
+def test_seconds_fill_the_times_of_table_6_but_not_those_of_construction() -> None:
+    table = make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom")
+    assert {c: cell.mean for c, cell in ours(table, tables.table("infercom-table6")).cells.items()} == {
+        "inference": 0.5
+    }
+
+
+def test_the_mean_of_both_languages_needs_both() -> None:
+    python, java = functions(), functions(language="java")
+    assert overall([python]) is None
+    assert overall([python, java]) == pytest.approx(python.cells["avg"].mean)
+
+
+def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
+    made = beside("icl-table3", None, {"icl.direct": (functions(),)})
+    body = [line.split() for line in render.table(made, ["python"]).splitlines()]
+    direct = [line for line in body if line[:1] == ["Direct"]]
+    assert [[cell.rstrip("?") for cell in line[-4:]] for line in direct] == [
+        [f"{row.printed['python'][column]:.2f}" for column in ("class", "file", "project", "avg")]
+        for row in made.table.rows
+        if row.method == "Direct"
+    ]
+    first = body.index(direct[0])
+    assert body[first : first + 4] == direct and body[first + 4][:3] == ["ours:", "some,", "mine"]
+    assert body[first + 4][-1] == "58.3" and sum(line[:1] == ["ours:"] for line in body) == 1
+
+
+def test_an_external_row_says_so() -> None:
+    lines = render.markdown(beside("icl-table3", None, {}), ["python"]).splitlines()
+    quoted = [line for line in lines if line.startswith(("| CodeGen |", "| PanGu-Coder |"))]
+    assert len(quoted) == 2 and all("quoted from CoderEval, external" in line for line in quoted)
+    assert "external" not in next(line for line in lines if line.startswith("| RLCoder |"))
+
+
+def test_the_head_says_what_is_not_the_papers() -> None:
+    found = {"icl.direct": (functions(),)}
+    text = " ".join(render.table(beside("icl-table3", "minilm", found), ["python", "java"]).split())
+    for words in (
+        "not a reproduction",
+        "ours some (class 2, file 4, project 1 in Python); the paper CoderEval (class 55",
+        "generator: ours mine for every row; the paper CodeGen-350M",
+        "encoder: ours minilm for every row; the paper codet5p-110m",
+        "samples of the levels self_contained",
+        "our samples have no java",
+    ):
+        assert words in text, words
+
+
+def test_doubtful_and_missing_numbers_are_marked() -> None:
+    made = beside("icl-table1", "bm25", {})
+    text = render.table(made, ["java"])
+    assert "1020?" in text and "?: the number as printed" in text
+    assert render.markdown(made, ["java"]).count("1020?") == 1 and "oom" not in text
+    text = render.table(beside("icl-table3", None, {}), ["java"])
+    assert text.split().count("oom") == 2 * 3 and "oom: the paper ran out of memory" in text
+
+
+def test_json_has_a_record_for_each_row_and_language_with_ours_at_full_precision() -> None:
+    made = beside("icl-table3", None, {"icl.direct": (functions(),)})
+    whole = json.loads(render.to_json(made, ["python", "java"]))
+    assert len(whole["rows"]) == 44
+    direct = next(row for row in whole["rows"] if row["preset"] == "icl-t3-llama3.1-8b-direct")
+    assert direct["language"] == "python" and direct["strategy"] == "icl.direct"
+    assert direct["ours"][0]["avg"]["mean"] == 58.333333 and direct["ours"][0]["counts"]["self_contained"] == 3
+    quoted = next(row for row in whole["rows"] if row["preset"] == "icl-t3-codegen-350m")
+    assert quoted["external"] and quoted["strategy"] is None and quoted["ours"] == []
+
+
+def test_rows_that_differ_in_the_model_only_are_one_run() -> None:
+    found = specs_of(tables.table("infercom-table3"), None)
+    assert len(found) == 48 and len(set(found.values())) == 4
+    assert len(set(specs_of(tables.table("icl-table2"), None).values())) == 20
+
+
+def test_an_encoder_takes_the_place_of_all_but_bm25() -> None:
+    found = set(specs_of(tables.table("icl-table2"), "minilm").values())
+    assert len(found) == 8 and all("minilm" in spec or "bm25" in spec for spec in found)
+
+
+def test_section_6_4_is_shown_and_not_run() -> None:
+    made = beside("infercom-section6.4", None, {})
+    assert made.specs == {} and "nothing here computes them" in render.table(made, ["unstated"])
+
+
+def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
+    with pytest.raises(InputFault, match="--encoder minilm") as caught:
+        check_encoders(["icl.rag(encoder=no_such_encoder)"])
+    assert "no_such_encoder" in str(caught.value) and "\n" not in str(caught.value)
+    check_encoders(["icl.rag(encoder=hashed)", "icl.rag(encoder=bm25)", "lc.infile"])
