@@ -1,0 +1,19 @@
+"""A model for strategies under test: says what a function says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strategies.api import Prompt
+
+
+class Model:
+    """A `strategies.api.Generate`."""
+
+    def __init__(
+        self, answer: Callable[[Prompt, str, int], str] = lambda *_: "draft", *, instructs: bool = False
+    ) -> None:
+        self._answer, self.instructs = answer, instructs
+
+    def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        return self._answer(prompt, role, max_tokens)
