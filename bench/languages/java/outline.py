@@ -26,6 +26,10 @@ _KINDS = {
 }
 _FUNCTIONS = ("method_declaration", "constructor_declaration", "compact_constructor_declaration")
 _COMMENTS = ("line_comment", "block_comment")
+_FLAT = frozenset(
+    {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
+)
+"""What can hold no declaration, and is frequent."""
 _ANNOTATIONS = ("annotation", "marker_annotation")
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
@@ -71,17 +75,17 @@ class _Reader:
         stack: list[tuple[Node, tuple[Type, ...], str]] = [(source.root, (), "")]
         while stack:
             node, types, inside = stack.pop()
-            if node.child_by_field_name("name") is None:
-                pass
-            elif node.type in _FUNCTIONS:
+            kind_of = node.type
+            if kind_of in _FUNCTIONS and node.child_by_field_name("name") is not None:
                 function = self._function(node, types, inside)
                 self.functions.append(function)
                 inside = function.name
-            elif node.type in _KINDS:
+            elif kind_of in _KINDS and node.child_by_field_name("name") is not None:
                 kind = self._type(node)
                 self.types.append(kind)
                 types = (*types, kind)
-            stack.extend((child, types, inside) for child in reversed(_inner(node)))
+            if kind_of not in _FLAT:
+                stack.extend((child, types, inside) for child in reversed(_inner(node)))
 
     def _field(self, node: Node, name: str) -> str:
         found = node.child_by_field_name(name)

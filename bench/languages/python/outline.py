@@ -23,6 +23,7 @@ _LITERAL = re.compile(r"([A-Za-z]*)(\"\"\"|'''|\"|')(.*)\2", re.DOTALL)
 _ESCAPE = re.compile(
     r"\\(\n|[\\'\"abfnrtv]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|N\{[\w -]+\})"
 )
+_DEFINITIONS = ("module", "block", "class_definition", "decorated_definition")
 _SPLATS = ("list_splat_pattern", "dictionary_splat_pattern")
 _SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
 
@@ -80,7 +81,9 @@ class _Reader:
                 self.types.append(kind)
                 # What a class inside a function holds are methods, and they stand in that function still.
                 types = (*types, kind)
-            stack.extend((child, types, inside) for child in reversed(node.named_children))
+            # A statement of one line holds no definition, but a definition may be one.
+            if node.end_point[0] > node.start_point[0] or node.type in _DEFINITIONS:
+                stack.extend((child, types, inside) for child in reversed(node.named_children))
 
     def _field(self, node: Node, name: str) -> str:
         found = node.child_by_field_name(name)
