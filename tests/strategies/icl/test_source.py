@@ -1,0 +1,92 @@
+"""The target file without the wanted function."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bench.types import Cursor, Language, Query
+from strategies.icl.source import SourceFile, without_target
+from tests.strategies.icl.shop import Shelf, java_query, query
+
+BODY = "BODY"
+
+
+def left(text: str, name: str, language: Language = Language.PYTHON, *, indent: str = "") -> SourceFile:
+    """Return what is left of a file whose wanted body is marked; the cursor stands before the mark."""
+    before, after = text.split(BODY)
+    about = query(
+        language=language,
+        name=name,
+        prefix=before + indent,
+        suffix=after,
+        cursor=Cursor(line=before.count("\n"), column=len(before.rpartition("\n")[2] + indent)),
+    )
+    shown = Shelf(about, {about.path: before + indent + "x" + after}).read(about.path)
+    found = without_target(shown, about)
+    lines = shown.split("\n")
+    assert [lines[number] for number in found.lines.numbers] == list(found.lines.lines)
+    return found
+
+
+@pytest.mark.parametrize("indent", ["", "        "])
+@pytest.mark.parametrize("doc", ["", '        """Doc."""\n', "        'Doc.'\n"])
+@pytest.mark.parametrize("after", ["\n    def last(self):\n        return 1\n", "\n", "", "\n\nx = 1\n"])
+def test_a_python_method_goes_with_all_that_is_its_own(indent: str, doc: str, after: str) -> None:
+    head = "class A:\n    y = 1\n\n    def first(self):\n        return f(self)\n\n"
+    own = f"    # About it.\n    @b\n    @c(\n        1\n    )\n    async def f(\n        self,\n    ):\n{doc}"
+    found = left(f"{head}{own}{BODY}{after}", "A.f", indent=indent)
+    assert found.lines.text == (head + after).removesuffix("\n")
+    assert found.exact and [one.name for one in found.functions] == ["first", *(["last"] if "last" in after else [])]
+
+
+def test_a_function_that_follows_at_once_stays() -> None:
+    found = left(f"def f():\n    '''Doc.'''\n{BODY}def g():\n    pass\n", "f")
+    assert found.lines.text == "def g():\n    pass"
+
+
+def test_the_last_declaration_before_the_cursor_is_meant() -> None:
+    text = "class A:\n    @property\n    def x(self):\n        return 1\n\n    @x.setter\n    def x(self, v):\n"
+    found = left(f'{text}        """Set."""\n{BODY}\nclass B:\n    def x(self):\n        return 2\n', "A.x")
+    assert "setter" not in found.lines.text and found.lines.text.count("def x(self)") == 2
+
+
+def test_a_body_on_the_line_of_its_head() -> None:
+    found = left(f"a = 1\ndef f(): {BODY}\nb = 2\n", "f")
+    assert found.lines.text == "a = 1\nb = 2"
+
+
+def test_a_broken_file_is_read_by_the_name() -> None:
+    found = left(f"x = (\n@b\ndef f(:\n{BODY}\n\ny = 1\n", "f")
+    assert "def f" not in found.lines.text and "y = 1" in found.lines.text and "@b" not in found.lines.text
+
+
+@pytest.mark.parametrize("brace", ["    }\n", ""])
+def test_a_java_method_goes_with_its_javadoc(brace: str) -> None:
+    head = "class A {\n    int a() {\n        return f(1);\n    }\n\n"
+    own = "    /**\n     * Doc.\n     */\n    @Override\n    public <T> int f(\n        int b) {\n"
+    tail = "\n    int z() {\n        return 1;\n    }\n}\n"
+    found = left(f"{head}{own}{BODY}{brace}{tail}", "A.f(int)", Language.JAVA)
+    assert found.lines.text == (head + tail).removesuffix("\n")
+    assert [one.name for one in found.functions] == ["a", "z"]
+
+
+def test_overloads_stay() -> None:
+    others = "    int f() {\n        return 1;\n    }\n", "    int f(long a) {\n        return 2;\n    }\n"
+    text = f"class A {{\n{others[0]}    int f(int a) {{\n{BODY}    }}\n{others[1]}}}\n"
+    found = left(text, "A.f(int)", Language.JAVA)
+    assert "f()" in found.lines.text and "f(long a)" in found.lines.text and "f(int a)" not in found.lines.text
+
+
+def test_a_query_without_a_name_leaves_the_file() -> None:
+    about = dataclasses.replace(query(), name=None, prefix="a = 1\n", suffix=None)
+    assert without_target("a = 1\n", about).lines.text == "a = 1"
+
+
+@pytest.mark.parametrize("about", [query(), java_query()])
+def test_the_spec_of_an_imported_part_of_a_file(about: Query) -> None:
+    """A sample may store only the last part of what stands before the cursor."""
+    part = dataclasses.replace(about, prefix=about.prefix[-60:])
+    whole = about.prefix + (about.suffix or "")
+    assert without_target(whole, part).lines == without_target(whole, about).lines
