@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from bench.code_tokens import count
+from bench.repository import Repository
+from bench.types import Cursor, Place, Query
+from strategies import BlockKind, Prompt, resolve
+from strategies.apis import HEADER, drafted_code, drafted_line
+from strategies.infile_text import infile_prompt
+from strategies.similar import HEADER as SIMILAR
+from strategies.similar import RULE
+from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
+
+DRAFT = "price_rules.apply_tax(cart.total, rate)\n"
+SUMMARY = "Load the cart of a user"
+# The worked example of the replication notes on InferCom; the class entry has a line of four spaces.
+EXAMPLE = """\
+# Here are some relevant code fragments from other files of the repo:
+# --------------------------------------------------
+# the below code fragment can be found in:
+# shop/cart.py
+# --------------------------------------------------
+# cart = load_cart(user)
+# total = price_rules.apply_tax(cart.total, rate)
+# --------------------------------------------------
+
+# Here are some APIs that may be used from other files
+# demo-main/shop/price_rules.py
+# def apply_tax(amount: float, rate: float = 0.2) -> float
+
+
+# demo-main/shop/store.py
+# class CartStore:
+#     \n\
+#     def load(self, user_id)
+
+
+
+def checkout(store, user_id, rate):
+    cart = store.load(user_id)
+    total = """
+
+
+def _prompt(*answers: str, instructs: bool = True, **given: Any) -> tuple[Prompt, Scripted]:
+    model = Scripted(*(answers or (DRAFT, SUMMARY)), instructs=instructs)
+    spelled = ", ".join(f"{key}={str(value).lower()}" for key, value in {"encoder": "bm25", **given}.items())
+    return resolve(f"lc.infercom({spelled})")(*case(SHOP, "shop/checkout.py", CHECKOUT), model), model
+
+
+def _apis(prompt: Prompt) -> list[str]:
+    return [block.text.splitlines()[0].rpartition("/")[2] for block in prompt.blocks if block.kind is BlockKind.API]
+
+
+def test_the_worked_example_is_met_to_the_byte() -> None:
+    cart = (
+        "# the below code fragment can be found in:\n# shop/cart.py\n" + EXAMPLE.split("\n", 4)[4].partition("\n\n")[0]
+    )
+    room = 20 + count(cart + "\n") + 6  # the one block with its header, and no other
+    prompt, model = _prompt(k_uer=1, k_fsr=1, similar=room)
+    assert prompt.text == EXAMPLE
+    assert model.calls == [("draft", 128), ("summary", 100)] and model.answers == []
+    assert [(b.kind, b.places) for b in prompt.blocks if b.kind is not BlockKind.TEXT] == [
+        (BlockKind.SIMILAR, (Place(path="shop/cart.py", start=0, end=2),)),
+        (BlockKind.API, (Place(path="shop/price_rules.py", start=0, end=2),)),
+        (BlockKind.API, (Place(path="shop/store.py", start=1, end=4),)),
+        (BlockKind.INFILE, (Place(path="shop/checkout.py", start=0, end=3),)),
+    ]
+    assert prompt.flags == () and {d.reason for d in prompt.dropped} == {"budget"}
+
+
+def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
+    _, model = _prompt()
+    query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
+    first = resolve("lc.repocoder(iterations=1, empty_header=on)")(query, repo, Scripted())
+    assert model.asked[0] == first
+    assert "\n    total = " + DRAFT.strip() not in model.asked[1].text and "total = " + DRAFT in model.asked[1].text
+
+
+@pytest.mark.parametrize(
+    ("switches", "apis", "asked"),
+    [
+        ({"uer": False, "fsr": False, "reserve_api_budget": "printed"}, [], ["draft"]),
+        ({"uer": True, "fsr": False, "reserve_api_budget": "printed"}, ["price_rules.py"], ["draft"]),
+        ({"uer": False, "fsr": True, "reserve_api_budget": "printed"}, ["store.py"], ["draft", "summary"]),
+        ({"uer": False, "fsr": False}, [], ["draft", "summary"]),
+        ({"uer": True, "fsr": False}, ["price_rules.py"], ["draft", "summary"]),
+    ],
+)
+def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str]) -> None:
+    prompt, model = _prompt(k_uer=1, k_fsr=1, **switches)
+    assert _apis(prompt) == apis and [role for role, _ in model.calls] == asked
+    assert prompt.text.count(HEADER) == 1
+    before = prompt.text.removesuffix(CHECKOUT)
+    assert len(before) - len(before.rstrip("\n")) == (4 if apis else 2)
+
+
+def test_base_leaves_the_apis_that_it_does_not_print_their_budget() -> None:
+    switches = {"uer": False, "fsr": False, "k_uer": 1, "k_fsr": 1}
+    full, _ = _prompt(k_uer=1, k_fsr=1)
+    apis = "".join(b.text for b in full.blocks if b.kind is BlockKind.API) + "\n\n\n"
+    context = count(apis + CHECKOUT) + 90
+    always, _ = _prompt(context=context, **switches)
+    printed, _ = _prompt(context=context, reserve_api_budget="printed", **switches)
+    shown = [sum(b.kind is BlockKind.SIMILAR for b in prompt.blocks) for prompt in (always, printed)]
+    assert shown[0] < shown[1]
+
+
+def test_both_lists_may_hold_an_api_unless_told_otherwise() -> None:
+    twice, _ = _prompt(k_uer=2, k_fsr=2)
+    once, _ = _prompt(k_uer=2, k_fsr=2, dedupe_api=True)
+    assert _apis(twice) == ["price_rules.py", "store.py", "store.py", "price_rules.py"]
+    assert _apis(once) == ["price_rules.py", "store.py"]
+
+
+def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
+    whole, _ = _prompt(k_uer=2, k_fsr=1)
+    apis = [block for block in whole.blocks if block.kind is BlockKind.API]
+    assert len(apis) >= 2
+    for kept in range(len(apis)):
+        text = "".join(b.text for b in apis[:kept])
+        prompt, _ = _prompt(k_uer=2, k_fsr=1, context=count(f"{text}\n\n\n{CHECKOUT}"))
+        assert [b.text for b in prompt.blocks if b.kind is BlockKind.API] == [b.text for b in apis[:kept]]
+        gone = [d for d in prompt.dropped if d.kind is BlockKind.API]
+        assert [d.places for d in gone] == [b.places for b in apis[kept:][::-1]]
+        assert SIMILAR not in prompt.text  # what is left is below the header's 20 tokens
+
+
+def test_a_model_that_takes_no_instructions_is_asked_for_no_summary() -> None:
+    prompt, model = _prompt("load(user)\n", instructs=False)
+    assert [role for role, _ in model.calls] == ["draft"] and "plain_summary" in prompt.flags
+    assert "store.py" in _apis(prompt)
+
+
+@pytest.mark.parametrize("ranker", ["jaccard", "hashed"])
+def test_any_ranker_will_do(ranker: str) -> None:
+    prompt, _ = _prompt(encoder=ranker, k_uer=1, k_fsr=1)
+    assert _apis(prompt) == ["price_rules.py", "store.py"]
+
+
+@pytest.mark.parametrize("draft", ["", "\n \n"])
+def test_without_a_draft_the_file_s_last_line_is_looked_up(draft: str) -> None:
+    prompt, model = _prompt(draft, SUMMARY, k_uer=1, k_fsr=1)
+    assert "empty_draft" in prompt.flags and "code:\ntotal =\n" in model.asked[1].text
+
+
+def test_an_empty_summary_gives_an_empty_list() -> None:
+    prompt, _ = _prompt(DRAFT, " \n", k_uer=1, k_fsr=1)
+    assert _apis(prompt) == ["price_rules.py"] and prompt.flags == ("empty_summary",)
+
+
+def test_a_repository_of_one_file_gives_the_file_under_headers() -> None:
+    query, repo = case({}, "shop/checkout.py", CHECKOUT)
+    prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(DRAFT, SUMMARY))
+    assert prompt.text == f"{SIMILAR}\n{HEADER}\n{CHECKOUT}"
+    assert prompt.flags == ("no_apis", "no_candidates")
+    bare = resolve("lc.infercom(encoder=bm25, empty_header=off)")(query, repo, Scripted(DRAFT, SUMMARY))
+    assert bare.text == f"{HEADER}\n{CHECKOUT}"
+
+
+def test_nothing_to_look_up_finds_nothing() -> None:
+    query, repo = case(SHOP, "shop/checkout.py", "")
+    prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(""))
+    assert _apis(prompt) == [] and prompt.text == f"{SIMILAR}\n{HEADER}\n"
+    assert prompt.flags == ("empty_current_file", "no_api_query", "no_candidates", "empty_draft")
+
+
+def test_a_cursor_at_a_line_s_start_takes_the_drafted_line() -> None:
+    assert drafted_line("def f():\n", "    return 1\n") == "    return 1"
+    assert drafted_line("def f():\n    a = 1\n", "") == "    a = 1"
+    assert drafted_line("a = 1\n\n", "") == "" and drafted_line("", "") == ""
+    assert drafted_line("a\n    total = ", "\n  \nprice(1)\nb\n") == "    total = price(1)"
+    assert drafted_code("a\n    total = ", "\nprice(1)\n\n    b\n") == "total = price(1)\n    b"
+
+
+def test_an_api_of_the_same_file_is_found_only_before_the_cursor() -> None:
+    before = 'def early(rate):\n    """Early."""\n    return rate\n\n\ndef late_one(rate):\n    total = '
+    query, repo = case(SHOP, "shop/checkout.py", before)
+    prompt = resolve("lc.infercom(encoder=bm25, k_uer=9, k_fsr=9)")(query, repo, Scripted("early(rate)\n", "early"))
+    shown = [(b.places[0].path, b.text) for b in prompt.blocks if b.kind is BlockKind.API]
+    assert any(path == "shop/checkout.py" and "def early(rate)" in text for path, text in shown)
+    assert all("late_one" not in text for _, text in shown)
+
+
+JAVA_PROMPT = """\
+# Here are some APIs that may be used from other files
+# demo-main/com/acme/shop/Cart.java
+# public class Cart extends Base {
+#     public Invoice checkout(Card card, boolean express) throws PayException;
+# }
+
+
+
+package com.acme.pay;
+"""
+
+
+def test_java_by_usage_example() -> None:
+    query, repo = case(JAVA, "com/acme/pay/Pay.java", PAY)
+    spec = "lc.infercom(fsr=off, k_uer=1, encoder=bm25, reserve_api_budget=printed, similar=60, empty_header=off)"
+    prompt = resolve(spec)(query, repo, Scripted("cart.checkout(card, true);\n"))
+    assert prompt.text.startswith(JAVA_PROMPT) and prompt.text.endswith(PAY)
+    assert len(prompt.text) == len(JAVA_PROMPT) + len(PAY) - len("package com.acme.pay;\n")
+
+
+def test_the_similar_code_is_packed_twice() -> None:
+    query, repo = _long()
+    prompt = resolve("lc.infercom(encoder=bm25, similar=600)")(query, repo, Scripted("alpha_3()\n", "read"))
+    similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
+    assert similar and sum(count(b.text) for b in similar) < 600 - 20
+    assert {d.reason for d in prompt.dropped if d.kind is BlockKind.SIMILAR} == {"limit", "budget"}
+    scores = [block.score or 0 for block in similar]
+    assert scores == sorted(scores) and prompt.text.count(RULE) == 1 + 2 * len(similar)
+
+
+def test_the_file_is_cut_to_its_half() -> None:
+    query, repo = _long()
+    prompt = resolve("lc.infercom(encoder=bm25, infile=40)")(query, repo, Scripted("alpha_3()\n", "read"))
+    assert prompt.blocks[-1] == infile_prompt(query, 40).blocks[0] and prompt.blocks[-1].cut
+
+
+def _long() -> tuple[Query, Repository]:
+    files = {f"{name}.py": "".join(f"{name}_{i}()\n" for i in range(190)) for name in ("alpha", "beta")}
+    query, repo = case(files, "main.py", "".join(f"alpha_{i}()\n" for i in range(20)))
+    assert query.cursor == Cursor(line=20, column=0)
+    return dataclasses.replace(query, subkind="next-line"), repo
