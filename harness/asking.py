@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from bench.repository import Repository, View, view
@@ -18,7 +20,7 @@ from harness.generators.base import Request, Sampling
 from harness.store.records import StoredVerdict
 from harness.store.store import Store
 from harness.unasked import keep
-from strategies.api import Prompt
+from strategies.api import Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""
@@ -61,6 +63,18 @@ class _Model:
         return self.ask(prompt, role, max_tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """The sandbox, as one sample's strategy may use it."""
+
+    execute: Execute
+    elsewhere: Callable[[], AbstractContextManager[None]]
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        with self.elsewhere():
+            return self.execute(program, seconds=seconds)
+
+
 class Asker:
     """Does samples, from many threads; knows no answers."""
 
@@ -73,6 +87,7 @@ class Asker:
         *,
         store: Store,
         retrieval: Retrieval | None = None,
+        execute: Execute | None = None,
     ) -> None:
         """Use these machines.
 
@@ -83,9 +98,10 @@ class Asker:
             workers: how many strategies work at once; those that wait for the model do not count.
             store: where an answer is noted that the model is not asked for.
             retrieval: what strategies' searches share; None for what needs no encoder's cache.
+            execute: what runs strategies' programs; None if no strategy has any.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
-        self._store, self._retrieval = store, retrieval
+        self._store, self._retrieval, self._execute = store, retrieval, execute
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
@@ -103,23 +119,30 @@ class Asker:
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
 
-        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+        @contextlib.contextmanager
+        def elsewhere() -> Iterator[None]:
+            """Let another strategy work while this one waits; its clock stands still."""
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
             try:
-                how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask([_request(sample, prompt, how)])
+                yield
             finally:
                 self._slots.acquire()
                 since = time.perf_counter()
+
+        def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
+            with elsewhere():
+                how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
+                [answer] = self._batcher.ask([_request(sample, prompt, how)])
             calls.append((role, answer))
             return answer.response.text
 
+        execute = None if self._execute is None else _Programs(self._execute, elsewhere)
         repo = self.view(sample, query)
         with self._slots:
             since = time.perf_counter()
-            prompt = self._cells.run(strategy, query, repo, _Model(self._batcher.instructs, generate))
+            prompt = self._cells.run(strategy, query, repo, _Model(self._batcher.instructs, generate), execute)
             worked += time.perf_counter() - since
         return self._complete(sample, prompt, sampling, n, calls=calls, seconds=worked)
 

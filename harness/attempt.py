@@ -82,12 +82,17 @@ class Attempt:
         machinery: Machinery,
         spec: RunSpec,
         planned: Sequence[Sample],
+        executes: bool = False,
     ) -> None:
-        """Prepare; `snapshots` reads the repositories, and is called only if something is missing."""
+        """Prepare; `snapshots` reads the repositories, and is called only if something is missing.
+
+        `executes` says that the strategy runs programs, for which a sandbox is opened if something is missing.
+        """
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.kind is Kind.FUNCTION for sample in planned)
         self._scorer = Scorer(store, sample_set.references, machinery.pricer)
+        self._executes = executes
         self._attempt = 0
 
     def go(self, progress: Progress) -> Summary:
@@ -127,6 +132,7 @@ class Attempt:
             machinery.workers,
             store=self._store,
             retrieval=machinery.retrieval,
+            execute=machinery.tools() if self._executes and missing else None,
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""

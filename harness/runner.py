@@ -29,6 +29,7 @@ from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
 from harness.store.store import Store
+from harness.tools import open_tools
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""
@@ -106,13 +107,19 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
         )
     machines |= {"hidden": hidden, "cache": home.cache, "workers": choices.workers, "executor": executor}
+    if choices.sandbox != NO_SANDBOX:
+        machines.setdefault("tools", functools.partial(open_tools, home=home, sandbox=choices.sandbox))
     with open_machinery(store, generator, **machines) as machinery:
-        cards = [_checked(card_of(spec, machinery.cells), planned, sample_set) for spec in strategies]
+        cards = [
+            _checked(card_of(spec, machinery.cells), planned, sample_set, "tools" in machines) for spec in strategies
+        ]
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            summaries.append(Attempt(store, sample_set, snapshots, machinery, spec, planned).go(progress))
+            summaries.append(
+                Attempt(store, sample_set, snapshots, machinery, spec, planned, card.executes).go(progress)
+            )
             report(summaries[-1])
     return summaries
 
@@ -146,7 +153,13 @@ def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet) -> Card:
+def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet, boxes: bool) -> Card:
+    if card.executes and not boxes:
+        raise InputFault(
+            f"{card.spec} runs what the model wrote, which needs a sandbox",
+            where=f"--sandbox {NO_SANDBOX}",
+            cure="leave the option out, or name a back end (see `ctxbench doctor`)",
+        )
     odd = sorted({str(sample.kind) for sample in planned if sample.kind not in card.kinds})
     if odd:
         raise InputFault(

@@ -27,7 +27,7 @@ from harness.results import RunTable, Status
 from harness.runner import Choices, _hidden, fault_of, run
 from harness.store import Store, open_store
 from harness.store.queries import run_tables
-from strategies.api import Generate, Prompt
+from strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set
 
 
@@ -67,9 +67,11 @@ class Bench:
         class Counting:
             inner = cells or InlineCells()
 
-            def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+            def run(
+                self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+            ) -> Prompt:
                 bench.cells_run += 1
-                return self.inner.run(spec, query, repo, generate)
+                return self.inner.run(spec, query, repo, generate, execute)
 
             card = staticmethod(inner.card)
             describe = staticmethod(inner.describe)
@@ -236,12 +238,14 @@ def test_a_lost_generator_is_not_asked_for_every_sample(tmp_path: Path) -> None:
 class FailingCells(InlineCells):
     """A strategy that fails on some samples."""
 
-    def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
         if query.repo == "shop1":
             fault = StrategyFault("ValueError: no such thing", where=query.id, cure="mend the strategy")
             fault.traceback = "the whole story"
             raise fault
-        return super().run(spec, query, repo, generate)
+        return super().run(spec, query, repo, generate, execute)
 
 
 def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench) -> None:
@@ -330,9 +334,11 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
     seen: list[object] = []
 
     class Spying(InlineCells):
-        def run(self, spec: str, query: Query, repo: Repository, generate: Generate) -> Prompt:
+        def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
             seen.append((query.id, repr(query), repo.read(query.path)))
-            return super().run(spec, query, repo, generate)
+            return super().run(spec, query, repo, generate, execute)
 
     bench.run(model(), cells=Spying())
     for id_, query, target_file in seen:  # type: ignore[misc]
