@@ -60,5 +60,6 @@ def stretches(body: list[str]) -> list[str]:
             parts.append([])
         parts[-1].append(line)
     if len(parts) > 1 and len(parts[-1]) < LEAST and len(parts[-2]) + len(parts[-1]) <= MOST:
-        parts[-2] += parts.pop()
+        last = parts.pop()
+        parts[-1] += last
     return ["\n".join(part).strip("\n") for part in parts if any(line.strip() for line in part)]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.types import Language
+from strategies.drafts import calls, drafted_body, stretches
+from tests.helpers.samples import make_query
+
+PYTHON = make_query(name="pay", language=Language.PYTHON)
+JAVA = make_query(name="pay", language=Language.JAVA)
+FUNCTION = "def pay(user):\n    total = sum(user)\n    return total"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FUNCTION,
+        f"import os\n\n{FUNCTION}\n",
+        f"First a [CODE] tag.\n[CODE]\n{FUNCTION}\n[/CODE]\nDone.",
+        f"[code]\n```python\n{FUNCTION}\n```\n[/code]",
+        f"Here it is:\n```python\n{FUNCTION}\n```\nHope it helps.",
+        f"```\ndef other():\n    pass\n```\nand\n```\n{FUNCTION}\n```",
+        f"[CODE]\n{FUNCTION}",
+        "class Till:\n    def pay(self, user):\n        total = sum(user)\n        return total\n",
+        "total = sum(user)\nreturn total\n",
+        "    total = sum(user)\n    return total\n",
+        f"def pay(user):\n    pass\n\n\n{FUNCTION}",
+    ],
+)
+def test_the_body_is_found_however_the_answer_is_wrapped(answer: str) -> None:
+    assert drafted_body(answer, PYTHON) == ["total = sum(user)", "return total"]
+
+
+def test_java_bodies() -> None:
+    method = "public int pay(User user) {\n    int total = user.sum();\n    return total;\n}"
+    wanted = ["int total = user.sum();", "return total;"]
+    for answer in (f"```java\n{method}\n```", f"[CODE]\nclass Till {{\n{method}\n}}\n[/CODE]"):
+        assert [line.strip() for line in drafted_body(answer, JAVA) if line.strip("} ")][-2:] == wanted
+
+
+def test_an_empty_answer_has_an_empty_body() -> None:
+    assert drafted_body("", PYTHON) == [""] and calls([""]) == [] and stretches([""]) == [""]
+
+
+def test_calls_are_lines_that_call_something() -> None:
+    body = [
+        "x = f(1)",
+        "y = 2",
+        "",
+        "if (a and b):",
+        "for (int i = 0; ;) {",
+        "return (x)",
+        "return g (x)",
+        "while(h()):",
+    ]
+    assert calls(body) == ["x = f(1)", "return g (x)", "while(h()):"]
+    assert len(calls([f"f({i})" for i in range(30)])) == 20
+
+
+def test_a_short_body_is_one_part() -> None:
+    body = [f"a{i}()" for i in range(15)]
+    assert stretches(body) == ["\n".join(body)]
+
+
+@pytest.mark.parametrize("lines", range(16, 60))
+def test_a_long_body_is_parts_of_five_to_fifteen_lines(lines: int) -> None:
+    body = [f"    b{i}()" if i % 7 else f"a{i}()" for i in range(lines)]
+    parts = stretches(body)
+    assert "\n".join(parts).split("\n") == body
+    sizes = [part.count("\n") + 1 for part in parts]
+    assert max(sizes) <= 15 and min(sizes[:-1]) >= 5
+
+
+def test_parts_end_at_blank_lines() -> None:
+    body = [*(["f()"] + ["    g()"] * 6), "", *(["f()"] + ["    g()"] * 9)]
+    assert [part.count("\n") + 1 for part in stretches(body)] == [7, 10]
