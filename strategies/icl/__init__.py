@@ -69,6 +69,7 @@ _ROWS: dict[str, tuple[str, Recipe]] = {
     ),
 }
 _EXTRA_FILES = {"icl.selfdoc_ragot_s": 1}
+_HINTS = get_type_hints(Choices, include_extras=True)
 
 
 def _register(name: str, summary: str, recipe: Recipe) -> None:
@@ -85,13 +86,12 @@ def _register(name: str, summary: str, recipe: Recipe) -> None:
         return build(query, repo, given).prompt(None)
 
     function: Any = asking if recipe.steps or recipe.documents != "no" else quiet
-    hints = get_type_hints(Choices, include_extras=True)
     keywords = [
         inspect.Parameter(
             each,
             inspect.Parameter.KEYWORD_ONLY,
             default=changed.get(each, getattr(Choices(), each)),
-            annotation=hints[each],
+            annotation=_HINTS[each],
         )
         for each in parameters(recipe)
     ]
