@@ -1,0 +1,87 @@
+"""A strategy in somebody else's package, the one of docs/writing-a-strategy.md: installed, checked, run, ranked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from tests.helpers.sets import make_set
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "writing-a-strategy.md"
+
+
+def files_of_the_page() -> dict[str, str]:
+    """Return name -> text of the files that the page shows."""
+    text = PAGE.read_text(encoding="utf-8")
+    return dict(re.findall(r"^```(?:python|toml)\n# ([\w.-]+)\n(.*?)^```", text, re.S | re.M))
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a fresh environment that sees ours, install the package into it with pip; return its folder of programs."""
+    folder = tmp_path_factory.mktemp("outside")
+    package, place = folder / "package", folder / "venv"
+    package.mkdir()
+    for name, text in files_of_the_page().items():
+        (package / name).write_text(text, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
+    python = place / "bin" / "python"
+    # Ours comes in by a path file, so that only what builds the package is downloaded; addsitedir reads our own ones.
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    theirs = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
+    ours = sysconfig.get_path("purelib")
+    Path(theirs, "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n", encoding="utf-8")
+    command = [python, "-m", "pip", "install", "--no-deps", str(package)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return place / "bin"
+
+
+def ctxbench(scripts: Path, *arguments: str, home: Path | None = None) -> str:
+    """Run `ctxbench` in the fresh environment; return what it prints."""
+    environment = {**os.environ, "CTXBENCH_HOME": str(home)}
+    command = [str(scripts / "python"), "-c", "from harness.cli.main import main; main()", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=scripts)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_page_shows_a_package_whose_strategy_is_short() -> None:
+    files = files_of_the_page()
+    assert set(files) == {"nearest_functions.py", "pyproject.toml"}
+    code = [line for line in files["nearest_functions.py"].splitlines() if line.strip()]
+    assert len(code) <= 15 and "repo.search(" in files["nearest_functions.py"]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_it_is_listed_shown_and_passes_the_check(scripts: Path) -> None:
+    listed = ctxbench(scripts, "strategy", "list", "demo.nearest")
+    assert re.search(r"demo\.nearest +Show the functions most like the last lines before the cursor\.", listed)
+    shown = ctxbench(scripts, "strategy", "show", "demo.nearest")
+    assert "nearest_functions.py (version " in shown and "  top = 3  (a whole number)" in shown
+    lines = ctxbench(scripts, "strategy", "check", "demo.nearest").splitlines()
+    assert lines[-1] == f"{len(lines) - 1} of {len(lines) - 1} checks passed"
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_it_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, repos=2, per_repo=3)
+    chosen = ["--strategy", "lc.infile", "--strategy", "demo.nearest(top=2)"]
+    printed = ctxbench(scripts, "run", "--samples", "demo", *chosen, "--generator", "incontext", home=home.root)
+    assert printed.count("scored 6  model-failed 0  missing 0") == 2
+    rows = json.loads(ctxbench(scripts, "leaderboard", "--samples", "demo", "--format", "json", home=home.root))
+    ranks = {row["strategy"]: (row["rank_low"], row["rank_high"]) for row in rows}
+    assert set(ranks) == {"lc.infile", "demo.nearest(top=2)"} and all(all(rank) for rank in ranks.values())
+    gains = {row["strategy"]: row["context_gain"]["mean"] for row in rows}
+    assert gains["demo.nearest(top=2)"] > gains["lc.infile"]
