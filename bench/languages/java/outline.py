@@ -14,7 +14,7 @@ from bench.types import Language
 
 _TOKEN = re.compile(
     r"\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|//[^\n]*|/\*.*?(?:\*/|\Z)"
-    r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)",
+    r"|(?P<values>[=\]]\s*\{)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)",
     re.DOTALL,
 )
 _KINDS = {
@@ -53,7 +53,10 @@ def _mended(text: str) -> str:
     """Return the text with what follows its last whole statement blanked and its open braces closed."""
     start, opened = 0, [""]
     for found in _TOKEN.finditer(text):
-        if found["open"]:
+        if found["values"]:
+            # Values of an array stand in their braces as arguments do, and no statement ends there.
+            opened[len(opened) - (found[0][0] == "]") :] = ["["]
+        elif found["open"]:
             opened.append(found[0])
         elif found["close"] and len(opened) > 1:
             opened.pop()
@@ -62,7 +65,8 @@ def _mended(text: str) -> str:
             start = found.end()
     first = next((place for place, one in enumerate(opened) if one in ("(", "[")), len(opened))
     blank = "".join(char if char == "\n" else " " for char in text[start:].rstrip())
-    return f"{text[:start]}{blank}{'}' * (first - 1)}\n"
+    # The body of an anonymous class that is assigned wants its semicolon; elsewhere it does no harm.
+    return f"{text[:start]}{blank}{'};' * (first - 1)}\n"
 
 
 class _Reader:

@@ -44,18 +44,22 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Return the text with an empty statement of as many lines in place of the last one."""
-    start = depth = 0
+    """Return the text with an empty statement of as many lines in place of the last one and its decorators."""
+    start = line = depth = 0
+    decorated = False
     for found in _TOKEN.finditer(text.rstrip()):
         if found["open"]:
             depth += 1
         elif found["close"]:
             depth = max(depth - 1, 0)
         elif found["line"] and not depth:
-            start = found.end()
-    last = text[start:]
-    indent = last[: len(last) - len(last.lstrip())]
-    return f"{text[:start]}{indent}({chr(10) * last.strip().count(chr(10))})\n"
+            words = text[line : found.start()].strip()
+            line = found.end()
+            decorated = words.startswith("@") or (decorated and words[:1] in ("", "#"))
+            start = start if decorated else line
+    last = text[line:]
+    indent = last[: len(last) - len(last.lstrip())].rpartition("\n")[2]
+    return f"{text[:start]}{indent}({chr(10) * text[start:].rstrip().count(chr(10))})\n"
 
 
 class _Reader:

@@ -178,6 +178,23 @@ def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        "static final int[][] TABLE = {\n{1, 2},\n{3, // three",
+        'Object[] all() {\nreturn new Object[] { new Object() { int one() { return 1; } }, "open',
+        "static final Rule RULE = new Rule() {\n@Override\npublic int apply() {\nreturn 1;\n}\npublic int undo() {",
+        "int f() {\nrun(() -> {\nif (x) { y(); }\nelse {",
+    ],
+)
+def test_open_braces_of_values_and_expressions(last: str) -> None:
+    found = read(f"class Cart {{\nvoid add(Item item) {{ }}\n{last}")
+    assert found.broken
+    assert [each.qualified for each in found.functions][:1] == ["Cart.add"]
+    assert found.types[0].lines[0] == 0
+    assert {each.qualified for each in found.functions} <= {"Cart.add", "Cart.all", "Cart.f"}
+
+
 def test_every_cut_keeps_the_methods_before_it() -> None:
     text = dedent(SHOP).lstrip("\n")
     whole = outline(text, Language.JAVA).functions

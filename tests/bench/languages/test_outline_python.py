@@ -204,6 +204,25 @@ def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
     assert [(each.qualified, each.lines) for each in found.functions] == [("Cart.add", (1, 3)), ("Cart.total", (4, 8))]
 
 
+def test_a_header_that_is_cut_goes_with_its_decorators() -> None:
+    found = read(
+        """
+        class Cart:
+            def add(self): ...
+
+            # The total.
+            @property
+
+            # Of all.
+            @cached(
+                size=1,
+            )
+            def total(sel
+        """
+    )
+    assert [(each.qualified, each.lines) for each in found.functions] == [("Cart.add", (1, 2))]
+
+
 def test_every_cut_keeps_the_functions_before_it() -> None:
     text = dedent(SHOP).lstrip("\n")
     whole = outline(text, Language.PYTHON).functions
