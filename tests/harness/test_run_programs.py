@@ -1,0 +1,130 @@
+"""Running strategies that run programs: the sandbox reaches their cells, and what it lacks is told at once."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text as sql
+
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.types import Language
+from harness.attempt import Summary
+from harness.cells import Cells, InlineCells, open_cells
+from harness.generators.scripted import Scripted
+from harness.runner import NO_SANDBOX, Choices, run
+from harness.store import open_store
+from strategies.api import Execute, Execution, Prompt
+from tests.helpers.sets import make_set
+
+STRATEGY = """\
+from strategies import Prompt, strategy
+from strategies.infile_text import infile_block
+
+
+@strategy("runs")
+def runs(query, repo, generate, execute):
+    done = execute("print(1)", seconds=3)
+    return Prompt(blocks=(infile_block(query, 50),), flags=(f"{done.finished} {done.output}",))
+"""
+
+
+class Coder(Scripted):
+    """A text costs a bit a character."""
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        return [float(len(text)) for text in texts]
+
+
+class Tools:
+    """Opens what runs programs, and counts."""
+
+    def __init__(self, execute: Callable[[str, float], Execution]) -> None:
+        self.execute, self.opened, self.programs = execute, 0, list[str]()
+
+    @contextlib.contextmanager
+    def __call__(self, width: int) -> Iterator[Execute]:
+        self.opened += 1
+
+        def execute(program: str, *, seconds: float = 10.0) -> Execution:
+            self.programs.append(program)
+            return self.execute(program, seconds)
+
+        yield execute
+
+
+@contextlib.contextmanager
+def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+    yield InlineCells()
+
+
+def attempt(folder: Path, tools: Tools | None, strategy: str = "runs", *, cells: Any = inline, **how: Any) -> Summary:
+    home = Home(folder / "home")
+    sample_set = make_set(home, repos=1, per_repo=3)
+    (folder / "mine.py").write_text(STRATEGY)
+    spec = strategy if strategy.startswith("lc.") else f"{folder / 'mine.py'}@{strategy}"
+    machines: dict[str, Any] = {} if tools is None else {"tools": tools}
+    with open_store(home.database) as store:
+        [summary] = run(
+            home,
+            store,
+            sample_set,
+            strategies=(spec,),
+            generator="scripted",
+            choices=Choices(workers=2, **how),
+            resolve=lambda _: Coder(lambda _: "x", version="1"),
+            cells=cells,
+            **machines,
+        )
+        return summary
+
+
+def flags(folder: Path) -> set[str]:
+    with open_store(Home(folder / "home").database) as store, store.reading() as connection:
+        return {str(row[0]) for row in connection.execute(sql("SELECT flags FROM result"))}
+
+
+@pytest.mark.parametrize("cells", [inline, open_cells])
+def test_a_strategy_gets_the_outcome_of_its_program(tmp_path: Path, cells: Any) -> None:
+    tools = Tools(lambda program, seconds: Execution(finished=True, output=f"{program} in {seconds:g}"))
+    assert attempt(tmp_path, tools, cells=cells).scored == 3
+    assert tools.opened == 1 and tools.programs == ["print(1)"] * 3
+    assert all("True print(1) in 3" in each for each in flags(tmp_path))
+
+
+def test_a_sandbox_is_opened_only_for_strategies_that_run_programs(tmp_path: Path) -> None:
+    tools = Tools(lambda *_: Execution(finished=True, output=""))
+    assert attempt(tmp_path, tools, "lc.infile").scored == 3 and tools.opened == 0
+
+
+def test_without_a_sandbox_nothing_is_begun(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="needs a sandbox.*") as fault:
+        attempt(tmp_path, None, sandbox=NO_SANDBOX)
+    assert "--sandbox none" in str(fault.value) and flags(tmp_path) == set()
+    assert attempt(tmp_path, None, "lc.infile", sandbox=NO_SANDBOX).scored == 3
+
+
+def test_a_lost_sandbox_leaves_samples_missing_for_the_next_run(tmp_path: Path) -> None:
+    def lost(*_: object) -> Execution:
+        raise MachineFault("the box is gone", cure="run it again")
+
+    summary = attempt(tmp_path, Tools(lost))
+    assert (summary.scored, summary.missing) == (0, 3)
+    assert {fault.kind for fault in summary.faults} == {"machine"}
+    assert attempt(tmp_path, Tools(lambda *_: Execution(finished=True, output=""))).missing == 0
+
+
+def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None:
+    def slow(*_: object) -> Execution:
+        time.sleep(0.3)
+        return Execution(finished=True, output="")
+
+    assert attempt(tmp_path, Tools(slow)).scored == 3
+    with open_store(Home(tmp_path / "home").database) as store, store.reading() as connection:
+        [seconds] = connection.execute(sql("SELECT max(strategy_seconds) FROM result")).one()
+    assert seconds < 0.25

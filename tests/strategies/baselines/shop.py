@@ -1,0 +1,39 @@
+"""The shop of the ICL tests with a real search over it, and what stands in for model and sandbox."""
+
+from __future__ import annotations
+
+from bench.repository import View, digest_of
+from bench.types import Language, Query
+from strategies.api import Execution, Prompt
+from strategies.registry import resolve
+from tests.strategies.icl.shop import JAVA, PYTHON, Model, query
+
+
+class Sandbox:
+    """Gives outcomes in turn, and keeps the programs that it was to run."""
+
+    def __init__(self, *outcomes: Execution) -> None:
+        self.outcomes, self.ran = list(outcomes), list[tuple[str, float]]()
+
+    def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
+        self.ran.append((program, seconds))
+        return self.outcomes.pop(0)
+
+
+def view(about: Query, files: dict[str, str] | None = None) -> View:
+    default = PYTHON if about.language is Language.PYTHON else JAVA
+    texts = default if files is None else files
+    return View(name="shop", language=about.language, texts=texts, digest=digest_of(texts), query=about)
+
+
+def made(
+    spec: str,
+    about: Query | None = None,
+    *,
+    files: dict[str, str] | None = None,
+    model: Model | None = None,
+    sandbox: Sandbox | None = None,
+) -> Prompt:
+    """Return the prompt that a strategy makes of a query; by default of the Python repository."""
+    about = about or query()
+    return resolve(spec)(about, view(about, files), model or Model(), sandbox or Sandbox())
