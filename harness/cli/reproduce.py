@@ -95,7 +95,7 @@ def reproduce(
     found = tables.table(table)
     if encoder is not None:
         parse(encoder)
-    chosen = job.load_sets(home, samples, found.kind)
+    chosen = job.load_sets(home, samples, found.kind) if job.specs_of(found, encoder) else []
     with open_store(db or home.database) as store:
         beside, fault = job.run(
             home,

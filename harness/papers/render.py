@@ -81,7 +81,7 @@ def to_json(beside: Beside, languages: Sequence[str]) -> str:
         "encoder": beside.encoder,
         "notes": list(notes(beside, languages)),
         "rows": [_record(beside, row, language) for language in languages for row in beside.table.rows
-                 if language in row.languages or language in row.printed],
+                 if language in row.languages],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -47,8 +47,8 @@ class Row:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages it has numbers for, or lacks them."""
-        return tuple(one for one in ("python", "java") if one in self.printed or one in self.missing)
+        """The languages it has numbers for, or lacks them; their mean is none."""
+        return tuple(one for one in ("python", "java", "unstated") if one in self.printed or one in self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,119 @@
+"""`ctxbench reproduce` as a user meets it: a paper's table on samples of our own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+TABLE = "infercom-table6"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    found = Home(tmp_path_factory.mktemp("reproduce") / "home")
+    make_set(found, name="quickstart", repos=2, per_repo=2)
+    make_set(found, name="more", repos=1, per_repo=2)
+    return found
+
+
+def reproduce(home: Home, *arguments: str, table: str = TABLE) -> Result:
+    chosen = ["--generator", "scripted(text=apply_tax)", "--encoder", "hashed", "--home", str(home.root)]
+    return run_cli("reproduce", table, *chosen, *arguments)
+
+
+def runs(home: Home) -> list[str]:
+    with sqlite3.connect(home.root / "results.db") as connection:
+        found = [strategy for (strategy,) in connection.execute("SELECT strategy FROM run ORDER BY strategy")]
+    connection.close()
+    return found
+
+
+def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home: Home) -> None:
+    first = reproduce(home)
+    assert first.code == 0, first.err
+    assert first.out.startswith("infercom-table6: InferCom paper, Table 6\n")
+    assert "encoder: ours hashed for every row" in first.out and "not a reproduction" in first.out
+    assert first.out.count("ours: quickstart, scripted(text=apply_tax)") == 3
+    assert [line.split()[-2:] for line in first.out.splitlines() if " paper: " in line] == [
+        ["624.35", "3.46"],
+        ["91.43", "3.90"],
+        ["348.95", "4.23"],
+    ]
+    once = runs(home)
+    assert once == ["lc.infercom(encoder=hashed)", "lc.repocoder(empty_header=true)", "lc.repofuse(encoder=hashed)"]
+    again = reproduce(home)
+    assert (again.code, again.out) == (0, first.out) and runs(home) == once
+
+
+def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
+    assert reproduce(home).code == 0
+    found = reproduce(home, "--format", "json", table="infercom-table4")
+    assert found.code == 0, found.err
+    rows = json.loads(found.out)["rows"]
+    assert {row["language"] for row in rows} == {"python"} and len(rows) == 6
+    assert [row["paper"]["em"] for row in rows if row["benchmark"] == "ProjBench"] == [24.3, 27.34, 29.25]
+    assert {row["strategy"] for row in rows} == {
+        "lc.infercom(encoder=hashed, fsr=false, uer=false)",
+        "lc.infercom(encoder=hashed, fsr=true, uer=false)",
+        "lc.infercom(encoder=hashed, fsr=false, uer=true)",
+    }
+    ours = rows[0]["ours"][0]
+    assert ours["samples"] == "quickstart" and ours["unscored"] == 0 and ours["em"]["n"] == 4
+
+
+def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
+    found = reproduce(home, "--samples", "quickstart", "--samples", "more", "--limit", "2", "--format", "markdown")
+    assert found.code == 0, found.err
+    assert "| ours: quickstart[:2], scripted(text=apply_tax) |" in found.out
+    assert "| ours: more, scripted(text=apply_tax) |" in found.out
+    assert "quickstart[:2] (2 tasks in Python), more (2 tasks in Python)" in found.out
+
+
+def test_another_language_may_be_shown_and_is_said_to_be_missing(home: Home) -> None:
+    found = reproduce(home, "--languages", "java", table="infercom-table4")
+    assert found.code == 0 and "our samples have no java" in found.out and "\njava\n" in found.out
+    assert "\npython\n" not in found.out and "27.49" in found.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "table", "words"),
+    [
+        ([], "infercom-table9", ["did you mean", "infercom-table6"]),
+        (["--samples", "none"], TABLE, ["no sample set", "ctxbench samples list"]),
+        ([], "icl-table1", ["quickstart-functions", "not built", "`ctxbench quickstart`"]),
+        (["--samples", "more"], "icl-table1", ["function samples", "more"]),
+        (["--encoder", "no_such_encoder"], TABLE, ["no_such_encoder", "--encoder minilm"]),
+        (["--encoder", "hashed("], TABLE, ["key=value"]),
+        (["--generator", "nothing"], TABLE, ["nothing", "ctxbench generator list"]),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
+    assert_fault(reproduce(home, *arguments, table=table), *words)
+
+
+def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) -> None:
+    chosen = ["--generator", "scripted(text=x)", "--home", str(home.root)]
+    assert_fault(run_cli("reproduce", TABLE, *chosen), "unixcoder", "--encoder minilm")
+
+
+def test_section_6_4_is_shown_without_a_run(home: Home) -> None:
+    before = runs(home)
+    found = reproduce(home, table="infercom-section6.4")
+    assert found.code == 0 and "nothing here computes them" in found.out and "19" in found.out
+    assert runs(home) == before
+
+
+def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    make_set(home, repos=1, per_repo=1)
+    chosen = ["--samples", "demo", "--generator", "scripted(text=x)", "--home", str(home.root)]
+    found = run_cli("run", *chosen, "--strategy", "ic-t3-projbench-py-codellama-7b-repocoder")
+    assert found.code == 0 and found.out.split()[1] == "lc.repocoder(empty_header=true)", found
+    assert_fault(run_cli("run", *chosen, "--strategy", "ic-t3-projbench-py-codellama-7b-repocodr"), "did you mean")
