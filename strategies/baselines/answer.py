@@ -53,7 +53,7 @@ def placed(query: Query, answer: str) -> Placed | None:
     code = code_of(answer)
     if at is None or not code.strip():
         return None
-    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    indent = _margin(lines[at])
     whole = _function(code, bare(query.name or ""), indent) or _continued(lines[at:], code, indent)
     before = "".join(f"{line}\n" for line in lines[:at])
     after = (query.suffix or "").lstrip(" \t")
@@ -68,11 +68,24 @@ def _declaration(lines: list[str], name: str) -> int | None:
 
 def _function(code: str, name: str, indent: str) -> str | None:
     """Return the last function of that name in the code, in the indentation of the file."""
+    lines = code.split("\n")
     named = [one for one in outline(code, Language.PYTHON).functions if one.name == name and one.has_body]
-    if not named:
+    at = named[-1].head if named else _declaration(lines, name)
+    if at is None:
         return None
-    text = "\n".join(code.split("\n")[named[-1].head : named[-1].lines[1]])
-    return textwrap.indent(textwrap.dedent(text), indent).rstrip()
+    # The parser may not find the end of a function that is wrong; that is for the checker to say.
+    found = lines[at : named[-1].lines[1]] if named else [lines[at], *_deeper(lines[at + 1 :], _margin(lines[at]))]
+    return textwrap.indent(textwrap.dedent("\n".join(found)), indent).rstrip()
+
+
+def _deeper(lines: list[str], indent: str) -> list[str]:
+    """Return the lines up to the first that stands no deeper than `indent`."""
+    ends = (at for at, line in enumerate(lines) if line.strip() and len(_margin(line)) <= len(indent))
+    return lines[: next(ends, len(lines))]
+
+
+def _margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _continued(head: list[str], code: str, indent: str) -> str:
@@ -83,9 +96,5 @@ def _continued(head: list[str], code: str, indent: str) -> str:
     step = f"{indent}\t" if indent.startswith("\t") else f"{indent}    "
     first, _, rest = code.lstrip("\n").partition("\n")
     # The first line may go on where the cursor stands, behind the indentation.
-    body = [first if first[:1] in (" ", "\t") else f"{last or step}{first}"]
-    for line in rest.split("\n") if rest else ():
-        if line.strip() and len(line) - len(line.lstrip()) <= len(indent):
-            break
-        body.append(line)
-    return "\n".join([*above, *body]).rstrip()
+    begun = first if first[:1] in (" ", "\t") else f"{last or step}{first}"
+    return "\n".join([*above, begun, *_deeper(rest.split("\n"), indent)]).rstrip()

@@ -66,7 +66,7 @@ def cocogen(
         InputFault: if the query is not of Python.
     """
     python_only(query, "base.cocogen")
-    checker, symbols = Checker(query, repo), Symbols(repo, encoder)
+    checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
     shown = _contexts(query, repo, encoder, contexts)
     instructs = generate.instructs
     prompt = prompts.first(query, shown) if instructs else _plain(query, shown)

@@ -49,19 +49,8 @@ def first(query: Query, contexts: Sequence[Block]) -> Prompt:
         query: the sample's query.
         contexts: retrieved functions, the most similar last.
     """
-    shown: list[Block] = []
-    for one in contexts:
-        shown += [one, _text("\n")]
-    return Prompt(
-        blocks=(
-            _text(f"{_shots()}```\n"),
-            *shown,
-            _text("" if shown else "\n"),
-            _text("```\n"),
-            *_asked(query),
-            _text("A:\n"),
-        )
-    )
+    shown = [part for one in contexts for part in (one, _text("\n"))] or [_text("\n")]
+    return Prompt(blocks=(_text(f"{_shots()}```\n"), *shown, _text("```\n"), *_asked(query), _text("A:\n")))
 
 
 def repair(query: Query, draft: Placed, reason: str) -> Prompt:
@@ -82,7 +71,7 @@ def reason(fault: Fault, draft: Placed, symbols: Sequence[Symbol], module: str) 
     text = f"{line}\nError: {said}\nCurrent Module: {module}"
     if not symbols:
         return text
-    listed = "".join(f"\n```\n{one.imports}\n{one.header} ...\n```" for one in symbols)
+    listed = "".join(f"\n```\n{one.text} ...\n```" for one in symbols)
     return f"{text}\nSymbols of the repository that may be used:{listed}"
 
 

@@ -22,25 +22,31 @@ class Symbol:
     header: str
     """Its declaration, dedented, the colon left out; of a method with its class above it."""
     imports: str
-    """The line that brings it, or its class, into another file."""
+    """The line that brings it, or its class, into the target file; empty for what stands there."""
     place: Place
+
+    @property
+    def text(self) -> str:
+        """The line that imports it, if it takes one, and its declaration."""
+        return "\n".join(part for part in (self.imports, self.header) if part)
 
     def block(self) -> Block:
         """Return it as a block of signatures."""
-        return Block(kind=BlockKind.API, text=f"{self.imports}\n{self.header}\n", places=(self.place,))
+        return Block(kind=BlockKind.API, text=f"{self.text}\n", places=(self.place,))
 
 
 class Symbols:
     """Looks up symbols in what a view shows."""
 
-    def __init__(self, repo: Repository, encoder: str) -> None:
+    def __init__(self, repo: Repository, path: str, encoder: str) -> None:
         """Prepare.
 
         Args:
             repo: the repository.
+            path: the target file.
             encoder: finds symbols where no name is equal.
         """
-        self._repo, self._encoder = repo, encoder
+        self._repo, self._path, self._encoder = repo, path, encoder
         self._modules: ModuleIndex | None = None
 
     def find(self, name: str, line: str, most: int = 5) -> tuple[Symbol, ...]:
@@ -87,7 +93,7 @@ class Symbols:
                 yield Symbol(name=hit.name, header=header, imports=imports, place=hit.place)
 
     def _import(self, path: str, name: str) -> str:
-        return f"from {self.module(path)} import {name}"
+        return "" if path == self._path else f"from {self.module(path)} import {name}"
 
     def module(self, path: str) -> str:
         """Return the dotted name of a file's module."""
