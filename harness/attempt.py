@@ -61,6 +61,8 @@ class Summary:
     """How many completions passed, of each sample whose functions all have verdicts."""
     all_equal: bool = False
     """Whether every sample has several completions, none of which differs from its others."""
+    remark: str = ""
+    """What was asked of the model beside the samples, by this call of `run` so far."""
 
 
 @dataclass(slots=True)
@@ -82,16 +84,26 @@ class Attempt:
         machinery: Machinery,
         spec: RunSpec,
         planned: Sequence[Sample],
+        *,
+        scorer: Scorer,
         executes: bool = False,
     ) -> None:
-        """Prepare; `snapshots` reads the repositories, and is called only if something is missing.
+        """Prepare.
 
-        `executes` says that the strategy runs programs, for which a sandbox is opened if something is missing.
+        Args:
+            store: where results go.
+            sample_set: what is completed.
+            snapshots: reads the repositories; called only if something is missing.
+            machinery: what runs.
+            spec: the run.
+            planned: its samples.
+            scorer: what makes results of completions.
+            executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
         """
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.kind is Kind.FUNCTION for sample in planned)
-        self._scorer = Scorer(store, sample_set.references, machinery.pricer)
+        self._scorer = scorer
         self._executes = executes
         self._attempt = 0
 
@@ -116,6 +128,7 @@ class Attempt:
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
             all_equal=verdicts.all_equal(self._store, run) if self._spec.n > 1 else False,
+            remark=self._machinery.summaries.spent.remark,
         )
 
     def _lacking(self) -> list[Unjudged]:

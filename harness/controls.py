@@ -17,11 +17,11 @@ from bench.files import sha256
 from bench.repository import Repository
 from bench.retrieval.types import Hit, Unit
 from bench.types import Kind, Language, Query, Reference, Sample, Use
-from harness import extract
 from harness.asking import FINAL, Asker, Made, completion
 from harness.cells import Card, Cells
 from harness.generators.base import Sampling
 from harness.metrics import identifiers
+from harness.scoring import behind_cursor
 from harness.store.store import Store
 from harness.unasked import keep
 from strategies import apis
@@ -99,7 +99,7 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
         sample: the sample, for the names that its target uses.
         reference: the answer.
     """
-    target = extract.rest(sample, reference.target) if sample.kind is Kind.FUNCTION else reference.target
+    target = behind_cursor(sample, reference)
     hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
     prompt = similar_prompt(query, as_found(hits))
     named = frozenset(identifiers.extract(str(sample.language), target))

@@ -24,10 +24,12 @@ from harness import plan
 from harness.attempt import Attempt, Progress, Summary
 from harness.cells import Card, copies
 from harness.controls import card_of
+from harness.diagnostics import Diagnostics
 from harness.execution import OpenJudge, open_executor, open_judge
 from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
+from harness.scoring import Scorer
 from harness.store.store import Store
 from harness.tools import open_tools
 
@@ -114,11 +116,14 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
             _checked(card_of(spec, machinery.cells), planned, sample_set, "tools" in machines) for spec in strategies
         ]
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
+        scorer = Scorer(store, sample_set.references, machinery.pricer, Diagnostics(snapshots))
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
             summaries.append(
-                Attempt(store, sample_set, snapshots, machinery, spec, planned, card.executes).go(progress)
+                Attempt(
+                    store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
+                ).go(progress)
             )
             report(summaries[-1])
     return summaries

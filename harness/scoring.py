@@ -1,4 +1,7 @@
-"""From completions to what is stored: every profile's metrics, and context gain. The only reader of references."""
+"""From completions to what is stored: every profile's metrics, context gain and diagnostics.
+
+Beside `harness.controls` the only reader of references.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from bench.files import sha256
 from bench.types import Kind, Language, Place, Reference, Sample
 from harness import extract, metrics
 from harness.asking import Completion, Made
+from harness.diagnostics import Diagnostics
 from harness.generators.base import Coder
 from harness.results import Status
 from harness.store.queries import CONTEXT
@@ -27,6 +31,10 @@ _SEEN = 40
 """Characters before the cursor that tell whether a prompt ends there."""
 
 
+Scores = dict[tuple[str, str], float | None]
+"""(profile, metric) -> value in the profile's own scale."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricer:
     """Who measures what a reference costs after a prompt."""
@@ -39,9 +47,16 @@ class Pricer:
 class Scorer:
     """Turns what the model made into finished samples."""
 
-    def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        references: Mapping[str, Reference],
+        pricer: Pricer | None,
+        diagnostics: Diagnostics | None = None,
+    ) -> None:
         """Use the answers of one sample set; without a pricer no context gain is measured."""
         self._store, self._references, self._pricer = store, references, pricer
+        self._diagnostics = diagnostics
 
     def finish(self, made: Sequence[Made]) -> list[Finished]:
         """Score some samples, priced together.
@@ -62,8 +77,8 @@ class Scorer:
         pairs: dict[tuple[str, str, str], tuple[Prompt, str]] = {}
         keys: list[list[tuple[str, str, str]]] = []
         for one in made:
-            target = _behind_cursor(one.sample, self._references[one.sample.id])
-            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if _goes_on(one) else ()
+            target = behind_cursor(one.sample, self._references[one.sample.id])
+            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if goes_on(one.sample, one.prompt) else ()
             keys.append([(str(one.sample.language), prompt.digest, sha256(target)) for prompt in prompts])
             pairs.update(zip(keys[-1], ((prompt, target) for prompt in prompts), strict=True))
         known = self._store.bits(self._pricer.name, pairs)
@@ -76,11 +91,17 @@ class Scorer:
 
     def _finished(self, made: Made, bits: tuple[StoredBits, ...]) -> Finished:
         reference = self._references[made.sample.id]
-        context: dict[tuple[str, str], float | None] = {}
+        context: Scores = {}
         if bits:
             baseline, final = bits
             context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
-        completions = [_completion(made.sample, reference, one, context) for one in made.completions]
+        target = behind_cursor(made.sample, reference)
+        if self._diagnostics is not None:
+            context |= _context(self._diagnostics.of_prompt(made.sample, made.prompt, target))
+        completions = [
+            _completion(made.sample, reference, one, {**context, **self._of_text(made.sample, one.text, target)})
+            for one in made.completions
+        ]
         failed = all(one.status is Status.MODEL_FAILED for one in completions)
         blocks = _blocks(made.prompt)
         return Finished(
@@ -98,13 +119,21 @@ class Scorer:
             bits=tuple({one.prompt_digest: one for one in bits}.values()),
         )
 
-
-def _goes_on(made: Made) -> bool:
-    """Return whether the prompt ends where the reference begins: lines always do."""
-    return made.sample.kind is Kind.LINE or made.prompt.text.endswith(made.sample.prefix[-_SEEN:])
+    def _of_text(self, sample: Sample, text: str, target: str) -> Scores:
+        return _context(self._diagnostics.of_completion(sample, text, target)) if self._diagnostics is not None else {}
 
 
-def _behind_cursor(sample: Sample, reference: Reference) -> str:
+def _context(values: Mapping[str, float | None]) -> Scores:
+    return {(CONTEXT, metric): value for metric, value in values.items()}
+
+
+def goes_on(sample: Sample, prompt: Prompt) -> bool:
+    """Return whether the prompt ends where the reference begins: that of a line always does."""
+    return sample.kind is Kind.LINE or prompt.text.endswith(sample.prefix[-_SEEN:])
+
+
+def behind_cursor(sample: Sample, reference: Reference) -> str:
+    """Return the answer from the cursor on: of a function its body."""
     return reference.target if sample.kind is Kind.LINE else extract.rest(sample, reference.target)
 
 
@@ -127,9 +156,9 @@ def _completion(
     )
 
 
-def _text_scores(sample: Sample, reference: Reference, text: str) -> dict[tuple[str, str], float | None]:
-    """Return (profile, metric) -> value: of lines under every profile, of functions where it is defined."""
-    scores: dict[tuple[str, str], float | None] = {}
+def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
+    """Return the scores of a text: of lines under every profile, of functions where it is defined."""
+    scores: Scores = {}
     for profile in metrics.PROFILES if sample.kind is Kind.LINE else (metrics.FUNCTIONS,):
         if sample.kind is Kind.LINE:
             values = metrics.score(

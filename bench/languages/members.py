@@ -31,13 +31,14 @@ class Reading:
 class Project(Protocol):
     """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
 
-    def readings(self, path: str, code: str) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
         """Return what `code` reads of the project, in the order of lines.
 
         Args:
             path: the file that the code stands in; its own definitions and classes are those of the project's
                 file, together with those that the code itself has.
             code: a file, or a part of one that holds the imports it needs; it may be cut off anywhere.
+            start: line and column from which on readings are wanted; what is before is only read.
         """
         ...
 

@@ -35,6 +35,11 @@ _WIDEST = 120
 @click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
 @click.option("--by-level", is_flag=True, help="Add a table for each level (single-line, next-line, …).")
+@click.option(
+    "--diagnostics",
+    is_flag=True,
+    help="Show what each context brought and what was made up (docs/diagnostics.md); JSON and CSV always do.",
+)
 @click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
 @click.option(
     "--format",
@@ -54,6 +59,7 @@ def leaderboard(
     baseline: str | None,
     profile: str,
     by_level: bool,
+    diagnostics: bool,
     seed: int,
     form: str,
     home: Home,
@@ -66,7 +72,8 @@ def leaderboard(
     from harness.leaderboard import board
 
     tables = read_tables(home, db, samples=samples, profile=profile, ks=ks)
-    click.echo(printed(board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed), form), nl=False)
+    made = board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed)
+    click.echo(printed(made, form, diagnostics=diagnostics), nl=False)
 
 
 def read_tables(
@@ -101,7 +108,7 @@ def read_tables(
     return list(tables)
 
 
-def printed(made: Board, form: str) -> str:
+def printed(made: Board, form: str, *, diagnostics: bool = False) -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv`` or ``markdown``."""
     from harness.leaderboard import records, render
 
@@ -110,7 +117,7 @@ def printed(made: Board, form: str) -> str:
     if form == "csv":
         return records.to_csv(made)
     if form == "markdown":
-        return render.markdown(made)
+        return render.markdown(made, diagnostics=diagnostics)
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
-    return render.table(made, width=width, terminal=terminal)
+    return render.table(made, width=width, terminal=terminal, diagnostics=diagnostics)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     required=True,
     multiple=True,
     metavar="SPEC",
-    help="A strategy, name(key=value, …); give the option again for more (see `ctxbench strategy list`).",
+    help="A strategy, name(key=value, …), a preset or a control; give the option again for more "
+    "(see `ctxbench strategy list`).",
 )
 @click.option(
     "--generator", required=True, metavar="SPEC", help="The model, name(key=value, …) (see `ctxbench generator list`)."
@@ -93,6 +94,7 @@ def run(
     """
     from bench import samples as sets
     from harness.cli.progress import progress
+    from harness.papers.presets import spec_of
     from harness.runner import Choices, decoding, fault_of
     from harness.runner import run as run_strategies
     from harness.store import open_store
@@ -104,6 +106,7 @@ def run(
     chosen = Choices(
         limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox
     )
+    strategies = tuple(spec_of(one) for one in strategies)
     if n > 1:
         _say_decoding(decoding(chosen, sample_set.samples), n)
     with open_store(db or home.database) as store:
@@ -117,6 +120,8 @@ def run(
             progress=progress,
             report=partial(_say, ks=ks or (1,), n=n),
         )
+    if summaries and summaries[-1].remark:
+        click.echo(summaries[-1].remark, err=True)
     unjudged = [summary.run for summary in summaries if summary.unjudged and not summary.judges]
     for one in unjudged:
         click.echo(f"no tests were run: `ctxbench exec --samples {samples} --run {one}` does it", err=True)

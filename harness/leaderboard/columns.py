@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 
 from harness.results import RunTable, Status
 
-CONTEXT_METRICS = ("context_gain", "bits")
+BLOCK_GAIN = "block_gain"
+CONTEXT_METRICS = ("context_gain", "bits", BLOCK_GAIN)
+DIAGNOSTICS = {"api_recall": False, "context_waste": True, "hallucinated": True}
+"""Shares measured of contexts and completions -> whether lower is better."""
+MADE_UP = "made_up_names"
 _COMPLETED = (Status.SCORED, Status.MODEL_FAILED)
 
 
@@ -26,7 +30,7 @@ class Scale:
     bounds: tuple[float, float] | None
     """The range in the unit shown, or None."""
     unit: str
-    """``%`` or ``bits``."""
+    """``%``, ``bits`` or ``names``."""
     lower_is_better: bool = False
 
 
@@ -38,13 +42,18 @@ ScaleOf = Callable[[str, str], Scale]
 
 
 def scale_of(profile: str, metric: str) -> Scale:
-    """Return the scale of a metric: percent, or bits for what measures the context.
+    """Return the scale of a metric: percent, bits for what measures the context, or a count of names.
 
     Raises:
         UnknownName: if the profile has no such metric.
     """
     if metric in CONTEXT_METRICS:
         return replace(BITS, lower_is_better=metric == "bits")
+    if metric in DIAGNOSTICS:
+        # An empty completion makes nothing up, and a context is what it is whatever the model made of it.
+        return replace(PERCENT, worst=None, lower_is_better=DIAGNOSTICS[metric])
+    if metric == MADE_UP:
+        return Scale(factor=1.0, worst=None, bounds=None, unit="names", lower_is_better=True)
     if metric.startswith("pass@"):
         return PERCENT
     from harness import metrics  # noqa: PLC0415 - scorers and their grammars are not needed for the two above

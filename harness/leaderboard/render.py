@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.leaderboard import choices, numbers
+from harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
 from harness.leaderboard.compare import Compared
 from harness.leaderboard.notes import notes
 from harness.leaderboard.pairs import can_be_told_apart
@@ -30,13 +31,14 @@ _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 Column = tuple[str, Callable[[Row], str]]
 
 
-def table(board: Board, *, width: int = WIDTH, terminal: bool = False) -> str:
+def table(board: Board, *, width: int = WIDTH, terminal: bool = False, diagnostics: bool = False) -> str:
     """Return the board for a person: two tables a group (the ranking; other metrics and costs) and its notes.
 
     Args:
         board: what to show.
         width: columns of the screen; long names are folded, nothing is cut off.
         terminal: mark headings with bold; False gives plain text.
+        diagnostics: add a table of what each context brought and what was made up.
     """
     screen = io.StringIO()
     console = Console(
@@ -46,7 +48,7 @@ def table(board: Board, *, width: int = WIDTH, terminal: bool = False) -> str:
         if index:
             console.print()
         console.print(Text(title(group), style="bold"))
-        for columns in (_ranking(group), _beside(group)):
+        for columns in _tables(group, diagnostics):
             console.print(_rich(columns, group.rows))
             console.print()
         for line in notes(group):
@@ -54,11 +56,11 @@ def table(board: Board, *, width: int = WIDTH, terminal: bool = False) -> str:
     return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
 
 
-def markdown(board: Board) -> str:
+def markdown(board: Board, *, diagnostics: bool = False) -> str:
     """Return the board as markdown: a heading, two tables and the notes of each group."""
     parts = []
     for group in board.groups:
-        tables = [_markdown(columns, group.rows) for columns in (_ranking(group), _beside(group))]
+        tables = [_markdown(columns, group.rows) for columns in _tables(group, diagnostics)]
         remarks = "\n".join(f"- {_escaped(line)}" for line in notes(group))
         parts.append(f"## {_escaped(title(group))}\n\n" + "\n".join(tables) + f"\n{remarks}\n")
     return "\n".join(parts)
@@ -103,6 +105,15 @@ def title(group: Group) -> str:
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
+def _tables(group: Group, diagnostics: bool) -> list[list[Column]]:
+    more = [name for name in (*DIAGNOSTICS, MADE_UP, BLOCK_GAIN) if name in group.scales] if diagnostics else []
+    return [_ranking(group), _beside(group), *([[_STRATEGY, *_metrics(group, more)]] if more else [])]
+
+
+def _metrics(group: Group, names: Sequence[str]) -> list[Column]:
+    return [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
+
+
 def _ranking(group: Group) -> list[Column]:
     name = group.metric
     unit = f" {group.scales[name].unit}" if name in group.scales else ""
@@ -124,10 +135,9 @@ def _beside(group: Group) -> list[Column]:
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
     others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
     names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
-    columns: list[Column] = [("strategy", _strategy)]
-    columns += [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
     return [
-        *columns,
+        _STRATEGY,
+        *_metrics(group, names),
         ("tokens", lambda row: numbers.amount(row.context_tokens)),
         ("calls", lambda row: numbers.amount(row.calls)),
         ("seconds", lambda row: numbers.amount(row.seconds)),
@@ -144,6 +154,9 @@ def _strategy(row: Row) -> str:
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
+
+
+_STRATEGY: Column = ("strategy", _strategy)
 
 
 def _estimate(row: Row, name: str) -> str:

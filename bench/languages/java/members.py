@@ -67,22 +67,24 @@ class JavaProject:
             self._paths.setdefault(path.rpartition("/")[2].removesuffix(".java"), []).append(path)
         self._names: dict[str, JavaNames] = {}
 
-    def readings(self, path: str, code: str) -> tuple[Reading, ...]:
-        """Return what `code` reads of the project, in the order of lines."""
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+        """Return what `code` reads of the project from `start` on, in the order of lines."""
         there = self._file(path) if path in self._texts else None
         here = read_names(code)
         # Imports are those that the code shows: others of its file may be masked.
         view = _View(path, here, here.types)
         if there is not None:
-            view = _View(path, replace(here, package=there.package), there.types)
+            # A masked static import, too, can bring in a method.
+            static, open_ = here.static | there.static, here.static_wildcards or there.static_wildcards
+            view = _View(path, replace(here, package=there.package, static=static, static_wildcards=open_), there.types)
         anonymous = _ANONYMOUS.search(code) is not None
         starts = [0, *(match.end() for match in re.finditer("\n", code))]
         found = []
         for chain in _chains(code):
-            made = self._judge(view, chain, anonymous)
+            line = bisect_right(starts, chain.start) - 1
+            column = chain.start - starts[line]
+            made = self._judge(view, chain, anonymous) if (line, column) >= start else None
             if made is not None:
-                line = bisect_right(starts, chain.start) - 1
-                column = chain.start - starts[line]
                 found.append(Reading(name=made[0], line=line, column=column, known=made[1]))
         return tuple(found)
 

@@ -80,13 +80,16 @@ class PythonProject:
         self._hierarchy = Hierarchy(self._texts, self._exports)
         self._assigned: dict[str, bool] = {}
 
-    def readings(self, path: str, code: str) -> tuple[Reading, ...]:
-        """Return what `code` reads of the project, in the order of lines."""
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+        """Return what `code` reads of the project from `start` on, in the order of lines."""
         source = Source(code, Language.PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
-        found = [one for load in read.reader.loads if (one := self._load(read, load)) is not None]
-        found += [one for item in read.reader.imports if (one := self._import(read, item)) is not None]
-        return tuple(sorted(found, key=lambda one: (one.line, one.column)))
+        loads = [load for load in read.reader.loads if load.node.start_point[0] >= start[0]]
+        items = [item for item in read.reader.imports if read.reader.statements[item.statement][0] >= start[0]]
+        found = [one for load in loads if (one := self._load(read, load)) is not None]
+        found += [one for item in items if (one := self._import(read, item)) is not None]
+        wanted = [one for one in found if (one.line, one.column) >= start]
+        return tuple(sorted(wanted, key=lambda one: (one.line, one.column)))
 
     def _import(self, code: _Code, item: ImportedName) -> Reading | None:
         """Judge what an import statement takes from the project."""

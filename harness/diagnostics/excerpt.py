@@ -1,0 +1,134 @@
+"""A completion in the little of its file that is needed to tell what its names stand for. Pure.
+
+That is: the imports that the file shows, the heads of the classes around it, and the function it stands in, up to
+the cursor. Reading this is some thirty times faster than reading the file, which matters for every sample.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.languages.outline import Function, Outline, Type, outline
+from bench.types import Kind, Language, Sample
+
+_IMPORT = {
+    Language.PYTHON: re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)"),
+    Language.JAVA: re.compile(r"\s*(?:package|import)\s"),
+}
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+_SKIPPED = re.compile(
+    r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Code to read, and where in it the completion begins."""
+
+    code: str
+    line: int
+    column: int
+
+
+class File:
+    """One file of a repository, as far as excerpts need it."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        """Outline a whole file."""
+        self.lines, self.language = text.split("\n"), language
+        found: Outline = outline(text, language)
+        self._functions = [one for one in found.functions if not one.inside]
+        self._types = found.types
+        self._imports = [span for span in self._statements() if not self._inner(span[0])]
+
+    def excerpt(self, sample: Sample, completion: str) -> Excerpt | None:
+        """Return a completion with what stands around it.
+
+        Args:
+            sample: what was completed; its masked lines are not read.
+            completion: what follows the cursor; of a function sample the whole function, indented as in the file.
+
+        Returns:
+            None if the file is not the one that the sample was made of.
+        """
+        row, column = sample.cursor.line, sample.cursor.column
+        before = sample.prefix.rpartition("\n")[2]
+        if row > len(self.lines) or (self.lines[row : row + 1] or [""])[0][:column] != before:
+            return None
+        head = [line for span in self._imports if self._visible(span, sample) for line in self._dedented(span)]
+        start = sample.span[0] if sample.kind is Kind.FUNCTION and sample.span else row
+        function, types = self._around(start)
+        head += self._heads(types)
+        if sample.kind is Kind.FUNCTION:
+            return Excerpt("\n".join([*head, completion]), len(head) + 1, 0)
+        body = self._before(row, function, types)
+        code = "\n".join([*head, *body, before + completion])
+        return Excerpt(closed(code) if self.language is Language.PYTHON else code, len(head) + len(body), column)
+
+    def _statements(self) -> list[tuple[int, int]]:
+        """Return the lines of import statements, those over several lines whole."""
+        found, end = [], 0
+        for row, line in enumerate(self.lines):
+            if row >= end and _IMPORT[self.language].match(line):
+                end = row + 1
+                while "(" in line and ")" not in "".join(self.lines[row:end]) and end < min(len(self.lines), row + 99):
+                    end += 1
+                found.append((row, end))
+        return found
+
+    def _inner(self, row: int) -> bool:
+        return any(one.lines[0] <= row < one.lines[1] for one in self._functions)
+
+    def _visible(self, span: tuple[int, int], sample: Sample) -> bool:
+        shown = sample.kind is Kind.FUNCTION or span[1] <= sample.cursor.line
+        return shown and not any(start < span[1] and span[0] < end for start, end in sample.masked)
+
+    def _dedented(self, span: tuple[int, int]) -> list[str]:
+        first, *rest = self.lines[slice(*span)]
+        return [first.lstrip(), *rest]
+
+    def _around(self, row: int) -> tuple[Function | None, Sequence[Type]]:
+        for function in self._functions:
+            if function.lines[0] <= row < function.lines[1]:
+                return function, function.types
+        return None, [one for one in self._types if one.lines[0] <= row < one.lines[1]]
+
+    def _heads(self, types: Sequence[Type]) -> list[str]:
+        if self.language is Language.JAVA:
+            return " ".join(f"{one.header} {{" for one in types).split("\n") if types else []
+        heads = []
+        for one in types:
+            rows = range(*one.lines)
+            row = next((row for row in rows if self.lines[row].lstrip().startswith("class ")), one.lines[0])
+            heads += [f"{' ' * _indent(self.lines[row])}{' '.join(one.header.split())}:"]
+        return heads
+
+    def _before(self, row: int, function: Function | None, types: Sequence[Type]) -> list[str]:
+        """Return the lines from the beginning of the function, or of the statement, to the cursor's line."""
+        if function is not None:
+            return self.lines[min(function.head, row) : row]
+        start, base = row, 0
+        if types:
+            inside = [line for line in self.lines[types[-1].lines[0] + 1 : row] if line.strip()]
+            base = min((_indent(line) for line in inside if _indent(line)), default=0)
+        while start > 0 and row - start < 99 and (_indent(self.lines[start]) > base or not self.lines[start].strip()):
+            start -= 1
+        return self.lines[start:row]
+
+
+def closed(code: str) -> str:
+    """Return Python code with its open brackets closed, and a body after a colon at its end."""
+    open_: list[str] = []
+    for sign in re.findall(r"[()\[\]{}]", _SKIPPED.sub("", code)):
+        if sign in _PAIRS:
+            open_.append(_PAIRS[sign])
+        elif open_ and open_[-1] == sign:
+            open_.pop()
+    ended = code + "".join(reversed(open_))
+    return f"{ended} pass" if ended.rstrip().endswith(":") else ended
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
