@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from bench.errors import CtxbenchError
 from bench.home import Home
 from harness.cli.options import base_image_option, home_option
 from sandbox.errors import SandboxError
@@ -51,7 +52,7 @@ def doctor(clean: bool, base_image: str, home: Home) -> int:
     docker, bubblewrap = _docker(base_image), _bubblewrap()
     for finding in (*docker, *bubblewrap):
         _show(finding)
-    for check in (_kernel, _python, _java, _gpu, _extras):
+    for check in (_kernel, _python, _java, _gpu, _encoders, _extras):
         for finding in check():
             _show(finding)
     _show(_disk(home))
@@ -147,6 +148,18 @@ def _java() -> Iterator[Finding]:
 def _gpu() -> Iterator[Finding]:
     found = _ask(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).splitlines()
     yield Finding("gpu", True if found else None, "; ".join(found) or "none; the built-in generator needs none")
+
+
+def _encoders() -> Iterator[Finding]:
+    """Yield which encoders can be used; none is read for it, and nothing is fetched."""
+    from bench.retrieval import encoders
+
+    for name in encoders.names():
+        try:
+            encoders.get(name)
+            yield Finding(name, True, f"encoder: {encoders.summary(name)}")
+        except CtxbenchError as error:
+            yield Finding(name, None, f"encoder: {error.what}", error.cure)
 
 
 def _extras() -> Iterator[Finding]:

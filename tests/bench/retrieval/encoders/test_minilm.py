@@ -95,5 +95,7 @@ def test_the_back_end_is_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputFault, match="backend=jax does not fit; give numpy or torch"):
         get("minilm(backend=jax)")
     without(monkeypatch, "torch", "transformers")
-    with pytest.raises(InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install -e '.\[hf\]'"):
+    with pytest.raises(
+        InputFault, match=r"minilm: needs torch and transformers, not installed here; pip install -e '.\[hf\]'"
+    ):
         get("minilm(backend=torch)")

@@ -1,0 +1,248 @@
+"""How a published model becomes an encoder, with a model object of ours in torch's place."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import InputFault, MachineFault
+from bench.retrieval.encoders import get, names, registry, weights
+from bench.retrieval.encoders.recipes import Recipe, RecipeEncoder, batches, framed
+from bench.retrieval.encoders.texts import unit_length, utf8
+
+RECIPE = Recipe(model="someone/something", limit=8, architecture="BertModel")
+
+
+class Fake:
+    """A model whose tokens are letters and whose vectors show what it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[list[int]]] = []
+        self.poolings: set[str] = set()
+
+    def tokens(self, text: str) -> list[int]:
+        return [ord(letter) for letter in text]
+
+    def special(self, name: str) -> int:
+        return {"first": 1, "last": 2, "<mode>": 3}.get(name, -1)
+
+    def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> np.ndarray:
+        assert len({len(text) for text in batch}) == 1, "padding would be needed"
+        self.batches.append([list(text) for text in batch])
+        self.poolings.add(pooling)
+        return np.array([[sum(text), len(text), 1] for text in batch], dtype=np.float32)
+
+
+def made(
+    tmp_path: Path, recipe: Recipe = RECIPE, *, batch: int = 3, config: object = None
+) -> tuple[RecipeEncoder, Fake]:
+    (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 3} if config is None else config))
+    fake = Fake()
+    return RecipeEncoder("fake", recipe, tmp_path, batch=batch, load=lambda: fake), fake
+
+
+def test_texts_are_framed_and_cut_at_their_end() -> None:
+    assert framed([5, 6], [1], [2], 8) == [1, 5, 6, 2]
+    assert framed(range(10, 30), [1], [2], 5) == [1, 10, 11, 12, 2]
+    assert framed(range(10, 30), [1, 3, 2], [2], 6) == [1, 3, 2, 10, 11, 2]
+    assert framed([], [1], [2], 8) == [1, 2]
+
+
+@given(st.lists(st.integers(1, 9), max_size=40), st.integers(1, 5))
+def test_batches_hold_each_text_once_and_one_length(lengths: list[int], most: int) -> None:
+    found = batches(lengths, most)
+    assert sorted(at for batch in found for at in batch) == list(range(len(lengths)))
+    assert all(len({lengths[at] for at in batch}) == 1 and len(batch) <= most for batch in found)
+    # None could be joined with the next.
+    assert all(len(left) == most or lengths[left[0]] != lengths[right[0]] for left, right in itertools.pairwise(found))
+
+
+def test_vectors_come_in_order_and_have_length_one(tmp_path: Path) -> None:
+    encoder, fake = made(tmp_path)
+    texts = ["ab", "", "a long text that is cut", "ba", "zz", "xy", "half \udc80"]
+    found = encoder.encode(texts)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1)
+    assert (found[0] == found[3]).all()
+    assert (np.argsort(found[:, 1] / found[:, 2])[:1] == [1]).all()
+    assert max(len(text) for batch in fake.batches for text in batch) == 8
+    assert [1, *b"a long", 2] in [text for batch in fake.batches for text in batch]
+    assert [1, *b"half ?", 2] in [text for batch in fake.batches for text in batch]
+    assert max(map(len, fake.batches)) == 3
+    assert fake.poolings == {"mean"}
+
+
+def test_no_text_reads_no_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_size": 3}')
+
+    def load() -> Fake:
+        raise AssertionError("read for nothing")
+
+    assert RecipeEncoder("fake", RECIPE, tmp_path, batch=1, load=load).encode([]).shape == (0, 3)
+
+
+def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -> None:
+    recipe = Recipe(model="m", limit=6, architecture="RobertaModel", mode="<mode>", pooling="first")
+    encoder, fake = made(tmp_path, recipe)
+    encoder.encode(["abcdef"])
+    assert fake.batches == [[[1, 3, 2, *b"ab", 2]]]
+    assert fake.poolings == {"first"}
+
+
+def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> None:
+    encoder, _ = made(tmp_path, Recipe(model="m", limit=6, architecture="RobertaModel", mode="<other>"))
+    with pytest.raises(InputFault, match="fake: its tokenizer lacks the special tokens of m"):
+        encoder.encode(["a"])
+
+
+@pytest.mark.parametrize(
+    ("config", "projected", "width"),
+    [({"hidden_size": 3}, False, 3), ({"d_model": 5}, False, 5), ({"d_model": 5, "embed_dim": 2}, True, 2)],
+)
+def test_the_width_is_the_configurations(tmp_path: Path, config: object, projected: bool, width: int) -> None:
+    encoder, _ = made(
+        tmp_path, Recipe(model="m", limit=6, architecture="BertModel", projected=projected), config=config
+    )
+    assert encoder.width == width
+
+
+def test_a_configuration_without_a_width_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match=r"config\.json: has no hidden_size"):
+        made(tmp_path, config={})[0].width  # noqa: B018
+
+
+def test_a_computation_that_fails_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, fake = made(tmp_path)
+
+    def pooled(batch: object, pooling: str) -> np.ndarray:
+        raise RuntimeError("CUDA out of memory.\nTried to allocate")
+
+    monkeypatch.setattr(fake, "pooled", pooled)
+    with pytest.raises(MachineFault, match=r"fake: cannot encode \(CUDA out of memory\.\); try batch=1"):
+        encoder.encode(["a"])
+
+
+def test_the_version_follows_weights_tokenizer_and_pooling(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "README.md").write_text("a")
+    versions = [made(tmp_path)[0].version]
+    (tmp_path / "README.md").write_text("b")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"not read where the other is")
+    assert made(tmp_path)[0].version == versions[0]
+    versions.append(made(tmp_path, Recipe(model="m", limit=8, architecture="BertModel", pooling="first"))[0].version)
+    (tmp_path / "model.safetensors").write_bytes(b"2")
+    versions.append(made(tmp_path)[0].version)
+    (tmp_path / "tokenizer.json").write_text("{ }")
+    versions.append(made(tmp_path)[0].version)
+    assert len(set(versions)) == 4
+    assert versions[0].startswith("torch-1-mean-")
+
+
+def test_rows_of_zeros_get_a_length_too() -> None:
+    found = unit_length(np.array([[0, 0], [3, 4]], dtype=np.float32))
+    assert found.tolist() == [[1, 0], [pytest.approx(0.6), pytest.approx(0.8)]]
+    assert unit_length(np.empty((0, 2), dtype=np.float32)).shape == (0, 2)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_any_text_can_be_written(text: str) -> None:
+    assert len(utf8(text)) == len(text)
+    utf8(text).encode("utf-8")
+
+
+PAPERS = ("codet5p-110m", "unixcoder", "contriever", "mpnet")
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As if torch and transformers were installed, and the hub's cache empty."""
+    found = importlib.util.find_spec
+    there = ("torch", "transformers")
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: name in there or found(name))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(registry, "_MADE", {})
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_missing_packages_are_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert name in names()
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda wanted: None)
+    with pytest.raises(InputFault) as caught:
+        get(f"{name}(batch=7)")
+    assert str(caught.value) == (
+        f"{name}: needs torch and transformers, not installed here; pip install -e '.[hf]' -c constraints/cpu.txt"
+    )
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+    asked: list[bool] = []
+    look = hub.snapshot_download
+
+    def watched(*given: object, local_files_only: bool = False, **options: object) -> str:
+        asked.append(local_files_only)
+        return str(look(*given, local_files_only=local_files_only, **options))
+
+    monkeypatch.setattr(hub, "snapshot_download", watched)
+    with pytest.raises(InputFault) as caught:
+        get(name)
+    assert "are not on this machine" in str(caught.value)
+    assert f"{name}(path=…)" in str(caught.value)
+    assert asked == [True]
+
+
+def test_a_download_that_fails_can_be_tried_again(packages: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+
+    def unreachable(*given: object, **options: object) -> str:
+        raise OSError("no route to the hub\nmore of it")
+
+    monkeypatch.setattr(hub, "snapshot_download", unreachable)
+    with pytest.raises(
+        MachineFault, match=r"mpnet: sentence-transformers/all-mpnet-base-v2 cannot be downloaded \(no ro"
+    ):
+        get("mpnet(download=on)")
+
+
+def test_a_download_takes_one_kind_of_weights(packages: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    asked: list[list[str]] = []
+
+    def fetch(
+        model: str, *, local_files_only: bool = False, allow_patterns: list[str] | None = None, **_: object
+    ) -> str:
+        if local_files_only:
+            raise OSError("not there")
+        assert allow_patterns is not None
+        asked.append(allow_patterns)
+        (folder / "config.json").write_text('{"hidden_size": 4}')
+        if "*.bin" in allow_patterns:
+            (folder / "pytorch_model.bin").write_bytes(b"")
+        return str(folder)
+
+    monkeypatch.setattr(hub, "snapshot_download", fetch)
+    assert get("contriever(download=on)").width == 4
+    assert ["*.bin" in patterns for patterns in asked] == [False, True]
+
+
+def test_odd_parameters_are_faults(packages: None, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_size": 4}')
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputFault, match="unixcoder: pooling=last does not fit; give mean or first"):
+        get(f"unixcoder(path={tmp_path}, pooling=last)")
+    with pytest.raises(InputFault, match="mpnet: batch=0 does not fit"):
+        get(f"mpnet(path={tmp_path}, batch=0)")
+    with pytest.raises(InputFault, match="contriever: /nowhere holds no model"):
+        get("contriever(path=/nowhere)")
+    assert get(f"contriever(path={tmp_path})").width == 4
