@@ -29,12 +29,15 @@ def reproduce(home: Home, *arguments: str, table: str = TABLE) -> Result:
 
 
 def runs(home: Home) -> list[str]:
+    if not (home.root / "results.db").exists():
+        return []
     with sqlite3.connect(home.root / "results.db") as connection:
         found = [strategy for (strategy,) in connection.execute("SELECT strategy FROM run ORDER BY strategy")]
     connection.close()
     return found
 
 
+@pytest.mark.slow
 def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home: Home) -> None:
     first = reproduce(home)
     assert first.code == 0, first.err
@@ -52,6 +55,7 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
     assert (again.code, again.out) == (0, first.out) and runs(home) == once
 
 
+@pytest.mark.slow
 def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
     assert reproduce(home).code == 0
     found = reproduce(home, "--format", "json", table="infercom-table4")
@@ -68,6 +72,7 @@ def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
     assert ours["samples"] == "quickstart" and ours["unscored"] == 0 and ours["em"]["n"] == 4
 
 
+@pytest.mark.slow
 def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
     found = reproduce(home, "--samples", "quickstart", "--samples", "more", "--limit", "2", "--format", "markdown")
     assert found.code == 0, found.err
@@ -76,6 +81,7 @@ def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
     assert "quickstart[:2] (2 tasks in Python), more (2 tasks in Python)" in found.out
 
 
+@pytest.mark.slow
 def test_another_language_may_be_shown_and_is_said_to_be_missing(home: Home) -> None:
     found = reproduce(home, "--languages", "java", table="infercom-table4")
     assert found.code == 0 and "our samples have no java" in found.out and "\njava\n" in found.out
