@@ -18,6 +18,8 @@ from strategies.registry import strategy
 MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
 CHUNK = 10
 """Lines of a chunk that are not blank."""
+MASKED = frozenset({"ctxbench", "projbench"})
+"""Benchmarks whose line samples hide the import of what they ask for, which RepoFuse was measured without."""
 _ASKED = 50
 """How many chunks are retrieved, of which the best in other files are taken."""
 
@@ -64,10 +66,9 @@ def repofuse(
     found = [*(_rationale(query, repo) if rationale else ()), *(_analogy(query, repo, analogies) if analogies else ())]
     candidates = list({(one.path, one.text): one for one in reversed(found)}.values())[::-1]
     blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), MARK[repo.language], budget)
-    flags = infile_flags(query, here)
-    if not candidates:
-        flags = (*flags, "no_candidates")
-    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=flags)
+    flags = [*infile_flags(query, here)]
+    flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (rationale and query.benchmark in MASKED)
+    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=tuple(flags))
 
 
 def _rationale(query: Query, repo: Repository) -> Iterator[Candidate]:

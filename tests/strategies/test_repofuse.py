@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bench.code_tokens import count
@@ -242,3 +244,10 @@ def test_nothing_to_show_gives_the_file_alone() -> None:
     for spec in ("lc.repofuse(encoder=bm25)", "lc.repofuse(encoder=bm25, rationale=off, analogies=0)"):
         prompt = _prompt(spec, "x = ", files={})
         assert prompt.text == "x = " and prompt.flags == ("no_candidates",)
+
+
+def test_it_says_where_imports_are_masked() -> None:
+    query, repo = case({}, "main.py", "x = ")
+    query = dataclasses.replace(query, benchmark="projbench")
+    for given, flags in (("rationale=on", ("no_candidates", "masked_imports")), ("rationale=off", ("no_candidates",))):
+        assert resolve(f"lc.repofuse(encoder=bm25, {given})")(query, repo, Scripted()).flags == flags
