@@ -10,6 +10,7 @@ import ctypes
 import gc
 import glob
 import inspect
+import itertools
 import os
 import re
 import socket
@@ -202,6 +203,22 @@ def similar_windows(query, repo, generate, home):
                     yield hit.text
 
 
+def searches(query, repo, generate, home):
+    """Every unit by every ranker, which can go through indices, caches of vectors, and summaries."""
+    guesses = ["zqx", "later checkout cart.total rate", query.prefix[-400:], "the end of the file", query.id]
+    units = ("function", "usage", "summary", "chunk(lines=1)", "mini-block", "words(count=3)", "usage(quirks=on)")
+    for guess, unit, ranker in itertools.product(guesses, units, ("bm25", "jaccard", "hashed")):
+        with contextlib.suppress(Exception):
+            for hit in repo.search(guess, unit=unit, ranker=ranker, top=10_000):
+                yield f"{hit.text} {hit.name} {hit.matched}"
+    for ranker in (f"minilm(path={home})", f"minilm(path='{home}/samples/set/references.jsonl')", "mpnet(download=on)"):
+        try:
+            repo.similarity("x", ["y"], ranker=ranker)
+            yield "_".join(["zqx", "opened", "ranker"])
+        except Exception as error:  # noqa: BLE001
+            yield str(error)
+
+
 def left_by_others(query, repo, generate, home):
     yield from KEPT
     yield from getattr(builtins, "kept_by_planted", [])
@@ -251,6 +268,7 @@ PROBES = (
     open_descriptors,
     path_tricks,
     similar_windows,
+    searches,
     left_by_others,
     network,
     memory_of_others,

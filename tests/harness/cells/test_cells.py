@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import InputFault, MachineFault
+from bench.retrieval.retrieval import NoRanker
 from bench.types import Kind
 from harness.cells import InlineCells, StrategyFault, open_cells
 from harness.cells.pool import ForkedCells
@@ -20,6 +21,7 @@ from sandbox.guest import landlock, seccomp, syscalls
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
 from tests.helpers.filters import run_filter
+from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)
 FILE = '''
@@ -109,6 +111,39 @@ def drafts(query: Query, repo: Repository, generate: Generate) -> Prompt:
     return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=answer),))
 '''
 
+SEARCHES = '''
+from strategies import *
+
+
+@strategy("searches", kinds=(Kind.LINE, Kind.FUNCTION))
+def searches(query: Query, repo: Repository, *, ranker: str = "hashed", asked: str = "") -> Prompt:
+    """Looks for everything and writes down what it is told."""
+    found = [
+        repo.search("apply_tax(cart.total, rate)", unit=unit, ranker=ranker or asked, top=3)
+        for unit in ("function", "chunk(lines=4)", "usage", "summary")
+    ]
+    told = repr((found, repo.similarity("cart", ("the cart", "tax"), ranker=ranker)))
+    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=told),))
+
+
+@strategy("asks")
+def asks(query: Query, repo: Repository, *, of: str = "search", text: int = 1, given: str = "x") -> Prompt:
+    """Asks what cannot be answered."""
+    if of == "similarity":
+        repo.similarity(given, ["y" * text], ranker="bm25")
+    elif of == "listless":
+        repo.similarity(given, [1, 2], ranker="bm25")
+    elif of == "textless":
+        repo.search(None, ranker="bm25")
+    else:
+        repo.search(given, unit=of, ranker="bm25", top=text)
+
+
+@strategy("chooses")
+def chooses(query: Query, repo: Repository) -> Prompt:
+    """Has its own mind about encoders."""
+    repo.search("x", ranker="minilm(path=/etc)")
+'''
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="no Landlock on this kernel")
 
 
@@ -126,8 +161,7 @@ def cells() -> Iterator[ForkedCells]:
         yield opened
 
 
-def _generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
-    return f"{role} {max_tokens} {len(prompt.text)}"
+_generate = Model(lambda prompt, role, max_tokens: f"{role} {max_tokens} {len(prompt.text)}")
 
 
 def _run(cells: ForkedCells, spec: str) -> Prompt:
@@ -184,7 +218,7 @@ def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> 
     """Two samples meet in the model, though only one strategy may work at a time."""
     meeting = threading.Barrier(2, timeout=10)
 
-    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
         meeting.wait()
         time.sleep(0.6)
         return f"{role} {max_tokens}"
@@ -193,7 +227,7 @@ def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> 
         results: list[str] = []
 
         def one() -> None:
-            results.append(cells.run(f"{file}@drafts", QUERY, view_for(QUERY), generate).text)
+            results.append(cells.run(f"{file}@drafts", QUERY, view_for(QUERY), Model(answer)).text)
 
         threads = [threading.Thread(target=one) for _ in range(2)]
         for thread in threads:
@@ -203,13 +237,81 @@ def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> 
     assert results == ["sketch 7", "sketch 7"]
 
 
+@pytest.fixture(scope="module")
+def searching(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("strategies") / "searching.py"
+    path.write_text(SEARCHES)
+    return path
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("ranker", ["hashed", "bm25", "'hashed(width=64)'"])
+def test_a_search_in_a_cell_finds_what_it_finds_here(
+    cells: ForkedCells, searching: Path, kind: Kind, ranker: str
+) -> None:
+    query, spec = query_for(kind), f"{searching}@searches(ranker={ranker})"
+    there = cells.run(spec, query, view_for(query), _generate)
+    assert there == InlineCells().run(spec, query, view_for(query), _generate)
+    assert "price_rules" in there.text and "matched='apply_tax(amount, rate)'" in there.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("of=windows", "no unit is called 'windows'"),
+        ("of=function, text=0", "whole number from 1"),
+        ("of=similarity, text=1000001", "over 1000000 characters"),
+        ("of=listless", "garbage"),
+        ("of=textless", "garbage"),
+    ],
+)
+def test_what_a_strategy_may_not_ask_is_its_fault(
+    cells: ForkedCells, searching: Path, arguments: str, words: str
+) -> None:
+    with pytest.raises(StrategyFault) as caught:
+        _run(cells, f"{searching}@asks({arguments})")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_strategy_cannot_have_files_opened_by_an_encoder_of_its_choice(cells: ForkedCells, searching: Path) -> None:
+    with pytest.raises(StrategyFault, match="may not choose the ranker 'minilm\\(path=/etc\\)' by itself"):
+        _run(cells, f"{searching}@chooses")
+    # What the user gave is passed on, and here it is found to be no folder with weights.
+    with pytest.raises(NoRanker):
+        _run(cells, f"{searching}@searches(ranker=minilm(path=/nowhere))")
+
+
+def test_an_encoder_that_cannot_be_had_ends_the_run_and_not_the_sample(cells: ForkedCells, searching: Path) -> None:
+    with pytest.raises(NoRanker, match="no encoder is called 'hashd'") as caught:
+        _run(cells, f"{searching}@searches(ranker=hashd)")
+    assert not isinstance(caught.value, StrategyFault)
+    assert _run(cells, "lc.infile").blocks
+
+
+def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None:
+    class Slow:
+        """A view whose every search takes longer than a strategy may."""
+
+        name, language = "tiny", QUERY.language
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(view_for(QUERY), name)
+
+        def search(self, *given: object, **named: object) -> object:
+            time.sleep(0.4)
+            return view_for(QUERY).search(*given, **named)  # type: ignore[arg-type]
+
+    with open_cells([], 1, timeout=1.0) as cells:
+        assert cells.run(f"{searching}@searches", QUERY, Slow(), _generate).blocks  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("error", [MachineFault("the server is down"), ConnectionResetError("peer"), EOFError()])
 def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, error: Exception) -> None:
-    def generate(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+    def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
         raise error
 
     with pytest.raises(type(error)) as caught:
-        cells.run(f"{file}@drafts", QUERY, view_for(QUERY), generate)
+        cells.run(f"{file}@drafts", QUERY, view_for(QUERY), Model(answer))
     assert caught.value is error
 
 

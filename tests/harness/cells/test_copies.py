@@ -9,6 +9,7 @@ from bench.types import Kind
 from harness.cells import copies, open_cells
 from sandbox.guest import landlock
 from strategies.tiny import query_for, view_for
+from tests.helpers.models import Model
 
 
 @pytest.fixture
@@ -43,9 +44,9 @@ def test_a_hidden_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) ->
     )
     query = query_for(Kind.LINE)
     with open_cells([], 1) as cells:
-        assert "zqx_answer" in cells.run(f"{file}@cheat", query, view_for(query), lambda *_, **__: "").text
+        assert "zqx_answer" in cells.run(f"{file}@cheat", query, view_for(query), Model()).text
     with (
         open_cells(copies(["zqshop/sub/cart.py"]), 1) as cells,
         pytest.raises(Exception, match="raised (PermissionError|ModuleNotFoundError|ImportError)"),
     ):
-        cells.run(f"{file}@cheat", query, view_for(query), lambda *_, **__: "")
+        cells.run(f"{file}@cheat", query, view_for(query), Model())

@@ -22,6 +22,7 @@ from bench.snapshot import load as load_snapshot
 from bench.types import Cursor, Language, Query, Reference
 from harness.cells import Cells, open_cells
 from sandbox.guest import landlock
+from tests.helpers.models import Model
 from tests.helpers.samples import make_sample
 
 ANSWER = "zqx_" + sha256("answer")[:12]
@@ -82,7 +83,7 @@ class World:
         return f"{self.file}@planted(home='{self.home}'{given})"
 
     def plant(self, cells: Cells, query: Query, **arguments: object) -> str:
-        return cells.run(self.spec(**arguments), query, self.view(query), lambda *_, **__: "draft").text
+        return cells.run(self.spec(**arguments), query, self.view(query), Model()).text
 
 
 @pytest.fixture
@@ -123,6 +124,7 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
     assert ANSWER not in text, text
     assert TOOL not in text, text
     assert "zqx_attached" not in text and "zqx_opened" not in text, text
+    assert "searches: []" in text, text
 
 
 def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
@@ -138,7 +140,7 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     ).stdout
     found = {line.partition(":")[0] for line in text.splitlines() if ANSWER in line}
     assert found >= {"attributes", "garbage_collector", "frames", "home_files", "links", "own_memory"}, text
-    assert not found & {"path_tricks", "similar_windows"}, text
+    assert not found & {"path_tricks", "similar_windows", "searches"}, text
     assert any(TOOL in line for line in text.splitlines())
 
 
@@ -152,7 +154,9 @@ def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch
         text = world.plant(cells, world.query, cell=False)
     found = {line.partition(":")[0] for line in text.splitlines() if ANSWER in line}
     inside = {"attributes", "garbage_collector", "frames", "modules", "closures", "environment", "own_memory"}
-    assert not found & (inside | {"path_tricks", "similar_windows", "open_descriptors", "left_by_others"}), text
+    assert not found & (
+        inside | {"path_tricks", "similar_windows", "searches", "open_descriptors", "left_by_others"}
+    ), text
     assert "home_files" in found
 
 
@@ -166,8 +170,9 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
     )
     script = (
         "import sys, threading\nfrom harness.cells import open_cells\nfrom strategies.tiny import *\n"
+        "from tests.helpers.models import Model\n"
         f"q = query_for(Kind.LINE)\nwith open_cells([], 1) as cells:\n    print(cells._server.pid, flush=True)\n"
-        f"    cells.run('{slow}@slow', q, view_for(q), None)\n"
+        f"    cells.run('{slow}@slow', q, view_for(q), Model())\n"
     )
     run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
