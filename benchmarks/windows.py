@@ -20,7 +20,7 @@ TOP = 10
 
 
 def main() -> None:
-    texts, lines = _library()
+    texts, lines = library()
     began = time.perf_counter()
     index = WindowIndex(texts)
     built = time.perf_counter() - began
@@ -47,7 +47,7 @@ def main() -> None:
     print(f"same top {TOP}, order included: {same} of {len(queries)}")
 
 
-def _library() -> tuple[dict[str, str], int]:
+def library() -> tuple[dict[str, str], int]:
     """Return sources of the standard library, in sorted order, up to `LINES` lines."""
     texts: dict[str, str] = {}
     lines = 0
