@@ -24,7 +24,7 @@ from bench.errors import InputFault
 if TYPE_CHECKING:
     from bench.retrieval.types import Floats
 
-_ROWS = 512
+_ROWS = 256
 """Tokens handled at once: enough for the products with the weights to be quick, few enough for the caches."""
 _STEP = 16
 """Rows come in multiples of this, as BLAS may add in another order at ragged ends."""
