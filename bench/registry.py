@@ -41,7 +41,7 @@ class Registry(Generic[T]):
                 cure="rename one of them",
             )
         declared = self._points().get(name)
-        if declared is not None and origin.partition(":")[0] != declared.module:
+        if declared is not None and not _within(origin.partition(":")[0], declared.module):
             # Otherwise whoever is imported first would stand in for a built-in of the same name.
             elsewhere = origin or "something else"
             raise InputFault(
@@ -101,6 +101,11 @@ class Registry(Generic[T]):
             found[point.name] = point
         self._declared = found
         return found
+
+
+def _within(module: str, package: str) -> bool:
+    """Say whether a module is the one declared, or stands inside it."""
+    return module == package or module.startswith(f"{package}.")
 
 
 def origin_of(function: Callable[..., object]) -> str:

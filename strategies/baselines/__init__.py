@@ -3,3 +3,13 @@
 Where a program's last answer is one of several, the strategy asks the model for those before it and returns the
 last prompt: the harness makes the last call, and cuts the function out of the answer.
 """
+
+from __future__ import annotations
+
+from strategies.baselines.cocogen import cocogen
+from strategies.baselines.reacc import reacc
+from strategies.baselines.repocoder_fn import repocoder_fn
+from strategies.baselines.rlcoder import rlcoder
+from strategies.baselines.selfcollab import selfcollab
+
+__all__ = ["cocogen", "reacc", "repocoder_fn", "rlcoder", "selfcollab"]
