@@ -25,7 +25,7 @@ from bench.retrieval.words import words
 if TYPE_CHECKING:
     from bench.retrieval.types import Floats
 
-_LEAST, _MOST = 16, 1 << 16
+_LEAST, _MOST = 16, 1 << 12
 
 
 class Hashed:
@@ -82,7 +82,7 @@ def hashed(*, width: int = 512) -> Hashed:
     """Hashed words: needs nothing and knows spelling only; a stand-in, no paper's encoder.
 
     Args:
-        width: the length of a vector, from 16 to 65536.
+        width: the length of a vector, from 16 to 4096.
     """
     if not _LEAST <= width <= _MOST:
         raise InputFault(f"width={width} does not fit", where="hashed", cure=f"give {_LEAST} to {_MOST}")
