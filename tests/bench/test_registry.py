@@ -54,4 +54,11 @@ def test_nobody_stands_in_for_a_declared_name(monkeypatch: pytest.MonkeyPatch) -
     table = make(monkeypatch, EntryPoint("alpha", "package.module", "g"))
     with pytest.raises(InputFault, match=r"declared by package.module.*rename"):
         table.add("alpha", 1, origin="elsewhere:function")
+    with pytest.raises(InputFault, match="rename"):
+        table.add("alpha", 1, origin="package.modules:function")
     assert table.add("alpha", 2, origin="package.module:function") == 2
+
+
+def test_a_declared_package_may_register_in_its_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(monkeypatch, EntryPoint("alpha", "package", "g"))
+    assert table.add("alpha", 1, origin="package.deep.module:function") == 1

@@ -1,0 +1,186 @@
+"""The prompts of RLCoder and RepoCoder on functions, written out."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.code_tokens import count
+from bench.repository import View
+from strategies.api import BlockKind
+from strategies.baselines.mini_blocks import STOP, Choices, question, retrieve
+from tests.strategies.baselines.shop import made, view
+from tests.strategies.icl.shop import PYTHON, Model, java_query, query
+
+HEAD = query().prefix
+JAVA_HEAD = java_query().prefix
+STORE = '''\
+# file path: shop/store.py
+# lines: 1-6
+# """Where carts are kept."""
+# def load_cart(user):
+#     """Return the cart of a user."""
+#     return {}'''
+RULES = '''\
+# file path: shop/rules.py
+# lines: 1-22
+# # A licence
+# # of two lines.
+# """Rules that turn a sum into a price."""
+# import math
+# RATE = 0.2
+# if math is not None:
+#     def apply_tax(amount, rate=RATE):
+#         """Add the tax to an amount."""
+#         return amount * (1 + rate)
+# class Rules:
+#     """All of them."""
+#     places = 2
+#     def __init__(self, rate):
+#         self.rate = rate'''
+JAVA_RULES = """\
+// file path: src/Rules.java
+// lines: 22-31
+//     double tax(double amount, double rate) {
+//         return amount * (1 + rate);
+//     }
+//     interface Part {
+//         int size();
+//     }
+//     enum Coin { CENT, EURO; int worth() { return 1; } }
+// }"""
+PATH, JAVA_PATH = "\n\n# file path: shop/checkout.py\n\n", "\n\n# file path: src/Till.java\n\n"
+
+
+def ranked(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[list[str]]:
+    """Let the encoder rank by which of the words a text holds, the first word the best; return what it compared."""
+    compared: list[list[str]] = []
+
+    def similarity(self: View, text: str, candidates: list[str], *, ranker: str) -> tuple[float, ...]:
+        compared.append([text, ranker, *candidates])
+        scores = [next((1 - at / 10 for at, word in enumerate(words) if word in one), 0.0) for one in candidates]
+        return tuple(scores)
+
+    monkeypatch.setattr(View, "similarity", similarity)
+    return compared
+
+
+def test_rlcoder_shows_blocks_from_the_best_down_then_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "load_cart", "A licence", "apply_discount", STOP)
+    prompt = made("base.rlcoder(blocks=2)")
+    assert prompt.text == f"{STORE}\n\n{RULES}{PATH}{HEAD}" and prompt.flags == ()
+    similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
+    assert [(block.score, block.cut) for block in similar] == [(1.0, False), (0.9, False)]
+    assert [(place.start, place.end) for place in similar[0].places] == [(0, 1), (3, 6)]
+    assert prompt.blocks[-1].kind is BlockKind.INFILE
+
+
+def test_rlcoder_on_java_comments_as_java_does_but_for_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "interface Part", STOP)
+    prompt = made("base.rlcoder", java_query())
+    assert prompt.text == f"{JAVA_RULES}{JAVA_PATH}{JAVA_HEAD}"
+
+
+def test_what_is_ranked_after_the_stop_block_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = ranked(monkeypatch, "load_cart", STOP, "A licence")
+    prompt = made("base.rlcoder(encoder=hashed)")
+    assert prompt.text == f"{STORE}{PATH}{HEAD}"
+    assert [(one.reason, one.places[0].path) for one in prompt.dropped] == [("stop", "shop/rules.py")] * 2
+    [(asked, encoder, *shown)] = compared
+    assert asked == question(HEAD) and encoder == "hashed"
+    assert shown[-1] == f"# {STOP}" and STORE in shown
+    assert made("base.rlcoder(stop_block=off)").text.startswith(f"{STORE}\n\n# file path: shop/rules.py")
+
+
+def test_no_block_is_shown_if_the_stop_block_is_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, STOP, "load_cart")
+    prompt = made("base.rlcoder")
+    assert prompt.text == f"{PATH}{HEAD}" and prompt.flags == ("stopped",)
+
+
+def test_blocks_are_cut_at_their_end_and_the_file_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "load_cart", "A licence", STOP)
+    whole = count(STORE) + count(PATH) + 10 + 20
+    prompt = made(f"base.rlcoder(budget={count(STORE)}, whole={whole}, stop_block=off)")
+    shown, left = prompt.text.split(PATH)
+    assert shown == STORE and HEAD.endswith(left) and count(left) == 20
+    assert prompt.flags == ("overflow_trimmed",) and prompt.blocks[-1].cut
+    assert [one.reason for one in prompt.dropped] == ["budget", "budget"]
+    [block] = [one for one in made("base.rlcoder(budget=30)").blocks if one.kind is BlockKind.SIMILAR]
+    assert block.cut and not STORE.endswith(block.text) and block.text in STORE
+
+
+def test_blocks_of_twelve_lines_are_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "def power", STOP)
+    shown = made("base.rlcoder(fixed_blocks=on)").text.split(PATH)[0]
+    assert shown.count("\n# ") == 1 + 12 and shown.startswith("# file path: shop/rules.py\n# lines: 21-37\n")
+
+
+def test_progressive_drafts_go_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = ranked(monkeypatch, "load_cart", STOP)
+    model = Model("    cart = load_cart(user)\n", "    rate = 1\n", "    return cart\n")
+    prompt = made("base.rlcoder(progressive=on)", model=model)
+    assert [(role, tokens) for role, tokens, _ in model.asked] == [("draft", 64)] * 3
+    assert [text.split(PATH)[1].removeprefix(HEAD) for _, _, text in model.asked] == [
+        "",
+        "    cart = load_cart(user)\n",
+        "    cart = load_cart(user)\n    rate = 1\n",
+    ]
+    assert [asked.rpartition("\n")[2].strip() for asked, *_ in compared] == [
+        '"""',
+        "cart = load_cart(user)",
+        "rate = 1",
+        "return cart",
+    ]
+    assert prompt.text == f"{STORE}{PATH}{HEAD}"
+
+
+def test_a_blank_draft_ends_the_drafting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "load_cart", STOP)
+    assert made("base.rlcoder(progressive=on)", model=Model(" \n")).text == f"{STORE}{PATH}{HEAD}"
+
+
+def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"name_{number} = other_{number} + 1" for number in range(60)]
+    asked = question("\n\n".join(lines) + "\n")
+    assert asked.split("\n") == lines[-20:]
+    compared = ranked(monkeypatch, STOP)
+    long = "\n".join(f"user_cart_{number} = load(user)" for number in range(200))
+    retrieve(view(query()), long, Choices(encoder="hashed"))
+    [(seen, *_)] = compared
+    assert count(seen) == 256 and long.endswith(seen)
+
+
+def test_a_lone_file_has_no_candidates() -> None:
+    prompt = made("base.rlcoder(encoder=hashed)", files={"shop/checkout.py": PYTHON["shop/checkout.py"]})
+    assert prompt.text == f"{PATH}{HEAD}" and prompt.flags == ("no_candidates",)
+
+
+def test_repocoder_looks_again_with_its_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = ranked(monkeypatch, "load_cart", "A licence")
+    model = Model("    cart = load_cart(user)\n")
+    prompt = made("base.repocoder_fn(encoder=hashed, blocks=1)", model=model)
+    assert prompt.text == f"{STORE}{PATH}{HEAD}" and prompt.flags == ()
+    assert model.asked == [("draft", 256, f"{STORE}{PATH}{HEAD}")]
+    first, second = (asked for asked, *_ in compared)
+    assert second == f"{first}\n    cart = load_cart(user)"
+    assert all(STOP not in text for one in compared for text in one)
+
+
+def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked(monkeypatch, "load_cart")
+    assert made("base.repocoder_fn", model=Model("")).flags == ("empty_draft",)
+    assert made("base.repocoder_fn(iterations=1)").flags == ()
+
+
+def test_repocoder_with_windows_is_the_line_strategy_on_a_function() -> None:
+    draft = "    cart = load_cart(user)\n"
+    model, line = Model(draft), Model(draft)
+    assert made("base.repocoder_fn(engine=windows)", model=model) == made("lc.repocoder", model=line)
+    assert model.asked == line.asked
+
+
+def test_real_rankings_hold_together() -> None:
+    """The search of the view and an encoder that needs nothing."""
+    prompt = made("base.rlcoder(encoder=hashed)")
+    assert prompt.text.endswith(f"{PATH}{HEAD}") and "# file path: shop/store.py" in prompt.text
+    assert "secret" not in prompt.text
