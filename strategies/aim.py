@@ -10,19 +10,7 @@ from bench.code_tokens import count
 from bench.repository import Repository
 from bench.types import Kind, Place, Query
 from strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
-from strategies.apis import (
-    CONTEXT,
-    SIMILAR,
-    Apis,
-    Search,
-    api_blocks,
-    drafted_code,
-    drafted_line,
-    entry,
-    fit,
-    retrieve,
-    units,
-)
+from strategies.apis import CONTEXT, SIMILAR, Apis, Search, api_blocks, entry, fit, infer, retrieve
 from strategies.closing import TITLE
 from strategies.drafts import calls, drafted_body, stretches
 from strategies.infile_text import HALF, build_infile, infile_block
@@ -79,24 +67,21 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     """
     shown = resolve(inner)(query, repo, generate, execute)
     draft = generate(shown, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
-    by_usage, by_summary = units(
-        quirks=ue_quirks, constructors=synth_constructor, blank_decorator_line=api_blank_decorator_line
-    )
     search = Search(
         encoder=encoder,
         usage=k_uer if uer else 0,
         summary=k_fsr if fsr else 0,
-        usage_unit=by_usage,
-        summary_unit=by_summary,
         dedupe=dedupe_api,
+        quirks=ue_quirks,
+        constructors=synth_constructor,
+        blank_decorator_line=api_blank_decorator_line,
     )
     here = _infile(query, shown, infile)
     if query.kind is Kind.LINE:
-        lines, codes = [drafted_line(here.text, draft)], [drafted_code(here.text, draft)]
+        apis = infer(repo, generate, here.text, draft, search)
     else:
         body = drafted_body(draft, query)
-        lines, codes = calls(body), stretches(body)
-    apis = retrieve(repo, generate, lines, codes, search)
+        apis = retrieve(repo, generate, calls(body), stretches(body), search)
     flags = (*shown.flags, *apis.flags, *(() if draft.strip() else ("empty_draft",)))
     continued = bool(shown.blocks) and shown.blocks[-1].kind is BlockKind.INFILE and not _is_closed(shown)
     if query.kind is Kind.LINE or continued:

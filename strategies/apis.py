@@ -12,6 +12,7 @@ from bench.apis import plain, prompts
 from bench.code_tokens import count
 from bench.repository import Repository
 from bench.retrieval.types import Hit
+from bench.spec import Spec
 from bench.windows import split_lines
 from strategies.api import Block, BlockKind, Dropped, Generate, Prompt
 
@@ -31,10 +32,27 @@ class Search:
     """How many APIs are taken by usage example; 0 for none."""
     summary: int
     """How many are taken by summary."""
-    usage_unit: str = "usage"
-    summary_unit: str = "summary"
     dedupe: bool = False
     """Whether an API in both lists is left out of the second."""
+    quirks: bool = False
+    """Whether usage examples have the oddities of the release."""
+    constructors: bool = False
+    """Whether a class without a constructor counts as having one without arguments."""
+    blank_decorator_line: bool = True
+    """Whether a blank line stands for a method's missing decorators."""
+
+    def unit(self, by: str) -> str:
+        """Return the spec of the index unit: an API by ``usage`` example or by ``summary``."""
+        return str(
+            Spec(
+                by,
+                {
+                    "blank_decorator_line": self.blank_decorator_line,
+                    "constructors": self.constructors,
+                    "quirks": self.quirks,
+                },
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +66,6 @@ class Apis:
     def only(self, *, usage: bool, summary: bool) -> Apis:
         """Return the lists that are switched on."""
         return replace(self, usage=self.usage if usage else (), summary=self.summary if summary else ())
-
-
-def units(*, quirks: bool, constructors: bool, blank_decorator_line: bool) -> tuple[str, str]:
-    """Return the specs of the index units: APIs by usage example, and by summary."""
-    shared = f"blank_decorator_line={str(blank_decorator_line).lower()}, constructors={str(constructors).lower()}"
-    quirky = str(quirks).lower()
-    return f"usage({shared}, quirks={quirky})", f"summary({shared}, quirks={quirky})"
 
 
 def drafted_line(infile: str, draft: str) -> str:
@@ -73,6 +84,11 @@ def drafted_code(infile: str, draft: str) -> str:
     return "\n".join([drafted_line(infile, draft), *rest]).strip()
 
 
+def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: Search) -> Apis:
+    """Find the APIs that a drafted line may call and that the drafted code may do again."""
+    return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
+
+
 def retrieve(repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: Search) -> Apis:
     """Find APIs by usage example and by summary.
 
@@ -89,12 +105,12 @@ def retrieve(repo: Repository, generate: Generate, lines: Iterable[str], codes: 
     lines = [line.strip() for line in lines if line.strip()]
     if not lines:
         return Apis(flags=("no_api_query",))
-    usage = _best(repo, lines, search.usage_unit, search.encoder, search.usage)
+    usage = _best(repo, lines, search.unit("usage"), search.encoder, search.usage)
     summaries: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     if search.summary:
         summaries, flags = _summaries(generate, repo, codes)
-    summary = _best(repo, summaries, search.summary_unit, search.encoder, search.summary)
+    summary = _best(repo, summaries, search.unit("summary"), search.encoder, search.summary)
     if search.dedupe:
         known = {(hit.place, hit.name) for hit in usage}
         summary = tuple(hit for hit in summary if (hit.place, hit.name) not in known)

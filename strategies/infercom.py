@@ -8,17 +8,7 @@ from typing import Annotated, Literal
 from bench.repository import Repository
 from bench.types import Query
 from strategies.api import Block, Dropped, Generate, Prompt
-from strategies.apis import (
-    CONTEXT,
-    SIMILAR,
-    Search,
-    api_blocks,
-    drafted_code,
-    drafted_line,
-    fit,
-    retrieve,
-    units,
-)
+from strategies.apis import CONTEXT, SIMILAR, Search, api_blocks, fit, infer
 from strategies.infile_text import HALF, infile_block, infile_flags
 from strategies.parameters import AtLeast
 from strategies.registry import strategy
@@ -93,25 +83,23 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     first = similar_prompt(query, extended(hits, repo, window, stride), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
 
-    here = infile_block(query, infile)
-    kept = reserve_api_budget == "always"
-    by_usage, by_summary = units(
-        quirks=ue_quirks, constructors=synth_constructor, blank_decorator_line=api_blank_decorator_line
-    )
+    reserved = reserve_api_budget == "always"
     search = Search(
         encoder=encoder,
-        usage=k_uer if uer or kept else 0,
-        summary=k_fsr if fsr or kept else 0,
-        usage_unit=by_usage,
-        summary_unit=by_summary,
+        usage=k_uer if uer or reserved else 0,
+        summary=k_fsr if fsr or reserved else 0,
         dedupe=dedupe_api,
+        quirks=ue_quirks,
+        constructors=synth_constructor,
+        blank_decorator_line=api_blank_decorator_line,
     )
-    lines, codes = [drafted_line(here.text, draft)], [drafted_code(here.text, draft)]
-    apis, dropped, left = fit(repo.name, retrieve(repo, generate, lines, codes, search), here.text, context)
+    here = infile_block(query, infile)
+    apis, dropped, left = fit(repo.name, infer(repo, generate, here.text, draft, search), here.text, context)
 
     text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")
     found = as_found(repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride))
     blocks, unfit = _similar(found, min(left, similar), empty_header=empty_header)
+
     flags = [*infile_flags(query, here), *apis.flags]
     flags += ["no_candidates"] * (not found) + ["empty_draft"] * (not draft.strip())
     return Prompt(
