@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import InputFault
@@ -22,6 +22,7 @@ def likeness(left: str, right: str) -> float:
     return float(a @ b)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=5))
 def test_every_vector_has_length_one_whatever_the_text(texts: list[str]) -> None:
     vectors = get("hashed").encode(texts)

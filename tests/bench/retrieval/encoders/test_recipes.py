@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import InputFault, MachineFault
@@ -56,6 +56,7 @@ def test_texts_are_framed_and_cut_at_their_end() -> None:
     assert framed([], [1], [2], 8) == [1, 2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=40), st.integers(1, 5))
 def test_batches_hold_each_text_once_and_one_length(lengths: list[int], most: int) -> None:
     found = batches(lengths, most)
@@ -152,6 +153,7 @@ def test_rows_of_zeros_get_a_length_too() -> None:
     assert unit_length(np.empty((0, 2), dtype=np.float32)).shape == (0, 2)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_any_text_can_be_written(text: str) -> None:
     assert len(utf8(text)) == len(text)
