@@ -63,6 +63,12 @@ def test_a_twin_switches_what_the_strategy_and_a_wrapped_one_have() -> None:
     assert spec_of("ic-t3-projbench-py-dscoder-6.7b-repocoder+releaseB") == (
         "lc.repocoder(empty_header=true, q2_lines=first, q2_partial=drop)"
     )
+    assert spec_of("ic-t4-projbench-py-uer+releaseB(encoder=bm25)") == (
+        "lc.infercom(encoder=bm25, fsr=false, q2_lines=first, q2_partial=drop, ue_quirks=true, uer=true)"
+    )
+    assert spec_of("ic-t5-projbench-py-repocoder-aim+releaseB") == (
+        "aim(encoder=unixcoder, inner=lc.repocoder(empty_header=true, q2_lines=first, q2_partial=drop), ue_quirks=true)"
+    )
     with pytest.raises(InputFault, match="no twin"):
         spec_of("ic-t3-projbench-py-dscoder-6.7b-infile+releaseB")
     with pytest.raises(InputFault, match="no twin"):
