@@ -100,6 +100,12 @@ def test_repocoder_s_context_is_packed_again_and_what_does_not_fit_passed_over()
     assert none.text.startswith(HEADER) and len(none.dropped) == 3
 
 
+def test_an_empty_header_of_repocoder_stays() -> None:
+    spec = "aim(lc.repocoder(iterations=1, empty_header=on), encoder=bm25, fsr=off)"
+    prompt = resolve(spec)(*case({}, "main.py", CHECKOUT), Scripted(DRAFT))
+    assert prompt.text == f"{SIMILAR}\n{HEADER}\n{CHECKOUT}" and prompt.flags == ("no_candidates", "no_apis")
+
+
 def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
     spec = "lc.repofuse(encoder=bm25, rationale=off)"
     inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted())
