@@ -101,10 +101,12 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         batcher = Batcher(model, spec, store)
         stack.callback(batcher.close)
         summaries = Summaries(batcher)
+        retrieval = Retrieval(None if cache is None else cache / "vectors", summarise=summaries)
         pricer = _pricer(model, spec, resolve, stack)
         opened = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        stack.callback(retrieval.close)
 
         @functools.cache
         def executing() -> Executor | None:
@@ -124,7 +126,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
             width=width,
             workers=workers,
             judges=executor is not None,
-            retrieval=Retrieval(None if cache is None else cache / "vectors", summarise=summaries),
+            retrieval=retrieval,
             summaries=summaries,
             executor=executing,
             tools=programs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.languages.facts import Span
@@ -26,13 +26,22 @@ class Dense:
     """What the fast product may be off. Its last digits depend on how many texts there are, and so on texts
     that a view leaves out; `exact` does not."""
 
-    def __init__(self, encoder: Encoder, spec: str, vectors: Vectors) -> None:
-        """Rank by an encoder, its vectors kept."""
-        self._encoder, self._spec, self._vectors = encoder, spec, vectors
+    def __init__(
+        self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Rank by an encoder.
+
+        Args:
+            encoder: what encodes.
+            spec: its canonical spelling.
+            vectors: where vectors are kept.
+            progress: told now and then how many texts are encoded, of how many; what it raises ends that.
+        """
+        self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 
     def index(self, texts: Sequence[str]) -> Floats:
         """Return the vectors of texts: shape (texts, width)."""
-        return self._vectors.of(self._encoder, self._spec, texts)
+        return self._vectors.of(self._encoder, self._spec, texts, progress=self._progress)
 
     def query(self, text: str) -> Floats | None:
         """Return the vector of a text; None if it is blank."""

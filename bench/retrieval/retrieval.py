@@ -7,13 +7,14 @@ What a view finds is cut from what the view shows of the target file (`bench.sho
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import spec as specs
-from bench.errors import InputFault
+from bench.errors import InputFault, MachineFault
 from bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from bench.retrieval.kept import Kept
 from bench.retrieval.lexical import BM25, Jaccard
@@ -79,11 +80,15 @@ class Retrieval:
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
                 `bench.apis.plain`.
         """
-        self._folder, self._summarise = folder, summarise
+        self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
         self._vectors: Kept[Vectors] = Kept(1)
         self._shared: Kept[Corpus] = Kept(_KEPT_CORPORA)
         self._own: Kept[Corpus] = Kept(_KEPT_OWN)
         self._rankers: Kept[tuple[str, Ranker]] = Kept(_KEPT_RANKERS)
+
+    def close(self) -> None:
+        """End what is under way in other threads: who waits for vectors gets a `MachineFault`."""
+        self._closed.set()
 
     def search(self, text: str, *, files: Files, shown: Shown, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
         """Return the units most like a text, best first.
@@ -139,7 +144,13 @@ class Retrieval:
         except InputFault as fault:
             raise NoRanker(fault.what, where=fault.where, cure=fault.cure) from fault
         vectors = self._vectors.get("", lambda: Vectors(self._folder))
-        return name, Dense(encoder, name, vectors)
+        return name, Dense(encoder, name, vectors, progress=self._go_on)
+
+    def _go_on(self, done: int, of: int) -> None:
+        if self._closed.is_set():
+            raise MachineFault(
+                f"stopped with {done} of {of} texts encoded", cure="run the same command again to go on from there"
+            )
 
     def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
         found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]

@@ -23,6 +23,8 @@ from typing import Any, NoReturn
 
 import strategies
 from bench.files import explained
+from bench.languages.outline import outline
+from bench.types import Language
 from harness.cells import wire
 from harness.cells.cell import work
 from harness.cells.wire import ORDER, START
@@ -141,9 +143,11 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _load_builtins() -> None:
-    """Import our own strategies once, instead of in every cell; foreign ones are imported in their cells."""
+    """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"strategies.{module.name}")
+    for language in Language:
+        outline("", language)
 
 
 def main() -> None:

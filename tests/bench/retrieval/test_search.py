@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, UnknownName
+from bench.errors import InputFault, MachineFault, UnknownName
 from bench.repository import View, digest_of
 from bench.retrieval.retrieval import NoRanker, Retrieval
 from bench.retrieval.types import Hit, Unit
@@ -246,3 +246,11 @@ def test_units_of_a_snapshot_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> No
     for number in range(3):
         make_view(retrieval=retrieval, id=f"sample {number}").search("x", ranker="bm25")
     assert sorted(cut) == sorted([*TEXTS, TARGET])  # the snapshot, and the target file as these views show it
+
+
+def test_a_closed_retrieval_encodes_no_further() -> None:
+    retrieval = Retrieval()
+    retrieval.close()
+    with pytest.raises(MachineFault, match="texts encoded"):
+        make_view(retrieval=retrieval).search("cart", ranker="hashed")
+    assert make_view(retrieval=retrieval).search("cart", ranker="bm25")
