@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "diagnose": ("harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
+    "reproduce": ("harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
     "image": ("harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 

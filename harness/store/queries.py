@@ -16,14 +16,16 @@ from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
 from bench.types import Kind
 from harness.results import RunInfo, RunTable, Status
-from harness.store import passes
+from harness.store import gains, passes
 from harness.store import tables as t
 from harness.store.store import Store
 from harness.store.verdicts import PASS
 from strategies.controls import is_control
 
 CONTEXT = "context"
-"""The profile under which context gain and bits are kept; part of every table, whatever its profile."""
+"""The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
+BLOCK_GAIN = "block_gain"
+"""The mean gain of a retrieved block, where `ctxbench diagnose` has priced them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +151,13 @@ def run_tables(
         by_run = _samples(connection, ids)
         values = _scores(connection, ids, profile)
         counts = passes.counted(connection, ids)
+        worth = gains.means(connection, ids)
     tables = []
     for run in found:
         verdicts = counts.get(run.id, {})
         planned = [_with_verdicts(one, verdicts, run.n) for one in by_run[run.id]]
         values[run.id].update(passes.columns(verdicts, run.n, ks))
+        values[run.id].update({BLOCK_GAIN: worth[run.id]} if run.id in worth else {})
         for language in sorted({one.language for one in planned}):
             info = RunInfo(
                 id=run.id,

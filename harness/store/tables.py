@@ -1,6 +1,7 @@
 """The tables, as the newest migration leaves them. Rows are appended and never changed.
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
+    block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
@@ -142,6 +143,17 @@ BLOCK = Table(
     Column("char_start", Integer),
     Column("char_end", Integer),
     _sample_key("result"),
+)
+BLOCK_GAIN = Table(
+    "block_gain",
+    METADATA,
+    Column("run_id", String(16), primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    # What priced it: another version of it may be asked again.
+    Column("coder", String(500), primary_key=True),
+    Column("gain", Float, nullable=False),
+    ForeignKeyConstraint(["run_id", "sample_id", "ordinal"], ["block.run_id", "block.sample_id", "block.ordinal"]),
 )
 COMPLETION = Table(
     "completion",

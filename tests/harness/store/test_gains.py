@@ -1,0 +1,91 @@
+"""Gains of blocks in the store: appended once, read back by sample, and part of the run's columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from harness.store import Store, gains, migrate, open_store
+from harness.store.queries import run_tables
+from harness.store.records import StoredBlock
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+
+_TEXT = "# a\n# b\nx = "
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
+
+
+def block(kind: str, start: int | None, end: int | None) -> StoredBlock:
+    state = "dropped" if start is None else "kept"
+    return StoredBlock(
+        kind=kind, places="[]", score=None, tokens=2, state=state, reason="", char_start=start, char_end=end
+    )
+
+
+def add_run(store: Store, coder: str = "c 1") -> str:
+    """Store two samples: one with two retrieved blocks and a dropped one, one with the file alone."""
+    run = store.add_run(make_spec(coder=coder), make_samples(2))
+    store.add_generations([make_generation()])
+    blocks = (block("similar", 0, 4), block("api", 4, 8), block("infile", 8, 12), block("similar", None, None))
+    store.add_finished(run, coder, make_finished("demo/1", blocks=blocks, prompt=_TEXT, prompt_digest="q", bits=()))
+    store.add_finished(run, coder, make_finished("demo/0"))
+    return run
+
+
+def test_prompts_are_put_together_again(store: Store) -> None:
+    [(sample, prompt)] = gains.prompts(store, add_run(store))
+    assert sample == "demo/1" and prompt.text == _TEXT
+    assert [(str(one.kind), one.text) for one in prompt.blocks] == [
+        ("similar", "# a\n"), ("api", "# b\n"), ("infile", "x = "),
+    ]  # fmt: skip
+
+
+def test_gains_are_kept_once(store: Store) -> None:
+    run = add_run(store)
+    assert gains.add(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
+    assert not gains.add(store, run, "demo/1", "c 1", {0: 9.0, 1: 9.0}), "the first ones stay"
+    assert not gains.add(store, run, "demo/0", "c 1", {})
+    assert gains.priced(store, run, "c 1") == {"demo/1"} and gains.priced(store, run, "c 2") == frozenset()
+    assert gains.of_run(store, run, "c 1") == {"demo/1": [gains.Gain("similar", 3.0), gains.Gain("api", -1.0)]}
+    with pytest.raises(Exception, match="(?i)foreign key"):
+        gains.add(store, run, "demo/0", "c 1", {7: 1.0})
+
+
+def test_the_mean_gain_is_a_column_of_the_run(store: Store) -> None:
+    run = add_run(store)
+    assert "block_gain" not in run_tables(store)[0].metrics
+    gains.add(store, run, "demo/1", "c 0", {0: 50.0})
+    gains.add(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
+    gains.add(store, run, "demo/1", "c 2", {0: 70.0})
+    assert run_tables(store)[0].metrics["block_gain"] == (None, 1.0), "those of the run's own coder"
+
+
+@pytest.mark.parametrize("change", ["UPDATE block_gain SET gain = 0", "DELETE FROM block_gain"])
+def test_gains_are_never_changed(store: Store, change: str) -> None:
+    run = add_run(store)
+    gains.add(store, run, "demo/1", "c 1", {0: 3.0})
+    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
+        connection.execute(text(change))
+
+
+def migrated_from_second(url: str) -> None:
+    """Check that a database of the second schema keeps its rows, and takes gains."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        migrate.upgrade(connection, where="old", to="0002")
+        connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
+    engine.dispose()
+    with open_store(url) as store:
+        with store.reading() as connection:
+            assert connection.scalar(text("SELECT text FROM prompt")) == "kept"
+        run = add_run(store)
+        assert gains.add(store, run, "demo/1", "c 1", {0: 3.0})
+
+
+def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
+    migrated_from_second(f"sqlite:///{tmp_path / 'a.db'}")
