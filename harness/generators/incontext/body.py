@@ -20,6 +20,7 @@ from harness.generators.incontext.context import Context, Point
 from harness.generators.incontext.decode import Completion, next_token
 from harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
 from harness.generators.incontext.model import Model, Reading
+from harness.generators.incontext.shape import Shape, circles
 
 WIDTH = 3
 MOST_LINES = 12
@@ -41,6 +42,7 @@ class _Body:
     fresh: bool
     """Whether a line's indentation comes next."""
     ended: bool
+    shape: Shape
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -52,7 +54,8 @@ def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion
     """Return a body for the function at whose first statement the prompt ends."""
     language = reading.context.language
     base = _indentation(reading.context.tokens)
-    alive = [_Body(reading.context.point, "", 0.0, 0, 1, 0, 0, reading.line_start, False)]
+    shape = Shape() if reading.line_start else Shape().indented(_cursor_width(reading.context.tokens))
+    alive = [_Body(reading.context.point, "", 0.0, 0, 1, 0, 0, reading.line_start, False, shape)]
     done: list[_Body] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda one: one.rank)
@@ -61,8 +64,13 @@ def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion
         if not alive or len(done) >= WIDTH:
             break
     found = sorted(done, key=lambda one: one.rank) + [_closed(one) for one in alive]
-    best = next((one for one in found if _parses(one.text, language)), found[0] if found else None)
-    return Completion("", 0, False) if best is None else Completion(best.text, best.tokens, best.ended)
+    for one in found:
+        if _parses(one.text, language):
+            return Completion(one.text, one.tokens, one.ended)
+    for one in found:
+        if text := _beginning(one.text, language):
+            return Completion(text, one.tokens, False)
+    return Completion(found[0].text, found[0].tokens, found[0].ended) if found else Completion("", 0, False)
 
 
 def _indentation(tokens: Sequence[Token]) -> int:
@@ -74,6 +82,12 @@ def _indentation(tokens: Sequence[Token]) -> int:
     return 0
 
 
+def _cursor_width(tokens: Sequence[Token]) -> int:
+    """Return the indentation of the last line of the prompt."""
+    last = next((token for token in reversed(tokens) if token.kind is TokenClass.INDENT), None)
+    return len(last.text.expandtabs(4)) if last is not None else 0
+
+
 def _grow(model: Model, reading: Reading, body: _Body, base: int) -> list[_Body]:
     context = reading.context
     known = model.next(context, body.point).known
@@ -82,20 +96,26 @@ def _grow(model: Model, reading: Reading, body: _Body, base: int) -> list[_Body]
         if known[number] <= 0 or len(grown) == WIDTH:
             break
         kind = classify(context.texts[number], context.language)
-        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, body, context.texts[number], base):
-            grown.append(_step(model, reading, body, number, float(known[number]), base))
+        if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, body, context.texts[number], kind, base):
+            step = _step(model, reading, body, number, float(known[number]), base)
+            if step.ended or not circles(step.text):
+                grown.append(step)
     return grown
 
 
-def _allowed(context: Context, body: _Body, entry: str, base: int) -> bool:
+def _allowed(context: Context, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
         return False  # the stand-in for a documentation string, whose text was left out
-    if entry == "\n":
-        return bool(body.point.frame.line)
-    if context.language is not Language.PYTHON:
+    python, whole = context.language is Language.PYTHON, body.brackets <= 0
+    if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
+        return False
+    if kind is TokenClass.NEWLINE:
+        return bool(body.point.frame.line) and (not python or not whole or body.shape.ends_line())
+    if not python:
         return True
-    if not body.text and body.fresh:
-        return _width(entry) > base
+    if body.fresh:
+        # Inside of brackets a line may begin anywhere.
+        return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
     # A copied body that begins so is the next function of where it was copied from.
     return bool(body.text.strip()) or entry not in _DECLARES
 
@@ -123,13 +143,31 @@ def _step(model: Model, reading: Reading, body: _Body, number: int, chance: floa
         body.braces + brace,
         newline,
         ended,
+        _shaped(body, token),
     )
+
+
+def _shaped(body: _Body, token: Token) -> Shape:
+    """Return the shape after one more token."""
+    bracketed = body.brackets > 0
+    if token.kind is TokenClass.NEWLINE:
+        return body.shape if bracketed else body.shape.ended()
+    if token.kind is TokenClass.INDENT:
+        return body.shape if bracketed else body.shape.indented(_width(token.entry))
+    return body.shape.grown(token.text, bracketed=bracketed)
 
 
 def _closed(body: _Body) -> _Body:
     """Return a body that was given up, cut after its last whole line."""
     whole = body.text[: body.text.rfind("\n") + 1]
-    return _Body(body.point, whole, body.score, body.tokens, body.lines, 0, 0, True, False)
+    return _Body(body.point, whole, body.score, body.tokens, body.lines, 0, 0, True, False, body.shape)
+
+
+def _beginning(text: str, language: Language) -> str:
+    """Return the most first lines of a body that parse by themselves; empty if none do."""
+    lines = text.split("\n")
+    shorter = ("\n".join(lines[:end]) + "\n" for end in range(len(lines) - 1, 0, -1))
+    return next((one for one in shorter if one.strip() and _parses(one, language)), "")
 
 
 def _parses(text: str, language: Language) -> bool:

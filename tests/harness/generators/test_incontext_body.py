@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import textwrap
 
 import pytest
@@ -116,3 +117,24 @@ def test_a_section_is_closing_by_its_title_alone() -> None:
     blocks = (Block(kind=BlockKind.TEXT, text="\n"), Block(kind=BlockKind.INFILE, text=text))
     assert infile_text(Prompt(blocks=blocks), Language.PYTHON) == text
     assert infile_text(Prompt(blocks=blocks[1:]), Language.PYTHON) == text
+
+
+CIRCULAR = """\
+def wait(self):
+    self.poll(self.queue, self.limit)
+    self.poll(self.queue, self.limit)
+    self.poll(self.queue, self.limit)
+    self.poll(self.queue, self.limit)
+"""
+
+
+@pytest.mark.parametrize("signature", ["def wait(self, limit):", "def stop(self):", "def area(items):"])
+@pytest.mark.parametrize(
+    "code", [CIRCULAR, FILE, FILE.replace("        return", "        if item:\n            return")]
+)
+def test_bodies_parse_and_do_not_go_in_circles(signature: str, code: str) -> None:
+    shown = Block(kind=BlockKind.SIMILAR, text=code)
+    body = generate(asked_for(signature, "Wait for it.", Language.PYTHON, "paper", shown), Language.PYTHON)
+    ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))
+    lines = body.splitlines()
+    assert all(one != other for one, other in itertools.pairwise(lines))
