@@ -56,9 +56,9 @@ def placed(query: Query, answer: str) -> Placed | None:
     indent = _margin(lines[at])
     whole = _function(code, bare(query.name or ""), indent) or _continued(lines[at:], code, indent)
     before = "".join(f"{line}\n" for line in lines[:at])
-    after = (query.suffix or "").lstrip(" \t")
-    text = f"{before}{whole}\n{after.removeprefix(chr(10))}"
-    return Placed(text=text, function=whole, start=at, end=at + whole.count("\n") + 1)
+    return Placed(
+        text=f"{before}{whole}\n{query.suffix or ''}", function=whole, start=at, end=at + whole.count("\n") + 1
+    )
 
 
 def _declaration(lines: list[str], name: str) -> int | None:

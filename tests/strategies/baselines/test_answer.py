@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.types import Cursor
+from strategies.baselines.answer import code_of, placed
+from tests.strategies.icl.shop import CHECKOUT, java_query, query
+
+BODY = "    secret = store.load(user)\n    return secret\n"
+RESTATED = f"def checkout(store, user, rate):\n{BODY}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        BODY,
+        "secret = store.load(user)\n    return secret\n",
+        f"{BODY}\n\ndef other():\n    pass\n",
+        f"{BODY}[END OF CODE]\n\nQ: more",
+    ],
+)
+def test_a_body_stands_behind_the_head(answer: str) -> None:
+    draft = placed(query(), answer)
+    assert draft is not None and draft.text == CHECKOUT
+    assert (draft.start, draft.end) == (11, 18) and draft.line(16) == "secret = store.load(user)"
+    assert draft.line(99) == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RESTATED,
+        f"Here it is:\n```python\n{RESTATED}```\nIt works.",
+        f"```\nnothing\n```\n```py\n@log\n{RESTATED}\ndef helper():\n    pass\n```",
+        f"class Shop:\n    {RESTATED.replace(chr(10), chr(10) + '    ')}",
+    ],
+)
+def test_a_restated_function_takes_the_place_of_the_head(answer: str) -> None:
+    draft = placed(query(), answer)
+    assert draft is not None and draft.function == RESTATED.rstrip()
+    assert draft.text == CHECKOUT.replace(
+        '    """Take the money of a user.\n\n    Add the tax to the cart.\n    """\n', ""
+    )
+
+
+def test_a_method_is_indented_as_in_its_class() -> None:
+    about = query(
+        prefix="class Shop:\n    def pay(self):\n        ",
+        suffix="\n    x = 1\n",
+        name="Shop.pay",
+        cursor=Cursor(line=2, column=8),
+    )
+    for answer in ("return 1\n", "def pay(self):\n    return 1\n", "        return 1\n    x = 2\n"):
+        draft = placed(about, answer)
+        assert draft is not None and draft.text == "class Shop:\n    def pay(self):\n        return 1\n\n    x = 1\n"
+
+
+def test_a_function_that_does_not_parse_keeps_its_lines() -> None:
+    draft = placed(query(), "Sure:\ndef checkout(store, user:\n    return (1\nThat is all")
+    assert draft is not None and draft.function == "def checkout(store, user:\n    return (1"
+
+
+def test_what_holds_nothing_is_no_draft() -> None:
+    assert placed(query(), " \n") is None and placed(query(prefix="", name="checkout"), BODY) is None
+    assert placed(java_query(), "return 1;") is None
+    assert code_of("a\n```\nb\n```\nc\n```\nd\n") == "d\n"
