@@ -163,7 +163,7 @@ def test_codet5p_is_the_projected_first_vector_and_runs_no_code_of_the_folder(tm
 
 
 def test_a_folder_of_another_model_is_a_fault_of_one_line(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 4}')
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 4, "embed_dim": 2}')
     (tmp_path / "model.safetensors").write_bytes(b"no tensors")
     for name in ("contriever", "unixcoder", "mpnet", "codet5p-110m"):
         with pytest.raises(InputFault) as caught:
