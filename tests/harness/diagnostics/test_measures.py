@@ -1,0 +1,132 @@
+"""Completions in their files: what is read of them, and where nothing can be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.snapshot import Snapshot
+from bench.types import Cursor, Kind, Language, Sample
+from harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
+from harness.diagnostics.excerpt import closed
+from tests.helpers.samples import make_sample
+
+TAX = "RATE = 1\ndef apply_tax(amount):\n    return amount\n"
+PAY = """from shop import tax
+from shop.tax import (
+    RATE,
+)
+def helper(tax):
+    return tax
+class Pay:
+    class Inner:
+        def go(self, x):
+            y = tax.apply_tax(x)
+            return y
+    LIMIT = tax.RATE
+print(tax.RATE)
+"""
+JAVA = """package shop;
+import shop.tax.Rules;
+public class Pay {
+    private int sum;
+    void go(int x) {
+        sum = Rules.round(x);
+    }
+}
+"""
+RULES = "package shop.tax;\npublic class Rules {\n    public static int round(int x) { return x; }\n}\n"
+
+
+def snapshot(language: Language, **texts: str) -> Snapshot:
+    return Snapshot(name="demo", language=language, digest="d", texts=texts, dropped={})
+
+
+PYTHON = snapshot(Language.PYTHON, **{"shop/__init__.py": "", "shop/pay.py": PAY, "shop/tax.py": TAX})
+SHOP = snapshot(Language.JAVA, **{"shop/Pay.java": JAVA, "shop/tax/Rules.java": RULES})
+
+
+def cut(text: str, marker: str, *, path: str, language: Language = Language.PYTHON, **changes: Any) -> Sample:
+    """Return the sample whose cursor stands where `marker` begins."""
+    prefix = text[: text.index(marker)]
+    line = prefix.count("\n")
+    column = len(prefix.rpartition("\n")[2])
+    return make_sample(path=path, prefix=prefix, language=language, cursor=Cursor(line=line, column=column), **changes)
+
+
+def names(sample: Sample, text: str, *, target: str = "x", shots: Snapshot = PYTHON) -> dict[str, bool] | None:
+    found = Diagnostics(lambda: {"demo": shots}).readings(sample, text, target)
+    return None if found is None else {one.name: one.known for one in found}
+
+
+@pytest.mark.parametrize(
+    ("marker", "text", "found"),
+    [
+        ("tax.apply_tax(x)", "tax.apply_tax(RATE)", {"tax.apply_tax": True, "RATE": True}),
+        ("tax.apply_tax(x)", "tax.wrong(self.go, self.no)", {"tax.wrong": False, "self.go": True, "self.no": False}),
+        ("tax.apply_tax(x)", "tax.wrong([self.no,", {"tax.wrong": False, "self.no": False}),
+        ("tax.apply_tax(x)", "1\n            tax.wrong", {}),
+        ("tax.RATE\nprint", "tax.wrong", {"tax.wrong": False}),
+        ("tax.RATE)", "tax.wrong)", {"tax.wrong": False}),
+        ("tax\nclass", "tax.wrong", {}),
+    ],
+)
+def test_lines_of_python(marker: str, text: str, found: dict[str, bool]) -> None:
+    assert names(cut(PAY, marker, path="shop/pay.py"), text) == found
+
+
+def test_masked_imports_are_not_known_of() -> None:
+    marker = "tax.apply_tax(x)"
+    sample = cut(PAY, marker, path="shop/pay.py", masked=((0, 1),))
+    assert names(sample, "tax.wrong(RATE)") == {"RATE": True}
+
+
+def test_functions_of_python() -> None:
+    line = PAY.count("\n", 0, PAY.index("        def go"))
+    sample = cut(PAY, "            y =", path="shop/pay.py", kind=Kind.FUNCTION, span=(line, line + 3), name="go")
+    text = "        def go(self, x):\n            import shop.tax\n            return tax.wrong(self.go, shop.tax.no)\n"
+    assert names(sample, text) == {"shop.tax": True, "tax.wrong": False, "self.go": True, "shop.tax.no": False}
+
+
+def test_lines_of_java() -> None:
+    sample = cut(JAVA, "Rules.round", path="shop/Pay.java", language=Language.JAVA)
+    found = names(sample, "Rules.floor(this.sum) + go(this.no);", shots=SHOP)
+    assert found == {"Rules.floor": False, "this.sum": True, "go": True, "this.no": False}
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        cut(PAY.replace("y = ", "why = "), "tax.apply_tax(x)", path="shop/pay.py"),
+        cut(PAY, "tax.apply_tax(x)", path="shop/other.py"),
+        cut(PAY, "tax.apply_tax(x)", path="shop/pay.py", repo="unknown"),
+        make_sample(path="shop/pay.py", cursor=Cursor(line=99, column=0)),
+    ],
+)
+def test_without_its_file_nothing_is_judged(sample: Sample) -> None:
+    assert names(sample, "tax.wrong") is None
+    values = Diagnostics(lambda: {"demo": PYTHON}).of_completion(sample, "tax.wrong", "x")
+    assert values == {HALLUCINATED: None, MADE_UP: None}
+
+
+def test_share_and_count() -> None:
+    sample = cut(PAY, "tax.apply_tax(x)", path="shop/pay.py")
+    measure = Diagnostics(lambda: {"demo": PYTHON}).of_completion
+    assert measure(sample, "tax.wrong(tax.apply_tax, tax.RATE, tax.no)", "x") == {HALLUCINATED: 0.5, MADE_UP: 2.0}
+    assert measure(sample, "x + y", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
+    assert measure(sample, "", "x") == {HALLUCINATED: None, MADE_UP: 0.0}
+
+
+@pytest.mark.parametrize(
+    ("code", "whole"),
+    [
+        ("f(a, [b", "f(a, [b])"),
+        ("if x:", "if x: pass"),
+        ("if f(x", "if f(x)"),
+        ("x = '('", "x = '('"),
+        ("x) # (", "x) # ("),
+    ],
+)
+def test_what_is_open_is_closed(code: str, whole: str) -> None:
+    assert closed(code) == whole
