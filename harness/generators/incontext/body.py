@@ -11,7 +11,7 @@ import ast
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion
         alive = [one for one in grown if not one.ended and one.lines <= MOST_LINES][:WIDTH]
         if not alive or len(done) >= WIDTH:
             break
-    found = sorted(done, key=lambda one: one.rank) + [_closed(one) for one in alive]
+    found = sorted(done, key=lambda one: one.rank) + [_closed(one, language) for one in alive]
     for one in found:
         if _parses(one.text, language):
             return Completion(one.text, one.tokens, one.ended)
@@ -157,10 +157,13 @@ def _shaped(body: _Body, token: Token) -> Shape:
     return body.shape.grown(token.text, bracketed=bracketed)
 
 
-def _closed(body: _Body) -> _Body:
-    """Return a body that was given up, cut after its last whole line."""
+def _closed(body: _Body, language: Language) -> _Body:
+    """Return the body that was given up, cut after its last whole line; in Java its braces are closed."""
     whole = body.text[: body.text.rfind("\n") + 1]
-    return _Body(body.point, whole, body.score, body.tokens, body.lines, 0, 0, True, False, body.shape)
+    if language is Language.JAVA and whole.strip():
+        # What a string holds of braces is counted too: such a body stays broken.
+        whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
+    return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
 
 
 def _beginning(text: str, language: Language) -> str:

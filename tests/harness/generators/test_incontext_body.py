@@ -68,6 +68,12 @@ def test_a_body_that_does_not_end_is_cut_at_a_whole_line() -> None:
     assert response.text == "" or response.text.endswith("\n")
 
 
+def test_a_java_body_that_does_not_end_is_closed() -> None:
+    for most in range(3, 40, 6):
+        response = ask(JAVA, Language.JAVA, max_tokens=most)
+        assert not response.text or response.text.count("}") == response.text.count("{") + 1
+
+
 @pytest.mark.parametrize("text", ["", "\n", "def", 'def f():\n    """Open', "def f(:\n", "\tdef f():\n\t\t"])
 def test_any_prompt_gives_an_answer(text: str) -> None:
     for language in Language:
