@@ -117,7 +117,8 @@ class View:
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
             # Another index for other files: nothing counted over hidden ones may reach a score.
-            digest = sha256("\0".join([digest, *sorted(hidden)]))
+            spared = query.path if is_hidden(query.path, hidden) else ""
+            digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language
         self._files, self._shown = Files(digest=digest, texts=texts, language=language), shown
         self._paths = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))

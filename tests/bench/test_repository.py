@@ -167,3 +167,14 @@ def test_hidden_files_are_absent_from_files_and_windows() -> None:
 def test_the_target_file_is_never_hidden() -> None:
     query = make_sample(prefix=PREFIX, cursor=CURSOR).query()
     assert view(snapshot(), query, MASKED, ("shop/",)).files() == (TARGET,)
+
+
+def test_a_target_among_hidden_files_is_hidden_from_other_samples() -> None:
+    """Views that hide the same are of different files then, and must not share an index."""
+    texts = {"a.py": "x = 1\n", "tests/one.py": "zq_one = 1\n", "tests/two.py": "zq_two = 1\n"}
+    for path, other in (("tests/one.py", "zq_two"), ("tests/two.py", "zq_one")):
+        query = make_sample(path=path, prefix="", cursor=Cursor(line=0, column=0)).query()
+        repo = view(snapshot(texts=texts, digest="spared"), query, (), ("tests/",))
+        found = [hit.text for hit in repo.similar_windows(other, top=99)]
+        found += [hit.text for hit in repo.search(other, unit="chunk", ranker="bm25", top=99)]
+        assert found == ["x = 1", "x = 1"]
