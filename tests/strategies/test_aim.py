@@ -11,7 +11,9 @@ from bench.errors import InputFault
 from bench.types import Kind, Place
 from strategies import BlockKind, Execution, Prompt, resolve
 from strategies.apis import HEADER
+from strategies.conformance import check
 from strategies.infile_text import infile_prompt
+from strategies.registry import get, names
 from strategies.similar import HEADER as SIMILAR
 from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
 
@@ -262,3 +264,13 @@ def test_a_foreign_instruction_keeps_its_end(tmp_path: Path) -> None:
     assert prompt.text.startswith(start) and prompt.text.endswith("def load(self, user_id)\n\n\nWrite it.\n")
     alone, _ = _function(f"{path}@foreign(last=text)", BODY, more="uer=off, fsr=off")
     assert alone.text == "# head\n# b\n# c\n# a\n\nWrite it.\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in names() if name != "aim"])
+def test_every_installed_strategy_can_be_wrapped(name: str) -> None:
+    found = get(name)
+    inner = f"{name}(encoder=hashed)" if any(p.name == "encoder" for p in found.parameters) else name
+    bound = resolve(f"aim({inner}, encoder=hashed)")
+    assert bound.kinds == found.kinds and bound.executes == found.executes
+    assert [finding for finding in check(bound) if not finding.passed] == []
