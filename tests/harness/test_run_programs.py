@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,10 +18,15 @@ from bench.home import Home
 from bench.types import Language
 from harness.attempt import Summary
 from harness.cells import Cells, InlineCells, open_cells
+from harness.generators.base import Request
 from harness.generators.scripted import Scripted
 from harness.runner import NO_SANDBOX, Choices, run
 from harness.store import open_store
+from harness.tools import open_tools
 from strategies.api import Execute, Execution, Prompt
+from tests.helpers import sandboxes
+from tests.helpers.functions import FakeJudge, make_function_set
+from tests.helpers.sandboxes import BACK_ENDS
 from tests.helpers.sets import make_set
 
 STRATEGY = """\
@@ -128,3 +135,39 @@ def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None
     with open_store(Home(tmp_path / "home").database) as store, store.reading() as connection:
         [seconds] = connection.execute(sql("SELECT max(strategy_seconds) FROM result")).one()
     assert seconds < 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BACK_ENDS)
+def test_three_roles_work_together_in_a_real_sandbox(tmp_path: Path, name: str) -> None:
+    """The first code that the developer writes raises; told so, he writes another."""
+    back_end = sandboxes.real(name)
+    home = Home(tmp_path / "home")
+    sample_set = make_function_set(home, repos=1, per_repo=2)
+
+    def answer(request: Request) -> str:
+        text = request.prompt.text
+        if "act as a requirement analyst" in text:
+            return '{"plan": "multiply"}'
+        if "act as a tester" in text:
+            return "```python\ndef check(candidate):\n    print(candidate(3))\n```"
+        function = re.findall(r"def (times_(\d))", text)[-1]
+        right = "NameError: name 'amuont' is not defined" in text
+        return (
+            f"```python\ndef {function[0]}(amount):\n    return {'amount' if right else 'amuont'} * {function[1]}\n```"
+        )
+
+    with open_store(home.database) as store:
+        [summary] = run(
+            home,
+            store,
+            sample_set,
+            strategies=("base.selfcollab",),
+            generator="scripted",
+            choices=Choices(workers=2),
+            judges=FakeJudge(sample_set).open,
+            resolve=lambda _: Coder(answer, version="1"),
+            tools=functools.partial(open_tools, home=home, sandbox=name, opens=lambda *_: back_end),
+        )
+    assert (summary.scored, summary.missing, summary.passes) == (2, 0, (1, 1))
+    assert flags(tmp_path) == {'["tests_failed"]'}
