@@ -110,7 +110,7 @@ def _is_closed(shown: Prompt) -> bool:
 
 
 def _after_the_files(repo: str, shown: Prompt, apis: Apis) -> Prompt:
-    """Put the APIs, uncommented, into a section of their own after the last file of an instruction."""
+    """Put the APIs, uncommented, into a section of their own: after the last file, or in front of a foreign layout."""
     found = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
     if not found:
         return shown
@@ -119,10 +119,9 @@ def _after_the_files(repo: str, shown: Prompt, apis: Apis) -> Prompt:
         from strategies.icl.frame import with_section  # noqa: PLC0415 - the family registers itself
 
         return with_section(shown, _SECTION, *found)
-    places = [at for at, block in enumerate(shown.blocks) if block.kind is not BlockKind.TEXT]
-    at = places[-1] + 1 if places else 0
+    # Of another layout nothing is known but that its start is between no two halves of a sentence.
     rule, end = (Block(kind=BlockKind.TEXT, text=text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
-    return replace(shown, blocks=(*shown.blocks[:at], rule, *found, end, *shown.blocks[at:]))
+    return replace(shown, blocks=(rule, *found, end, *shown.blocks))
 
 
 def _before_the_file(repo: str, shown: Prompt, here: Block, apis: Apis, context: int, similar: int) -> Prompt:

@@ -256,12 +256,12 @@ def test_on_a_function_that_the_prompt_ends_in_the_apis_stand_before_the_file() 
     assert f"code:\n{BODY.strip()}\nsummary:" in model.asked[1].text
 
 
-def test_a_foreign_instruction_keeps_its_end(tmp_path: Path) -> None:
+def test_of_a_foreign_instruction_the_section_stands_in_front(tmp_path: Path) -> None:
     path = tmp_path / "foreign.py"
     path.write_text(FOREIGN)
     prompt, _ = _function(f"{path}@foreign(last=text)", BODY, SUMMARY)
-    start = "# head\n# b\n# c\n# a\n#####\nAPIS THAT MAY BE USED\n#####\ndemo-main/shop/store.py\n"
-    assert prompt.text.startswith(start) and prompt.text.endswith("def load(self, user_id)\n\n\nWrite it.\n")
+    assert prompt.text.startswith("#####\nAPIS THAT MAY BE USED\n#####\ndemo-main/shop/store.py\n")
+    assert prompt.text.endswith("def load(self, user_id)\n\n# head\n# b\n# c\n# a\n\nWrite it.\n")
     alone, _ = _function(f"{path}@foreign(last=text)", BODY, more="uer=off, fsr=off")
     assert alone.text == "# head\n# b\n# c\n# a\n\nWrite it.\n"
 
