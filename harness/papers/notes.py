@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.code_tokens import NAME as TOKENIZER
+from bench.spec import parse
 from bench.types import Kind
 from harness.papers.beside import PROFILE, Ours
+from harness.papers.presets import encoders_of
 from harness.papers.reproduce import Beside
 from harness.papers.tables import BENCHMARKS, LEVELS
 
@@ -24,17 +26,26 @@ def notes(beside: Beside, languages: Sequence[str]) -> Iterator[str]:
     yield f"samples: ours {_samples(beside)}; the paper {' and '.join(BENCHMARKS.get(one, one) for one in theirs)}"
     models = dict.fromkeys(row.model for row in rows)
     yield f"generator: ours {beside.generator} for every row; the paper {', '.join(models)}"
-    encoders = dict.fromkeys(row.encoder for row in rows if row.encoder)
-    if beside.encoder:
-        kept = ", but bm25 where the row has it" if "bm25" in encoders else ""
-        yield f"encoder: ours {beside.encoder} for every row{kept}; the paper {', '.join(encoders)}"
-    elif encoders:
-        yield f"encoder: {', '.join(encoders)}, each row its own, as in the paper"
+    yield from _encoders(beside)
     yield from _measured(beside, languages)
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
     if any("out of memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
+
+
+def _encoders(beside: Beside) -> Iterator[str]:
+    printed = dict.fromkeys(row.encoder for row in beside.table.rows if row.encoder)
+    used = dict.fromkeys(encoder for spec in beside.specs.values() for encoder in encoders_of(parse(spec)))
+    theirs = ", ".join(printed) or "prints none"
+    if beside.encoder:
+        kept = ", but bm25 where the row has it" if "bm25" in printed else ""
+        yield f"encoder: ours {beside.encoder} for every row{kept}; the paper {theirs}"
+    elif used:
+        own = f"{', '.join(printed)} as each row of the paper" if printed else ""
+        ours = ", ".join(one for one in used if one not in printed)
+        filled = f"{ours} where the paper prints none" if ours else ""
+        yield f"encoder: {'; '.join(filter(None, (own, filled)))}"
 
 
 def _measured(beside: Beside, languages: Sequence[str]) -> Iterator[str]:
@@ -54,6 +65,11 @@ def _measured(beside: Beside, languages: Sequence[str]) -> Iterator[str]:
     absent = [one for one in languages if ours and one not in {found.language for found in ours}]
     if absent:
         yield f"our samples have no {' and no '.join(absent)}"
+    left = [
+        one for one in dict.fromkeys(of for row in beside.table.rows for of in row.languages) if one not in languages
+    ]
+    if left:
+        yield f"not shown: the paper's rows of {' and '.join(left)} (--languages {left[0]})"
     unscored = max((one.unscored for one in ours), default=0)
     if unscored:
         yield f"samples without a result are in no number: up to {unscored} of a strategy; run the same command again"

@@ -111,6 +111,17 @@ def test_the_head_says_what_is_not_the_papers() -> None:
         assert words in text, words
 
 
+def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out() -> None:
+    found = {"icl.direct": (functions(),)}
+    text = " ".join(render.table(beside("icl-table3", None, found), ["python"]).split())
+    assert "encoder: codet5p-110m as each row of the paper; unixcoder where the paper prints none" in text
+    assert "not shown: the paper's rows of java (--languages java)" in text
+    times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
+    assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times
+    chosen = " ".join(render.table(beside("icl-table2", "minilm", {}), ["python", "java"]).split())
+    assert "ours minilm for every row, but bm25 where the row has it; the paper codet5p-110m, unixcoder" in chosen
+
+
 def test_doubtful_and_missing_numbers_are_marked() -> None:
     made = beside("icl-table1", "bm25", {})
     text = render.table(made, ["java"])
