@@ -56,7 +56,7 @@ class Bench:
             self.home,
             self.store,
             how.pop("samples", self.set),
-            strategies=("lc.infile",),
+            strategies=how.pop("strategies", ("lc.infile",)),
             generator="scripted",
             choices=choices,
             judges=how.pop("judge", self.judge).open,

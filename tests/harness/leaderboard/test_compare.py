@@ -71,3 +71,11 @@ def test_text_and_json() -> None:
 def test_few_repositories_are_said() -> None:
     runs = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     assert "no difference of 2 repositories can be significant" in render.comparison(compare(runs))
+
+
+def test_a_control_is_compared_without_a_test() -> None:
+    control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
+    found = compare([BASE, BETTER, control], metric="es")
+    assert [one.difference.p is None for one in found] == [False, True]
+    assert found[0].difference.pairs == 1 and found[0].difference.p_holm == pytest.approx(2 / 2**8)
+    assert found[1].difference.mean is not None and "a control: not tested" in render.comparison(found)

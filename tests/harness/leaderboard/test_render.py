@@ -171,3 +171,35 @@ def test_amounts() -> None:
         "12.3",
         "1234",
     ]
+
+
+def test_diagnostics_are_a_table_of_their_own() -> None:
+    values = {
+        "es": [0.5] * 80,
+        "api_recall": [0.25] * 80,
+        "hallucinated": [0.5, None] * 40,
+        "made_up_names": [2.0] * 80,
+    }
+    made = board([make_table(values, REPOS)])
+    plain, shown = render.table(made), render.table(made, diagnostics=True)
+    for heading in ("api_recall % [95%]", "hallucinated % [95%]", "made_up_names names [95%]"):
+        assert heading in shown and heading not in plain
+    assert "api_recall" in render.markdown(made, diagnostics=True)
+    [record] = records.records(made)
+    assert (record["api_recall"]["mean"], record["hallucinated"]["mean"], record["hallucinated"]["n"]) == (25, 50, 40)
+
+
+def test_a_control_is_marked() -> None:
+    made = board([noisy("lc.infile", 0.3), noisy("gold", 0.9, ranked=False, control=True)])
+    assert "gold (control)" in render.table(made) and "no test is made of controls" in _notes(made)
+    assert [(one["control"], one["rank_low"]) for one in records.records(made)] == [(False, 1), (True, None)]
+    [row] = [row for row in made.rows if row.run.control]
+    assert {(found.p, found.p_holm, found.visible) for found in row.difference.values()} == {(None, None, None)}
+
+
+def test_a_control_as_a_baseline_is_tested_against_nothing() -> None:
+    runs = [noisy("lc.infile", 0.3), noisy("lc.repocoder", 0.4), noisy("gold", 0.9, ranked=False, control=True)]
+    made = board(runs, baseline="gold")
+    differences = [found for row in made.rows for found in row.difference.values()]
+    assert differences and all(found.p is None for found in differences if found.n_common)
+    assert made.groups[0].pairs == 1, "the family is that of the ranked rows"

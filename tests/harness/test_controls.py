@@ -1,0 +1,147 @@
+"""Controls: the reference scores everything, nothing scores nothing, and a context that knows the answer is best."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault
+from bench.repository import View, digest_of
+from bench.types import Kind, Language, Use
+from harness.cells import InlineCells
+from harness.controls import card_of, defining_files, oracle_prompt
+from harness.diagnostics.gains import diagnose, find
+from harness.leaderboard import board, records
+from harness.results import Status
+from harness.runner import silent
+from harness.store.queries import run_tables
+from strategies.api import BlockKind
+from strategies.controls import NAMES, is_control
+from tests.harness import test_run_functions, test_runner
+from tests.harness.test_runner import Bench, model
+from tests.helpers.samples import make_reference, make_sample
+
+TAX = """class Rates:
+    def __init__(self, land):
+        pass
+    def low(self):
+        pass
+    def high(self):
+        pass
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_gold_scores_everything_and_blank_nothing(bench: Bench) -> None:
+    asked = model(lambda _: "wrong")
+    gold, blank = bench.run(asked, "gold", "blank")
+    assert asked.batches == [] and bench.cells_run == 0, "neither the model nor a cell is asked"
+    assert (gold.scored, blank.model_failed, gold.missing, blank.missing) == (8, 8, 0, 0)
+    tables = {table.run.strategy: table for table in run_tables(bench.store)}
+    for metric in ("em", "es", "id_f1"):
+        assert set(tables["gold"].metrics[metric]) == {1.0} and set(tables["blank"].metrics[metric]) == {0.0}
+    assert set(tables["gold"].metrics["hallucinated"]) == {0.0}, "what the project has is not made up"
+    assert "hallucinated" not in tables["blank"].metrics and set(tables["blank"].metrics["made_up_names"]) == {0.0}
+    assert set(tables["blank"].status) == {Status.MODEL_FAILED}
+
+
+def test_gold_passes_every_test_and_blank_none(tmp_path: Path) -> None:
+    bench = test_run_functions.Bench(tmp_path)
+    for name, share in (("gold", 1.0), ("blank", 0.0)):
+        summary = bench.run(test_run_functions.model(), strategies=(name,))
+        assert summary.missing == 0
+        [table] = [one for one in run_tables(bench.store) if one.run.strategy == name]
+        assert table.metrics["pass@1"] == (share,) * 6
+
+
+def test_a_finished_control_is_not_made_again(bench: Bench) -> None:
+    assert [bench.run(model(), "gold")[0].new for _ in range(2)] == [8, 0]
+
+
+def test_the_answer_finds_the_better_context(bench: Bench) -> None:
+    bench.run(model(), "oracle-context", "lc.repocoder", "lc.infile")
+    mean = {
+        t.run.strategy: statistics.fmean(v or 0 for v in t.metrics["context_gain"]) for t in run_tables(bench.store)
+    }
+    assert mean["oracle-context"] >= mean["lc.repocoder"] > mean["lc.infile"] == 0
+
+
+def test_rows_are_marked_and_never_ranked(bench: Bench) -> None:
+    bench.run(model(), "gold", "oracle-context", "lc.infile", "lc.repocoder")
+    rows = {row["strategy"]: row for row in records.records(board(run_tables(bench.store), metric="es"))}
+    for name in ("gold", "oracle-context"):
+        assert rows[name]["control"] and rows[name]["rank_low"] is None and rows[name]["tier"] == ""
+        assert rows[name]["baseline"] == "lc.infile"
+        assert {one["p"] for one in rows[name]["difference"].values()} == {None}
+    assert not rows["lc.infile"]["control"] and rows["lc.infile"]["rank_low"] == 1
+    for metric in ("api_recall", "context_waste"):
+        assert set(rows["lc.repocoder"].get(metric, {"mean": 0, "low": 0, "high": 0})) >= {"mean", "low", "high"}
+
+
+def test_windows_and_signatures_that_the_answer_needs() -> None:
+    texts = {
+        "shop/checkout.py": "\n\ndef pay(user):\n    total = Rates(user).low()\n",
+        "shop/tax.py": TAX,
+        "shop/use.py": "def cost(user):\n    return Rates(user).low() + 1\n",
+    }
+    sample = make_sample(uses=(Use(name="Rates", module="shop.tax", kind="class"),))
+    query = sample.query()
+    view = View(
+        name="demo", language=Language.PYTHON, texts=texts, digest=digest_of(texts), query=query, retrieval=None
+    )
+    prompt = oracle_prompt(query, view, sample, make_reference(target="Rates(user).low()"))
+    similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
+    apis = [block for block in prompt.blocks if block.kind is BlockKind.API]
+    assert similar[-1].places[0].path == "shop/use.py"
+    assert [block.places[0].start for block in apis] == [1, 3], "the constructor and the method, not the other one"
+    assert "def low(self)" in apis[1].text and prompt.text.endswith(sample.prefix)
+    assert "total = Rates" not in prompt.text, "the answer itself stays hidden"
+
+
+@pytest.mark.parametrize(
+    ("module", "language", "found"),
+    [
+        ("shop.tax", Language.PYTHON, ["src/shop/tax.py"]),
+        ("shop", Language.PYTHON, ["src/shop/__init__.py"]),
+        ("other.tax", Language.PYTHON, []),
+        ("", Language.PYTHON, []),
+        ("com.shop.Rules.Kind", Language.JAVA, ["java/com/shop/Rules.java"]),
+        ("com.shop.Other", Language.JAVA, []),
+    ],
+)
+def test_where_a_name_is_defined(module: str, language: Language, found: list[str]) -> None:
+    files = ("java/com/shop/Rules.java", "src/shop/__init__.py", "src/shop/tax.py", "src/shopping/tax2.py")
+    assert defining_files(module, tuple(f for f in files if f.endswith(language.suffix)), language) == found
+
+
+def test_names_are_taken_as_they_are() -> None:
+    cells = InlineCells()
+    assert [card_of(name, cells).kinds for name in NAMES] == [frozenset(Kind)] * 3
+    assert card_of("lc.infile", cells).spec == "lc.infile"
+    with pytest.raises(InputFault, match="takes no parameters"):
+        card_of("gold(x=1)", cells)
+    assert [is_control(one) for one in ("gold", "golden", "control.x(a=1)", "/a/b.py@oracle.x", "lc.infile")] == [
+        True, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
+    [summary] = bench.run(model(), "lc.repocoder(iterations=1)")
+    run = find(bench.store, summary.run[:6])
+    made = [
+        diagnose(bench.home, bench.store, run, limit=3, progress=silent, resolve=lambda _: test_runner.Coder())
+        for _ in range(4)
+    ]
+    assert [(one.new, one.left) for one in made] == [(3, 5), (3, 2), (2, 0), (0, 0)]
+    blocks = made[-1].blocks
+    assert set(blocks) == {sample.id for sample in bench.set.samples} and made[-1].unpriced == 0
+    [table] = run_tables(bench.store)
+    for id_, worth in zip(table.sample, table.metrics["block_gain"], strict=True):
+        assert worth == pytest.approx(statistics.fmean(one.bits for one in blocks[id_]))
+    assert board([table]).rows[0].metrics["block_gain"].mean is not None
