@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,9 @@ class TorchModel:
         # transformers and torch carry no types, and are absent where only numpy is wanted.
         self._torch: Any = importlib.import_module("torch")
         self._transformers: Any = importlib.import_module("transformers")
+        # Progress of reading, and tensors that an encoder does not need (the pooler's), are no news.
+        self._transformers.utils.logging.disable_progress_bar()
+        self._transformers.utils.logging.set_verbosity_error()
         try:
             self._tokenizer: Any = self._read_tokenizer(recipe, folder)
             self._model, self._projection = self._read_model(recipe, folder)
@@ -80,7 +83,11 @@ class TorchModel:
     def _read_model(self, recipe: Recipe, folder: Path) -> tuple[Any, Any]:
         kind = getattr(self._transformers, recipe.architecture)
         if not recipe.projected:
-            return kind.from_pretrained(folder, local_files_only=True, add_pooling_layer=False), None
+            model, report = kind.from_pretrained(
+                folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True
+            )
+            _complete(report["missing_keys"], folder)
+            return model, None
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         weights = self._weights(folder)
         projection = self._torch.nn.Linear(*reversed(weights["proj.weight"].shape))
@@ -89,11 +96,7 @@ class TorchModel:
         config.pop("model_type", None)
         model = kind(self._transformers.T5Config(**config))
         loaded = model.load_state_dict(weights, strict=False)
-        missing = [key for key in loaded.missing_keys if not key.endswith("embed_tokens.weight")]
-        if missing or "shared.weight" not in weights:
-            raise InputFault(
-                f"lacks tensors ({', '.join(missing[:3])})", where=str(folder), cure="fetch the model again"
-            )
+        _complete([key for key in loaded.missing_keys if not key.endswith("embed_tokens.weight")], folder)
         return model, projection
 
     def _weights(self, folder: Path) -> dict[str, Any]:
@@ -104,3 +107,10 @@ class TorchModel:
             # Tensors only: a file of that kind may hold anything that Python can do.
             found = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
         return found
+
+
+def _complete(missing: Collection[str], folder: Path) -> None:
+    """See that every tensor was there: the libraries draw random numbers for one that is not."""
+    if missing:
+        shown = ", ".join(sorted(missing)[:3])
+        raise InputFault(f"lacks {len(missing)} tensors ({shown})", where=str(folder), cure="fetch the model again")

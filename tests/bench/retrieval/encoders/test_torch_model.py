@@ -172,6 +172,18 @@ def test_a_folder_of_another_model_is_a_fault_of_one_line(tmp_path: Path) -> Non
         assert "\n" not in str(caught.value)
 
 
+def test_a_tensor_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
+    import safetensors.torch
+
+    count = word_pieces(tmp_path)
+    transformers.BertModel(transformers.BertConfig(vocab_size=count, **SIZES)).save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    del tensors["encoder.layer.1.output.dense.weight"]
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputFault, match=r"lacks 1 tensors \(encoder\.layer\.1\.output\.dense\.weight\)"):
+        get(f"contriever(path={tmp_path})").encode(["a"])
+
+
 def test_a_device_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     count = word_pieces(tmp_path)
     config = transformers.BertConfig(vocab_size=count, **SIZES)
