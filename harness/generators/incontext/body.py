@@ -60,9 +60,10 @@ def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda one: one.rank)
         done += [one for one in grown[:WIDTH] if one.ended]
-        alive = [one for one in grown if not one.ended and one.lines <= MOST_LINES][:WIDTH]
-        if not alive or len(done) >= WIDTH:
+        going_on = [one for one in grown if not one.ended and one.lines <= MOST_LINES][:WIDTH]
+        if not going_on or len(done) >= WIDTH:
             break
+        alive = going_on
     found = sorted(done, key=lambda one: one.rank) + [_closed(one, language) for one in alive]
     for one in found:
         if _parses(one.text, language):
@@ -70,7 +71,14 @@ def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion
     for one in found:
         if text := _beginning(one.text, language):
             return Completion(text, one.tokens, False)
-    return Completion(found[0].text, found[0].tokens, found[0].ended) if found else Completion("", 0, False)
+    return Completion(_nothing(language, base, reading), 0, False)
+
+
+def _nothing(language: Language, base: int, reading: Reading) -> str:
+    """Return the body of a function that does nothing, where there was nothing to make one of."""
+    if language is Language.JAVA:
+        return "}\n"
+    return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
 
 
 def _indentation(tokens: Sequence[Token]) -> int:

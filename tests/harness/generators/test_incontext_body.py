@@ -144,3 +144,9 @@ def test_bodies_parse_and_do_not_go_in_circles(signature: str, code: str) -> Non
     ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))
     lines = body.splitlines()
     assert all(one != other for one, other in itertools.pairwise(lines))
+
+
+@pytest.mark.parametrize("signature", ["def len(self):", "def clamp(x, lower=float('-inf'), upper=float('inf')):"])
+def test_nothing_to_copy_from_still_gives_a_body(signature: str) -> None:
+    body = generate(asked_for(signature, "Limit it.", Language.PYTHON), Language.PYTHON)
+    ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))
