@@ -14,6 +14,7 @@ from strategies.baselines.diagnosis import Category, Fault
 from strategies.baselines.symbols import Symbol
 from strategies.icl.source import bare
 
+_SIGNATURE = "Function signature:  "
 _PROBLEM = (
     "Write a function.\nFunction name: {name}\nFunction signature:  {signature}\nFunction Description:\n{description}"
 )
@@ -86,8 +87,10 @@ def _shots() -> str:
 
 def _asked(query: Query) -> tuple[Block, ...]:
     """Return the problem between quotes, its signature as a block of its own: it is of the target file."""
-    before, signature, after = f'Q: "{problem(query)}"\n'.partition(_signature(query))
-    return _text(before), Block(kind=BlockKind.INFILE, text=signature), _text(after)
+    signature = _signature(query)
+    whole = f'Q: "{problem(query)}"\n'
+    at = whole.index(_SIGNATURE) + len(_SIGNATURE)
+    return _text(whole[:at]), Block(kind=BlockKind.INFILE, text=signature), _text(whole[at + len(signature) :])
 
 
 def _signature(query: Query) -> str:
