@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import InputFault
-from bench.repository import View, digest_of
-from bench.types import Kind, Language, Use
+from bench.repository import Repository, View, digest_of
+from bench.types import Kind, Language, Query, Use
+from harness.asking import OVERFLOW
 from harness.cells import InlineCells
 from harness.controls import card_of, defining_files, oracle_prompt
 from harness.diagnostics.gains import diagnose, find
@@ -17,7 +18,7 @@ from harness.leaderboard import board, records
 from harness.results import Status
 from harness.runner import silent
 from harness.store.queries import run_tables
-from strategies.api import BlockKind
+from strategies.api import Block, BlockKind, Prompt
 from strategies.controls import NAMES, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
@@ -145,3 +146,18 @@ def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
     for id_, worth in zip(table.sample, table.metrics["block_gain"], strict=True):
         assert worth == pytest.approx(statistics.fmean(one.bits for one in blocks[id_]))
     assert board([table]).rows[0].metrics["block_gain"].mean is not None
+
+
+class Overflowing(InlineCells):
+    """A strategy whose prompt is too long and must not be cut."""
+
+    def run(self, spec: str, query: Query, repo: Repository, *rest: object) -> Prompt:
+        return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="too long"),), flags=(OVERFLOW,))
+
+
+def test_a_prompt_that_must_not_be_cut_asks_nobody(bench: Bench) -> None:
+    asked = model()
+    [summary] = bench.run(asked, cells=Overflowing())
+    assert asked.batches == [] and (summary.model_failed, summary.missing) == (8, 0)
+    assert bench.rows("SELECT DISTINCT flags FROM result") == [(f'["{OVERFLOW}"]',)]
+    assert bench.rows("SELECT DISTINCT generator, text FROM generation") == [(OVERFLOW, "")]
