@@ -335,8 +335,8 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
 
     class Spying(InlineCells):
         def run(
-        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
-    ) -> Prompt:
+            self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+        ) -> Prompt:
             seen.append((query.id, repr(query), repo.read(query.path)))
             return super().run(spec, query, repo, generate, execute)
 
