@@ -107,9 +107,10 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 
     mined: dict[str, Mined] = {}
     for one in _one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
-        name = one.project.manifest.name
-        mined[name] = _mine(one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report)
-    entries = {name: each.entry for name, each in mined.items()}
+        mined[one.project.manifest.name] = _mine(
+            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
+        )
+    entries = {repo: each.entry for repo, each in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
     samples = [sample for each in mined.values() for sample in each.samples]
     references = [reference for each in mined.values() for reference in each.references]

@@ -33,8 +33,9 @@ def groups(text: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line.startswith("  "):
-            name, summary = line.strip().split(maxsplit=1)
-            found[list(found)[-1]][name] = summary
+            # Other tests may have registered strategies without a docstring in this very process.
+            name, _, summary = line.strip().partition(" ")
+            found[list(found)[-1]][name] = summary.strip()
         else:
             found[line] = {}
     return found
