@@ -7,7 +7,10 @@ What a view finds is cut from what the view shows of the target file (`bench.sho
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,10 @@ _KEPT_CORPORA = 16
 _KEPT_OWN = 256
 """Of target files, which are small: those of the samples under way."""
 _KEPT_RANKERS = 16
+_MANY = 1000
+"""Texts to encode from which on it is told how far that is."""
+_EVERY_SECONDS = 10.0
+_LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
@@ -81,6 +88,7 @@ class Retrieval:
                 `bench.apis.plain`.
         """
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
+        self._said = -_EVERY_SECONDS
         self._vectors: Kept[Vectors] = Kept(1)
         self._shared: Kept[Corpus] = Kept(_KEPT_CORPORA)
         self._own: Kept[Corpus] = Kept(_KEPT_OWN)
@@ -144,13 +152,16 @@ class Retrieval:
         except InputFault as fault:
             raise NoRanker(fault.what, where=fault.where, cure=fault.cure) from fault
         vectors = self._vectors.get("", lambda: Vectors(self._folder))
-        return name, Dense(encoder, name, vectors, progress=self._go_on)
+        return name, Dense(encoder, name, vectors, progress=functools.partial(self._go_on, name))
 
-    def _go_on(self, done: int, of: int) -> None:
+    def _go_on(self, encoder: str, done: int, of: int) -> None:
         if self._closed.is_set():
             raise MachineFault(
                 f"stopped with {done} of {of} texts encoded", cure="run the same command again to go on from there"
             )
+        if of >= _MANY and (time.monotonic() - self._said >= _EVERY_SECONDS or done == of):
+            self._said = time.monotonic()
+            _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, done, of)
 
     def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
         found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
+_REMARKS = "bench.retrieval"
+"""The logger of what else may take long while a run goes on."""
 
 Tick = Callable[[int], None]
 
@@ -17,10 +20,15 @@ Tick = Callable[[int], None]
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
     """Show how much of `total` is done; call the yielded function with each step's size."""
-    if sys.stderr.isatty():
-        with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-            yield bar.update
-        return
+    with _remarks():
+        if sys.stderr.isatty():
+            with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
+                yield bar.update
+            return
+        yield from _lines(label, total)
+
+
+def _lines(label: str, total: int) -> Iterator[Tick]:
     done, said = 0, time.monotonic()
 
     def tick(step: int) -> None:
@@ -32,3 +40,24 @@ def progress(label: str, total: int) -> Iterator[Tick]:
 
     yield tick
     click.echo(f"{label}: {done} of {total}", err=True)
+
+
+class _Echo(logging.Handler):
+    """Writes a remark as a line on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it."""
+        click.echo(record.getMessage(), err=True)
+
+
+@contextlib.contextmanager
+def _remarks() -> Iterator[None]:
+    logger, handler = logging.getLogger(_REMARKS), _Echo(logging.INFO)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
