@@ -73,11 +73,12 @@ def _checked(parameter: inspect.Parameter, value: Value, where: str) -> Value:
         return float(value)
     if kind is str and not isinstance(value, str | tuple | None):
         # `revision=1234` is meant as the text it looks like.
-        return _spelled(value)
+        return spelled(value)
     if type(value) is not kind:
-        raise InputFault(f"{parameter.name}={_spelled(value)} does not fit", where=where, cure=f"give {expects}")
+        raise InputFault(f"{parameter.name}={spelled(value)} does not fit", where=where, cure=f"give {expects}")
     return value
 
 
-def _spelled(value: Value) -> str:
+def spelled(value: Value) -> str:
+    """Return a value as a spec spells it."""
     return str(Spec("x", {"k": value}))[4:-1]

@@ -13,20 +13,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench import spec as specs
-from bench.errors import InputFault
+from bench.factories import arguments, check_signature, spelled
 from bench.registry import Registry, origin_of
-from bench.spec import Spec, Value
+from bench.spec import Spec
 from harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)
-_REGISTRY: Registry[Factory] = Registry("generator", group="ctxbench.generators", command="ctxbench generator list")
-_TYPES: dict[object, tuple[type, str]] = {
-    "bool": (bool, "true or false"),
-    "int": (int, "a whole number"),
-    "float": (float, "a number"),
-    "str": (str, "text"),
-}
+COMMAND = "ctxbench generator list"
+_REGISTRY: Registry[Factory] = Registry("generator", group="ctxbench.generators", command=COMMAND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +43,7 @@ def generator(name: str) -> Callable[[F], F]:
     """
 
     def register(factory: F) -> F:
-        for parameter in inspect.signature(factory).parameters.values():
-            if parameter.kind is not parameter.KEYWORD_ONLY:
-                raise InputFault(
-                    f"the parameter {parameter.name!r} is not keyword-only",
-                    where=f"generator {name}",
-                    cure="write the factory as (*, name=default, …)",
-                )
+        check_signature(factory, f"generator {name}")
         _REGISTRY.add(name, factory, origin=origin_of(factory))
         return factory
 
@@ -77,12 +66,8 @@ def card(name: str) -> Card:
     return Card(
         name=name,
         summary=(inspect.getdoc(factory) or "").partition("\n")[0],
-        parameters=tuple((p.name, "" if p.default is p.empty else _spelled(p.default)) for p in parameters),
+        parameters=tuple((p.name, "" if p.default is p.empty else spelled(p.default)) for p in parameters),
     )
-
-
-def _spelled(value: Value) -> str:
-    return str(Spec("x", {"k": value}))[4:-1]
 
 
 def canonical(spec: str) -> str:
@@ -92,7 +77,7 @@ def canonical(spec: str) -> str:
         InputFault: as `resolve`.
     """
     parsed = specs.parse(spec)
-    return str(Spec(parsed.name, _arguments(_REGISTRY.get(parsed.name), parsed)))
+    return str(Spec(parsed.name, arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)))
 
 
 def resolve(spec: str) -> Generator:
@@ -104,38 +89,4 @@ def resolve(spec: str) -> Generator:
     """
     parsed = specs.parse(spec)
     factory = _REGISTRY.get(parsed.name)
-    return factory(**_arguments(factory, parsed))
-
-
-def _arguments(factory: Factory, spec: Spec) -> dict[str, Value]:
-    """Return the arguments that differ from the defaults, checked."""
-    parameters = inspect.signature(factory).parameters
-    known = f"it has {', '.join(parameters) or 'none'} (see `ctxbench generator list`)"
-    given: dict[str, Value] = {}
-    for key, value in spec.arguments.items():
-        if key not in parameters:
-            raise InputFault(f"{spec.name} has no parameter {key!r}", cure=known)
-        checked = _checked(parameters[key], value, spec.name)
-        if checked != parameters[key].default:
-            given[key] = checked
-    for key, parameter in parameters.items():
-        if parameter.default is parameter.empty and key not in given:
-            raise InputFault(f"{spec.name} needs the parameter {key!r}", cure=f"write {spec.name}({key}=…)")
-    return given
-
-
-def _checked(parameter: inspect.Parameter, value: Value, where: str) -> Value:
-    """Check a value against a plain annotation; other annotations are the factory's own business."""
-    annotation = parameter.annotation
-    wanted = _TYPES.get(annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None))
-    if wanted is None:
-        return value
-    kind, expects = wanted
-    if kind is float and type(value) is int:
-        return float(value)
-    if kind is str and not isinstance(value, str | tuple | None):
-        # `revision=1234` is meant as the text it looks like.
-        return _spelled(value)
-    if type(value) is not kind:
-        raise InputFault(f"{parameter.name}={_spelled(value)} does not fit", where=where, cure=f"give {expects}")
-    return value
+    return factory(**arguments(factory, parsed, command=COMMAND))
