@@ -22,7 +22,7 @@ class RunSpec:
     strategy: str
     """Canonical spec."""
     strategy_version: str
-    """Digest of the file that defines it."""
+    """Digest of the files that define it."""
     generator: str
     """Canonical spec."""
     generator_version: str

@@ -9,6 +9,7 @@ through the entry-point group ``ctxbench.strategies``, or in a file: ``path/to/f
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +56,23 @@ class Strategy:
 
     @property
     def version(self) -> str:
-        """A digest of that file, so that an edited strategy is not taken for the one that ran before."""
+        """A digest of that file, or of all files of its package, empty if it was typed in.
+
+        An edited strategy is not taken for the one that ran before, nor is one whose helpers were edited.
+        """
         path = Path(self.source)
-        return sha256(path.read_bytes())[:12] if self.source and path.is_file() else ""
+        if not self.source or not path.is_file():
+            return ""
+        root = _package(self.function.__module__)
+        files = [path] if root is None else sorted(root.rglob("*.py"))
+        return sha256("".join(f"{one.name}\0{sha256(one.read_bytes())}\n" for one in files))[:12]
+
+
+def _package(module: str) -> Path | None:
+    """Return the folder of the package that a module is in; None if it is in none."""
+    top, dot, _ = module.partition(".")
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return Path(file).parent if dot and file and Path(file).name == "__init__.py" else None
 
 
 class BoundStrategy:

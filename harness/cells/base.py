@@ -32,7 +32,7 @@ class Card:
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
     version: str
-    """A digest of the file that defines it; empty if unknown."""
+    """A digest of the files that define it; empty if unknown."""
     summary: str
     """The first line of its docstring."""
 
