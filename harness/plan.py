@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from bench.errors import InputFault
 from bench.files import sha256
@@ -15,7 +15,8 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     """Return the samples of a run, in the order in which they are done.
 
     Under a limit they are taken from the repositories in turn, within one in an order that is as good
-    as random and always the same: a smaller limit's samples are a part of a larger one's.
+    as random and always the same: a smaller limit's samples are a part of a larger one's. They are done in the
+    set's order, a repository after the other, so that a few indices need to be held at a time.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -28,7 +29,8 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
         by_repo[sample.repo].append(sample)
     turns = chain.from_iterable(zip_longest(*(by_repo[repo] for repo in sorted(by_repo))))
-    return tuple(sample for sample in turns if sample is not None)[:limit]
+    chosen = {sample.id for sample in islice((sample for sample in turns if sample is not None), limit)}
+    return tuple(sample for sample in samples if sample.id in chosen)
 
 
 def missing(planned: Sequence[Sample], finished: Collection[str]) -> tuple[Sample, ...]:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from bench.retrieval.encoders.vectors import Vectors
 
 _LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
-_KEPT_CORPORA = 16
+_KEPT_CORPORA = 32
+"""Several a repository; samples come a repository after the other."""
 _KEPT_OWN = 256
 """Of target files, which are small: those of the samples under way."""
 _KEPT_RANKERS = 16
