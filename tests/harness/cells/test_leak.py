@@ -127,6 +127,41 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
     assert "searches: []" in text, text
 
 
+WRAPPER = """
+import gc
+from strategies import Block, BlockKind, Inner, Prompt, Query, Repository, resolve, strategy
+from strategies.api import Generate
+
+@strategy("wrapper")
+def wrapper(query: Query, repo: Repository, generate: Generate, *, inner: Inner = "lc.infile") -> Prompt:
+    found = set()
+    made = resolve(inner)(query, repo, generate)
+    for text in (made.text, query.prefix, "zqx"):
+        for unit in ("usage", "summary", "function"):
+            found |= {hit.text + hit.matched for hit in repo.search(text, unit=unit, ranker="bm25", top=10_000)}
+    found |= {one for one in gc.get_objects() if isinstance(one, str)}
+    noted = sorted(one for one in found if "zqx_" in one)
+    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="\\n".join(noted) + "\\n"), *made.blocks))
+"""
+
+
+def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: World) -> None:
+    mine = world.file.with_name("wrapper.py")
+    mine.write_text(WRAPPER)
+    rankers = ("bm25", "jaccard", "hashed")
+    with open_cells([world.home], 2) as cells:
+        repo = world.view(world.query)
+        specs = [f"{mine}@wrapper(inner=lc.repocoder)"]
+        specs += [f"aim({inner}, encoder={one})" for inner in ("lc.infile", "lc.repocoder") for one in rankers]
+        specs += [f"aim({world.spec()}, encoder=bm25)", f"{mine}@wrapper(inner={world.spec()})"]
+        for spec in specs:
+            text = cells.run(spec, world.query, repo, Model(lambda *_: "load(user_id)")).text
+            assert text.endswith(world.query.prefix), spec
+            assert ANSWER not in text and TOOL not in text, (spec, text)
+        # The same wrapper does find what stands before a later cursor of the same file.
+        assert ANSWER in cells.run(specs[0], world.later, world.view(world.later), Model()).text
+
+
 def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     """In a process of its own, so that the search meets no larger heap than a run's."""
     script = (
