@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
-import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from bench.languages import support
 from bench.languages.facts import FileFacts
+from bench.processes import uninterrupted
 from bench.snapshot import Snapshot
 from bench.types import Language
 
@@ -43,25 +41,12 @@ def _in_processes(batches: Sequence[_Batch], workers: int, found: Mapping[str, d
     # Spawned, not forked: the caller may have threads.
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
-        with _interrupts_ignored():
+        with uninterrupted():
             results = pool.map(_analyse, batches)
         for batch, facts in zip(batches, results, strict=True):
             _keep(batch, facts, found)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Leave Ctrl-C to the parent: processes started meanwhile ignore it from their first moment."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _batches(snapshot: Snapshot) -> list[_Batch]:

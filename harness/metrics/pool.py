@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 from bench.errors import InputFault, MachineFault
+from bench.processes import uninterrupted
 from harness.metrics.profile import Case, Values
 from harness.metrics.profiles import load
 
@@ -52,7 +53,9 @@ def score_many(
     # Not "fork": the caller may hold threads.
     with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
         try:
-            for part in pool.map(work, chunks):
+            with uninterrupted():
+                parts = pool.map(work, chunks)
+            for part in parts:
                 values += part
                 report(len(part))
         except BrokenProcessPool as error:

@@ -8,14 +8,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bench.errors import InputFault, MachineFault
 from bench.files import explained, sha256
+from bench.processes import uninterrupted
 from bench.types import Kind, Language
 from harness.generators.base import Request, Response
 from harness.generators.incontext.body import complete_body
@@ -24,6 +25,8 @@ from harness.generators.incontext.model import Model
 from strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
+J = TypeVar("J")
+R = TypeVar("R")
 
 
 def weights_path(language: Language) -> Path:
@@ -129,7 +132,7 @@ class InContext:
         if self._workers == 1:
             return [_answer(request) for request in requests]
         try:
-            return list(self._started().map(_answer, requests, chunksize=2))
+            return list(self._map(_answer, requests, 2))
         except (BrokenProcessPool, MemoryError) as error:
             raise self._lost() from error
 
@@ -143,7 +146,7 @@ class InContext:
         if self._workers == 1:
             return [_price(job) for job in jobs]
         try:
-            return list(self._started().map(_price, jobs, chunksize=4))
+            return list(self._map(_price, jobs, 4))
         except (BrokenProcessPool, MemoryError) as error:
             raise self._lost() from error
 
@@ -153,6 +156,11 @@ class InContext:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> Iterator[R]:
+        """Hand jobs to the workers; those that are not there yet are started."""
+        with uninterrupted():
+            return self._started().map(work, jobs, chunksize=chunk)
 
     def _started(self) -> ProcessPoolExecutor:
         with self._lock:

@@ -1,0 +1,22 @@
+"""Worker processes and Ctrl-C: an interrupt is the parent's business."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold interrupts back from this thread, and for good from processes that are started in it meanwhile.
+
+    A worker that a terminal interrupts while it starts dies with a traceback, and may die holding the lock of a queue
+    that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
+    interrupt of this very thread comes when this ends.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

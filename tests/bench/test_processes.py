@@ -1,0 +1,52 @@
+"""Workers that an interrupt meets while they start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from bench.processes import uninterrupted
+
+SLEEPER = "print('up', flush=True); import time; time.sleep(0.3); print('lived', flush=True)"
+
+
+def start() -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SLEEPER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_processes_started_meanwhile_are_spared(in_thread: bool) -> None:
+    made: list[subprocess.Popen[str]] = []
+
+    def work() -> None:
+        with uninterrupted():
+            made.append(start())
+
+    if in_thread:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    else:
+        work()
+    [process] = made
+    assert process.stdout is not None and process.stdout.readline() == "up\n"
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "lived\n", "")
+
+
+def test_an_interrupt_of_this_thread_comes_afterwards() -> None:
+    seen: list[str] = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append("interrupt"))
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert seen == []
+        assert seen == ["interrupt"]
+    finally:
+        signal.signal(signal.SIGINT, before)
