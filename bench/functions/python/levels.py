@@ -23,7 +23,6 @@ from bench.languages.python.expressions import RawLoad
 from bench.languages.python.facts import ImportedName, StarImport
 from bench.languages.python.modules import ModuleIndex
 from bench.languages.python.reader import Reader
-from bench.languages.python.scopes import Scope
 from bench.languages.syntax import Source
 from bench.types import Language, Use
 
@@ -71,7 +70,7 @@ class FileNames:
     def _level(self, load: RawLoad, function: Definition) -> Level:
         if load.name == function.parameter:
             return Level.CLASS
-        binder = _binder(load.scope, load.name)
+        binder = load.scope.binder(load.name)
         if binder is None:
             return self._unbound(load.name, function)
         if load.name in binder.imports:
@@ -96,16 +95,3 @@ class FileNames:
         if item.level or self._index.absolute(self._path, item.module) is not None:
             return Level.PROJECT  # also where that file only passes on what is another package's
         return Level.SLIB if item.module.partition(".")[0] in _STANDARD else Level.PLIB
-
-
-def _binder(start: Scope, name: str) -> Scope | None:
-    """Return the scope that binds a name where it is read, None if none of the file does."""
-    scope: Scope | None = start
-    while scope is not None:
-        if scope is start or scope.kind != scopes.CLASS:
-            if name in scope.outside:
-                scope = scope.module()
-            if name in scope.imports or name in scope.stores:
-                return scope
-        scope = scope.parent
-    return None

@@ -23,7 +23,6 @@ from bench.languages.python.facts import ImportedName, PythonFile
 from bench.languages.python.hierarchy import Hierarchy
 from bench.languages.python.modules import ModuleIndex
 from bench.languages.python.reader import Reader
-from bench.languages.python.scopes import Scope
 from bench.languages.syntax import Source
 from bench.types import Language
 
@@ -127,7 +126,7 @@ class PythonProject:
 
     def _defined(self, code: _Code, load: RawLoad) -> Target | None:
         """Return the class or function of the file itself that a name stands for."""
-        binder = _binder(load.scope, load.name)
+        binder = load.scope.binder(load.name)
         kind = None
         if binder is None and code.path in self._texts:
             kind = self._exports.files[code.path].definitions.get(load.name)
@@ -201,19 +200,6 @@ class PythonProject:
         file, text = self._exports.files[place], self._texts[place]
         outside = any(self._exports.place(place, star) not in self._texts for star in file.stars)
         return not (file.broken or file.dynamic or outside or "globals()" in text or "sys.modules" in text)
-
-
-def _binder(start: Scope, name: str) -> Scope | None:
-    """Return the scope of the code that binds a name where it is read, None if none does."""
-    scope: Scope | None = start
-    while scope is not None:
-        if scope is start or scope.kind != scopes.CLASS:
-            if name in scope.outside:
-                scope = scope.module()
-            if name in scope.imports or name in scope.stores:
-                return scope
-        scope = scope.parent
-    return None
 
 
 def _is_written(load: RawLoad) -> bool:

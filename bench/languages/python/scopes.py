@@ -51,15 +51,20 @@ class Scope:
         Returns:
             Indices of imports; empty if something else binds the name; None if nothing does.
         """
+        scope = self.binder(name)
+        if scope is None:
+            return None
+        return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
+
+    def binder(self, name: str) -> Scope | None:
+        """Return the scope of the file that binds `name` where this one reads it, None if none does."""
         scope: Scope | None = self
         while scope is not None:
             if scope is self or scope.kind != CLASS:
                 if name in scope.outside:
-                    scope = self.module()
-                if name in scope.imports:
-                    return scope.imports_at(name, position, nested=scope is not self)
-                if name in scope.stores:
-                    return ()
+                    scope = scope.module()
+                if name in scope.imports or name in scope.stores:
+                    return scope
             scope = scope.parent
         return None
 
