@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.errors import InputFault
 from bench.files import read_jsonl
-from bench.types import Reference, Sample
+from bench.types import Reference, Sample, StoredContext
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -47,17 +47,24 @@ def from_sample(sample: Sample) -> dict[str, Any]:
         "span": None if sample.span is None else list(sample.span),
         "hidden": list(sample.hidden) or None,
     }
-    return record | {key: value for key, value in function.items() if value is not None}
+    record |= {key: value for key, value in function.items() if value is not None}
+    return record | ({"stored": [_stored(one) for one in sample.stored]} if sample.stored else {})
+
+
+def _stored(one: StoredContext) -> dict[str, Any]:
+    snippets = [{"path": each.path, "text": each.text, "score": each.score, "name": each.name} for each in one.snippets]
+    return {"name": one.name, "text": one.text, "snippets": snippets, "oracle": one.oracle}
 
 
 def from_reference(reference: Reference) -> dict[str, Any]:
     """Return the record of a reference."""
-    return {
+    record: dict[str, Any] = {
         "id": reference.id,
         "target": reference.target,
         "tests": list(reference.tests),
         "original_import": reference.original_import,
     }
+    return record | ({"fields": dict(reference.fields)} if reference.fields else {})
 
 
 def read_samples(path: Path) -> Iterator[Sample]:

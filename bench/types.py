@@ -6,8 +6,10 @@ Lines are 0-based with an exclusive end; columns are 0-based and count character
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Language(StrEnum):
@@ -67,6 +69,32 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """A piece of another file that a benchmark's own file brings with a sample."""
+
+    path: str
+    text: str
+    score: float | None = None
+    """As the benchmark's retriever gave it; None where it gives none."""
+    name: str = ""
+    """What it defines or why it is there, where the benchmark says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredContext:
+    """Context that a benchmark's authors retrieved for a sample and store with it."""
+
+    name: str
+    """Which of several, e.g. ``rg1_bm25`` or ``definition``."""
+    text: str = ""
+    """As rendered by the authors, to the byte; empty where they store pieces only."""
+    snippets: tuple[Snippet, ...] = ()
+    """The pieces, in the file's order."""
+    oracle: bool = False
+    """Whether it was retrieved with the answer: then no query holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """What a strategy is told about one sample: no reference, no tests, and of the file no answer."""
 
@@ -88,6 +116,8 @@ class Query:
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
+    stored: tuple[StoredContext, ...] = ()
+    """What the benchmark's authors retrieved; never that which was retrieved with the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +147,8 @@ class Sample:
     span: tuple[int, int] | None = None
     """Lines ``[start, end)`` of a function, its decorators left out: what a completion replaces."""
     hidden: tuple[str, ...] = ()
-    """Files, and folders (ended by ``/``), that no strategy sees: the tests."""
+    """Files, and folders (ended by ``/``), that no strategy sees: the tests, and exact copies of the answer."""
+    stored: tuple[StoredContext, ...] = ()
 
     def query(self, *, seed: int = 0) -> Query:
         """Return what a strategy may know of this sample."""
@@ -137,6 +168,7 @@ class Sample:
             name=self.name,
             signature=self.signature,
             docstring=self.docstring,
+            stored=tuple(one for one in self.stored if not one.oracle),
         )
 
 
@@ -152,3 +184,5 @@ class Reference:
     """The text of the masked import lines, if any."""
     tests: tuple[str, ...] = ()
     """Ids of the tests that judge a completion."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Plain JSON data of the benchmark's own record that has no other place here, for exports; never shown."""

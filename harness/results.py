@@ -53,6 +53,10 @@ class RunInfo:
     """Completions a sample."""
     sampling: str = ""
     """How they were decoded, as JSON; empty if nobody knows."""
+    benchmark: str = ""
+    """The samples' benchmark, e.g. ``codereval``; ``ctxbench`` for those built here."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know of this run's numbers, a sentence each: shown below the table, and in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.retrieval.types import Hit
-from bench.types import Cursor, Kind, Language, Place, Query
+from bench.types import Cursor, Kind, Language, Place, Query, Snippet, StoredContext
 from bench.windows import WindowHit
 from strategies.api import Block, BlockKind, Dropped, Prompt
 
@@ -78,8 +78,13 @@ def load_query(data: Mapping[str, Any]) -> Query:
         "language": Language(data["language"]),
         "kind": Kind(data["kind"]),
         "cursor": Cursor(**data["cursor"]),
+        "stored": tuple(_load_stored(one) for one in data["stored"]),
     }
     return Query(**{**data, **changed})
+
+
+def _load_stored(data: Mapping[str, Any]) -> StoredContext:
+    return StoredContext(**{**data, "snippets": tuple(Snippet(**one) for one in data["snippets"])})
 
 
 def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:

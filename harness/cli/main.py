@@ -29,10 +29,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:run", "Run strategies over a sample set with a generator."),
     "exec": ("harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
     "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
+    "results": ("harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
     "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
     "diagnose": ("harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
+    "codereval": ("harness.cli.codereval:codereval", "Look at CoderEval's official image."),
     "image": ("harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 

@@ -1,0 +1,81 @@
+"""What every format of sample files has: rows in, tasks out, and back. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bench.types import Language, Reference, Sample
+
+Row = tuple[str, Mapping[str, Any]]
+"""Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One file or data set, opened."""
+
+    name: str
+    """The file's name without folder and endings, e.g. ``line_completion_rg1_bm25``."""
+    source: str
+    """What was asked for: a path as given, or ``hub:OWNER/NAME``."""
+    digest: str
+    """SHA-256 of the file; of a hub's data set its pinned revision."""
+    rows: Iterable[Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the caller chose."""
+
+    language: Language | None = None
+    """The language of the files that do not say it themselves; others are refused."""
+    docstring: str = "raw"
+    """CoderEval: ``raw``, the original one, or ``human``, the one written by a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One sample as far as the files alone tell it, and its answer."""
+
+    sample: Sample
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unusable:
+    """A record that is well formed and yet no sample; reported and counted, never dropped in silence."""
+
+    id: str
+    reason: str
+    """A few words with underscores, e.g. ``empty_target``: the key of the count in the set's manifest."""
+    where: str
+    detail: str = ""
+
+
+class Format(Protocol):
+    """A module ``bench.formats.<name>``."""
+
+    SHAPE: str
+    """The fields that it reads, for the command's help: one or a few sentences."""
+
+    def read(self, tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+        """Read and join the tables.
+
+        Raises:
+            InputFault: at the first malformed record, naming file, line, field and cure.
+        """
+        ...
+
+    def in_repository(self, task: Task, text: str) -> Task | None:
+        """Return the task made anew from its whole file; None if the answer does not stand where the record says."""
+        ...
+
+    def records(self, samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+        """Yield the records of samples, so that reading them gives equal samples.
+
+        Raises:
+            InputFault: at a sample that the format has no place for.
+        """
+        ...
