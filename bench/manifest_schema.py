@@ -46,6 +46,7 @@ Hash = Annotated[str, _matches(r"[0-9a-f]{64}", "a sha256")]
 Commit = Annotated[str, _matches(r"[0-9a-f]{40}", "a full commit")]
 Url = Annotated[str, _matches(r"(https?|ssh|git|file)://(?![^/]*:[^/@]*@)\S+", "a repository's URL without password")]
 Licence = Annotated[str, _matches(rf"{_SPDX_WORD}( (AND|OR|WITH) {_SPDX_WORD})*", "an SPDX expression")]
+Slug = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+", "a project as owner/repository")]
 Project = Annotated[str, _matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "a project name")]
 Package = Annotated[str, _matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
 Jar = Annotated[str, _matches(r"[A-Za-z0-9][A-Za-z0-9._-]*\.jar", "a jar's file name")]
@@ -93,6 +94,7 @@ class _Tests(_Table):
     notes: str = Field("", description="give a text")
     jars: list[Jar] = Field([], description='give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     release: Release = Field("", description='give a Java version, e.g. "8" or "17"', validate_default=False)
+    added: Filled | None = Field(None, description="give a folder of Python tests, relative to the manifest's folder")
     encoding: Encoding = Field("", description='give an encoding, e.g. "ISO-8859-1"', validate_default=False)
 
 
@@ -107,6 +109,7 @@ class _Manifest(_Table):
     )
     exclude: list[Inside] = Field([], description='give a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     sets: list[Name] = Field([], description='give a list of names, e.g. ["quickstart"]')
+    codereval: list[Slug] = Field([], description='give a list of projects, e.g. ["pexip/os-python-cachetools"]')
     tests: _Tests | None = Field(None, description="give a [tests] table")
 
 
@@ -131,12 +134,25 @@ def check(data: Mapping[str, Any], path: Path) -> tuple[RepoManifest | None, lis
             source, more = _source(item, f"source[{number}]", data.get("version"))
             problems += more
             sources += [source] if source is not None else []
+    tests = _suite(table.tests, path.parent) if table is not None and table.tests is not None else None
+    problems += _added(tests, data.get("language"))
     if problems or table is None:
         return None, problems
-    return _manifest(table, [_built(source, table.version, path) for source in sources]), []
+    return _manifest(table, tests, [_built(source, table.version, path) for source in sources]), []
 
 
-def _manifest(table: _Manifest, sources: list[Source]) -> RepoManifest:
+def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
+    """Yield what is wrong with the folder of tests of ours."""
+    cure = _Tests.model_fields["added"].description or ""
+    if tests is None or tests.added is None:
+        return
+    if language != Language.PYTHON.value:
+        yield "tests.added", "is for Python only", "leave it out"
+    elif not tests.added.is_dir():
+        yield "tests.added", f"there is no folder {str(tests.added)!r}", cure
+
+
+def _manifest(table: _Manifest, tests: TestSuite | None, sources: list[Source]) -> RepoManifest:
     return RepoManifest(
         name=table.name,
         language=Language(table.language),
@@ -146,11 +162,12 @@ def _manifest(table: _Manifest, sources: list[Source]) -> RepoManifest:
         source_dir=table.source_dir,
         exclude=tuple(table.exclude),
         sets=tuple(table.sets),
-        tests=_suite(table.tests) if table.tests else None,
+        codereval=tuple(table.codereval),
+        tests=tests,
     )
 
 
-def _suite(table: _Tests) -> TestSuite:
+def _suite(table: _Tests, folder: Path) -> TestSuite:
     return TestSuite(
         requirements=tuple(table.requirements),
         pythonpath=table.pythonpath,
@@ -161,6 +178,7 @@ def _suite(table: _Tests) -> TestSuite:
         jars=tuple(table.jars),
         release=table.release,
         encoding=table.encoding,
+        added=(folder / Path(table.added).expanduser()).resolve() if table.added else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.sources.base import Source
 from bench.types import Language
@@ -32,6 +33,8 @@ class TestSuite:
     """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
     encoding: str = ""
     """Java: of the source files; empty: what the ``pom.xml`` says."""
+    added: Path | None = None
+    """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class RepoManifest:
     exclude: tuple[str, ...] = ()
     """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
     sets: tuple[str, ...] = ()
+    codereval: tuple[str, ...] = ()
+    """The projects of CoderEval, as ``owner/repository``, whose tasks are rebuilt on it."""
     tests: TestSuite | None = None
 
     def excludes(self, path: str) -> bool:

@@ -12,6 +12,7 @@ from bench.testing.canaries import canaries, nonce
 from bench.testing.judging import judge
 from bench.testing.shifting import indentation
 from bench.testing.splice import splice
+from bench.testing.tree import ADDED
 from bench.testing.types import Judgement
 from bench.types import Reference, Sample
 from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
@@ -103,7 +104,8 @@ class PythonSuite:
         call = Call(
             function=guest.COVER,
             arguments={
-                "paths": list(tests.paths),
+                # Where the runner finds tests by itself, it finds ours.
+                "paths": [*tests.paths, *([ADDED] if tests.added is not None and tests.paths else [])],
                 "deselect": list(tests.deselect),
                 "arguments": list(tests.arguments),
             },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bench.errors import InputFault
@@ -21,21 +22,27 @@ _TEXTS = ("pythonpath", "notes", "release", "encoding")
 _LOG = logging.getLogger(__name__)
 
 
-def entry(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> dict[str, Any]:
+def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
     """Return what a manifest keeps under ``repositories[repo]["tests"]``; `suite_of` reads it.
 
     Args:
         tests: the suite.
         lock: what is installed, each as ``name==version``.
         project: the distribution that `tree` is; empty for none.
-        tree: the repository's files, as `bench.testing.tree.read` gives them.
+        root: the repository's files.
+
+    Raises:
+        InputFault: if the repository is too large, or its tests of ours cannot be used.
     """
+    added = trees.texts(tests.added) if tests.added is not None else {}
     return {
         **{key: list(getattr(tests, key)) for key in _TUPLES},
         **{key: getattr(tests, key) for key in _TEXTS},
         "lock": list(lock),
         "project": project,
-        "tree": trees.digest(tree),
+        "tree": trees.digest(trees.laid(trees.read(root), added)),
+        # Whole, so that a set can be judged where the manifest's folder is not.
+        **({"added": added} if added else {}),
     }
 
 
@@ -63,7 +70,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     cure = known.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
     if not known.get("checkout") or not root.is_dir():
         raise InputFault(f"the repository {repo!r} is not fetched", where=str(root), cure=cure)
-    tree = trees.read(root)
+    tree = trees.laid(trees.read(root), _added(held, repo))
     if held.get("tree") != trees.digest(tree):
         raise InputFault(
             f"the files of {repo!r} are not those that the sample set {sample_set.name!r} was built from",
@@ -86,10 +93,19 @@ def _tests(held: Mapping[str, Any], repo: str) -> TestSuite:
     return TestSuite(**lists, **texts)  # type: ignore[arg-type]  # each key has its own type
 
 
+def _added(held: Mapping[str, Any], repo: str) -> dict[str, str]:
+    found = held.get("added", {})
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise _wrong("added is no table of texts", repo)
+    return found
+
+
 def _strings(held: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
     values = held.get(key, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InputFault(
-            f"field {key} is no list of texts", where=f"manifest.json: {repo}", cure="build the set again with --force"
-        )
+        raise _wrong(f"{key} is no list of texts", repo)
     return tuple(values)
+
+
+def _wrong(what: str, repo: str) -> InputFault:
+    return InputFault(f"field {what}", where=f"manifest.json: {repo}", cure="build the set again with --force")

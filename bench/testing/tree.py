@@ -12,6 +12,8 @@ from bench.files import explained, sha256
 
 MAX_BYTES = 48 << 20
 """Of all files together: a box's working folder is no larger than 64 MiB, and tests write too."""
+ADDED = "ctxbench_tests/"
+"""Where tests of ours lie, beside those that the repository brings."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
 
 
@@ -41,6 +43,39 @@ def read(root: Path) -> dict[str, bytes]:
                     )
                 found[path.relative_to(root).as_posix()] = content
     return dict(sorted(found.items()))
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """Return path -> text of tests of ours, to be laid over a repository's files.
+
+    Raises:
+        InputFault: if the folder holds no file, or one that is not UTF-8.
+    """
+    found: dict[str, str] = {}
+    for path, content in read(folder).items():
+        try:
+            found[path] = content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputFault("is not UTF-8", where=str(folder / path), cure="write it as UTF-8") from None
+    if not found:
+        raise InputFault("holds no test", where=str(folder), cure="put tests there, or leave `added` out")
+    return found
+
+
+def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes]:
+    """Return a repository's files with tests of ours under `ADDED`.
+
+    Args:
+        tree: the repository's files.
+        added: path below `ADDED` -> text; may be empty.
+
+    Raises:
+        InputFault: if the repository itself has something there.
+    """
+    if added and any(path.startswith(ADDED) for path in tree):
+        raise InputFault(f"the repository has a folder {ADDED} of its own", cure="leave `added` out of its [tests]")
+    ours = {ADDED + path: text.encode() for path, text in added.items()}
+    return dict(sorted({**tree, **ours}.items()))
 
 
 def digest(tree: Mapping[str, bytes]) -> str:

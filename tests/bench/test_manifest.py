@@ -35,14 +35,15 @@ def faults(folder: Path, text: str) -> list[str]:
 def test_every_key_is_read(tmp_path: Path) -> None:
     text = (
         HEAD
-        + 'source_dir = "src"\nexclude = ["docs/*", "**/_vendor/*"]\nsets = ["mine"]\n'
+        + 'source_dir = "src"\nexclude = ["docs/*", "**/_vendor/*"]\nsets = ["mine"]\ncodereval = ["owner/os-demo"]\n'
         + PYPI
         + f'[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "{"c" * 40}"\n'
         + f'[[source]]\nkind = "debian"\npackage = "libdemo"\nsha256 = "{SHA}"\n'
         + '[[source]]\nkind = "local"\npath = "../copy"\n'
         + '[tests]\nrequirements = ["attrs<25"]\npythonpath = "src"\npaths = ["tests"]\n'
-        + 'arguments = ["-o", "addopts="]\ndeselect = ["tests/a.py::b"]\nnotes = "slow"\n'
+        + 'arguments = ["-o", "addopts="]\ndeselect = ["tests/a.py::b"]\nnotes = "slow"\nadded = "ours"\n'
     )
+    (tmp_path / "ours").mkdir()
     found = manifest.load(write(tmp_path, text))
     assert (found.name, found.language, found.license, found.version) == ("demo", Language.PYTHON, "MIT", "1.0")
     assert (found.source_dir, found.sets) == ("src", ("mine",))
@@ -54,6 +55,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     assert found.tests is not None and found.tests.requirements == ("attrs<25",)
     assert found.tests.arguments == ("-o", "addopts=") and found.tests.deselect == ("tests/a.py::b",)
+    assert found.codereval == ("owner/os-demo",) and found.tests.added == tmp_path / "ours"
     excluded = [p for p in ("docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py", "src/x.py") if found.excludes(p)]
     assert excluded == ["docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py"]
 
@@ -77,6 +79,9 @@ WRONG = [
     (HEAD + 'sets = ["Quick start"]\n' + PYPI, "sets[1]", "list of names"),
     (HEAD + PYPI + "\n[tests]\nrequirement = []\n", "tests.requirement", "did you mean 'requirements'"),
     (HEAD + PYPI + '\n[tests]\npaths = ["../x"]\n', "tests.paths[1]", "list of folders"),
+    (HEAD + PYPI + '\n[tests]\nadded = "ours"\n', "tests.added: there is no folder", "relative to the manifest"),
+    (HEAD.replace("python", "java") + PYPI + '\n[tests]\nadded = "."\n', "tests.added", "leave it out"),
+    (HEAD + 'codereval = ["owner"]\n' + PYPI, "codereval[1]: 'owner' is not", "a list of projects"),
     (HEAD + PYPI.replace('kind = "pypi"', 'kind = "svn"'), "source[1].kind: 'svn'", "git, pypi, debian, local"),
     (HEAD + PYPI.replace('kind = "pypi"\n', ""), "source[1].kind: is missing", "git, pypi, debian, local"),
     (HEAD + PYPI.replace(SHA, SHA[:-1]), "source[1].sha256", "sha256sum"),

@@ -32,7 +32,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     tree = trees.read(project.root)
     layout(suite, tree)
     report(f"{project.manifest.name}: {len(tree)} files")
-    return suites.entry(suite, (), "", tree)
+    return suites.entry(suite, (), "", project.root)
 
 
 def lift(lines: list[str]) -> str:

@@ -20,7 +20,6 @@ from bench.repository import is_hidden
 from bench.sources.base import PypiSource
 from bench.testing import python as pytest_suite
 from bench.testing import suites
-from bench.testing import tree as trees
 from bench.testing.coverage import Covered
 from bench.testing.python import PythonSuite
 from bench.testing.splice import lift
@@ -37,7 +36,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     distribution = f"{name}=={project.manifest.version}" if name else ""
     report(f"{project.manifest.name}: resolving what its tests need")
     lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
-    return suites.entry(suite, lock, distribution, trees.read(project.root))
+    return suites.entry(suite, lock, distribution, project.root)
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:

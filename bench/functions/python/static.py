@@ -14,6 +14,7 @@ from bench.languages import python as reader
 from bench.languages.facts import FileFacts
 from bench.languages.python.modules import ModuleIndex
 from bench.repository import is_hidden
+from bench.testing.tree import ADDED
 
 
 def read(project: Project) -> Static[Definition]:
@@ -21,6 +22,8 @@ def read(project: Project) -> Static[Definition]:
     texts = project.snapshot.texts
     suite = project.manifest.tests
     hidden = test_places(texts, suite.paths if suite is not None else ())
+    if suite is not None and suite.added is not None:
+        hidden = tuple(sorted({*hidden, ADDED}))
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     sources: dict[str, Definitions] = {}

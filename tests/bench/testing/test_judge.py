@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,7 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     for path, content in shop.TREE.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
-    tests = entry(SUITE, LOCK, "shop==1", trees.read(root)) | changes
+    tests = entry(SUITE, LOCK, "shop==1", root) | changes
     manifest = {"repositories": {"shop": {"language": "python", "checkout": "shop/1", "tests": tests}}}
     untested = replace(shop.sample(), id="shop/untested")
     references = [shop.reference(), replace(shop.reference(), id="shop/untested", tests=())]
@@ -213,6 +214,29 @@ def test_a_manifest_with_other_types_is_refused(tmp_path: Path) -> None:
     home, made = make(tmp_path, lock="pytest")
     with pytest.raises(InputFault, match="lock is no list of texts; build the set again"):
         suite_of(home, made, "shop")
+
+
+def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: Path) -> None:
+    folder = tmp_path / "ours"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "__pycache__" / "x.pyc").write_bytes(b"x")
+    with pytest.raises(InputFault, match="holds no test"):
+        trees.texts(folder)
+    (folder / "test_more.py").write_text("def test_more():\n    pass\n")
+    held = entry(replace(SUITE, added=folder), LOCK, "shop==1", make(tmp_path / "a")[0].repos / "shop" / "1")
+    home, made = make(tmp_path / "b", **held)
+    shutil.rmtree(folder)
+    suite = suite_of(home, made, "shop")
+    assert suite.environment.tree["ctxbench_tests/test_more.py"] == b"def test_more():\n    pass\n"
+    assert {**shop.TREE, "ctxbench_tests/test_more.py": b""}.keys() == suite.environment.tree.keys()
+    home, made = make(tmp_path / "c", **{**held, "added": {"test_more.py": "def test_other():\n    pass\n"}})
+    with pytest.raises(InputFault, match="not those that the sample set 'demo' was built from"):
+        suite_of(home, made, "shop")
+    home, made = make(tmp_path / "d", added={"test_more.py": 1})
+    with pytest.raises(InputFault, match="added is no table of texts"):
+        suite_of(home, made, "shop")
+    with pytest.raises(InputFault, match="a folder ctxbench_tests/ of its own"):
+        trees.laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})
 
 
 def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.errors import InputFault
@@ -76,6 +78,19 @@ def test_a_blank_ends_in_pass(prefix: str, wanted: str) -> None:
     text = PythonSuite(TestSuite(), (), "", {}).blank(sample)
     assert text.startswith("    def f(self):") and text.endswith(wanted)
     compile(splice(BODY.encode(), (1, 4), "A.f", text), "x", "exec")
+
+
+def test_the_whole_suite_is_the_repositorys_tests_and_ours() -> None:
+    suite = PythonSuite(TestSuite(), (), "", shop.TREE)
+
+    def paths(tests: TestSuite) -> object:
+        action = suite.cover(tests, 1.0).action
+        assert isinstance(action, Call)
+        return action.arguments["paths"]
+
+    assert paths(TestSuite(paths=("tests",))) == ["tests"]
+    assert paths(TestSuite(paths=("tests",), added=Path("ours"))) == ["tests", "ctxbench_tests/"]
+    assert paths(TestSuite(added=Path("ours"))) == []
 
 
 def covered(**changes: object) -> dict[str, object]:
