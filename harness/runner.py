@@ -30,6 +30,7 @@ from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
+from harness.store.notes import add_remarks
 from harness.store.store import Store
 from harness.tools import open_tools
 
@@ -120,6 +121,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
+            add_remarks(store, store.add_run(spec, planned), sample_set.manifest.get("remarks", ()))
             summaries.append(
                 Attempt(
                     store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Table, func, select
 
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
 from bench.types import Kind
-from harness.results import RunInfo, RunTable, Status
-from harness.store import gains, passes
+from harness.results import Origin, RunInfo, RunTable, Status
+from harness.store import gains, notes, passes, planned
 from harness.store import tables as t
+from harness.store.planned import Planned
 from harness.store.store import Store
-from harness.store.verdicts import PASS
 from strategies.controls import is_control
 
 CONTEXT = "context"
@@ -39,21 +35,6 @@ class RunRow:
     generator: str
     planned: int
     finished: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """What the tables say of one sample of a run."""
-
-    id: str
-    kind: str
-    language: str
-    repo: str
-    level: str
-    status: Status
-    context_tokens: float | None
-    calls: float | None
-    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +59,7 @@ def runs(store: Store) -> list[RunRow]:
     """Return every run, in the order of set, strategy, generator and id."""
     r = t.RUN.c
     with store.reading() as connection:
-        planned, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
+        wanted, finished = (_counts(connection, table) for table in (t.PLANNED, t.RESULT))
         found = _sorted(connection.execute(select(r.id, r.samples, r.sample_limit, r.strategy, r.generator)))
         return [
             RunRow(
@@ -87,7 +68,7 @@ def runs(store: Store) -> list[RunRow]:
                 limit=row.sample_limit,
                 strategy=row.strategy,
                 generator=row.generator,
-                planned=planned.get(row.id, 0),
+                planned=wanted.get(row.id, 0),
                 finished=finished.get(row.id, 0),
             )
             for row in found
@@ -130,7 +111,12 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
 
 
 def run_tables(
-    store: Store, *, samples: str | None = None, profile: str = "ctxbench", ks: Collection[int] = ()
+    store: Store,
+    *,
+    samples: str | None = None,
+    profile: str = "ctxbench",
+    ks: Collection[int] = (),
+    marked: Literal["exclude", "include"] = "exclude",
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language.
 
@@ -140,44 +126,61 @@ def run_tables(
         profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
             sample, a value is their mean.
         ks: pass@k to add to those of `passes.KS`, for runs with so many completions.
+        marked: what becomes of samples that were marked as broken or vacuous.
 
-    A function counts as infra-failed as long as one of its completions has no verdict.
+    A function counts as infra-failed as long as one of its completions has no verdict. Of imported runs nobody
+    knows the prompt, the calls and the time.
     """
     r = t.RUN.c
     query = select(t.RUN)
     with store.reading() as connection:
         found = _sorted(connection.execute(query if samples is None else query.where(r.samples == samples)))
         ids = [run.id for run in found]
-        by_run = _samples(connection, ids)
-        values = _scores(connection, ids, profile)
+        by_run = planned.samples(connection, ids)
+        values = planned.scores(connection, ids, (profile, CONTEXT))
         counts = passes.counted(connection, ids)
         worth = gains.means(connection, ids)
+        made_elsewhere = notes.imports(connection, ids)
+        remarks = notes.remarks(connection, ids)
+        marks = notes.marked(connection, (run.samples_digest for run in found)) if marked == "exclude" else {}
     tables = []
     for run in found:
         verdicts = counts.get(run.id, {})
-        planned = [_with_verdicts(one, verdicts, run.n) for one in by_run[run.id]]
+        excluded = marks.get(run.samples_digest, frozenset())
+        imported = run.id in made_elsewhere
+        rows = [one.settled(verdicts, run.n, excluded=one.id in excluded, imported=imported) for one in by_run[run.id]]
         values[run.id].update(passes.columns(verdicts, run.n, ks))
         values[run.id].update({BLOCK_GAIN: worth[run.id]} if run.id in worth else {})
-        for language in sorted({one.language for one in planned}):
-            info = RunInfo(
-                id=run.id,
-                samples=run.samples if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]",
-                samples_digest=run.samples_digest,
-                language=language,
-                strategy=run.strategy,
-                generator=run.generator,
-                profile=profile,
-                ranked=not is_control(run.strategy),
-                control=is_control(run.strategy),
-                functions=any(one.kind == Kind.FUNCTION for one in planned),
-                completions=run.n,
-                sampling=run.sampling,
-            )
-            tables.append(_table(info, [one for one in planned if one.language == language], values[run.id]))
+        for language in sorted({one.language for one in rows}):
+            info = _info(run, rows, language, profile=profile, imported=imported, remarks=remarks[run.id])
+            tables.append(_table(info, [one for one in rows if one.language == language], values[run.id]))
     return tables
 
 
-def _table(run: RunInfo, samples: Sequence[_Sample], values: dict[str, dict[str, float | None]]) -> RunTable:
+def _info(
+    run: Any, samples: Sequence[Planned], language: str, *, profile: str, imported: bool, remarks: tuple[str, ...]
+) -> RunInfo:
+    return RunInfo(
+        id=run.id,
+        samples=run.samples if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]",
+        samples_digest=run.samples_digest,
+        language=language,
+        strategy=run.strategy,
+        generator=run.generator,
+        origin=Origin.IMPORTED if imported else Origin.RUN,
+        profile=profile,
+        ranked=not is_control(run.strategy),
+        control=is_control(run.strategy),
+        functions=any(one.kind == Kind.FUNCTION for one in samples),
+        completions=run.n,
+        # How imported completions were decoded their file does not say.
+        sampling="" if imported else run.sampling,
+        benchmark="+".join(sorted({one.benchmark for one in samples if one.language == language})),
+        remarks=remarks,
+    )
+
+
+def _table(run: RunInfo, samples: Sequence[Planned], values: dict[str, dict[str, float | None]]) -> RunTable:
     ids = tuple(one.id for one in samples)
     columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(values.items())}
     return RunTable(
@@ -191,55 +194,3 @@ def _table(run: RunInfo, samples: Sequence[_Sample], values: dict[str, dict[str,
         calls=tuple(one.calls for one in samples),
         seconds=tuple(one.seconds for one in samples),
     )
-
-
-def _with_verdicts(one: _Sample, verdicts: passes.Counts, n: int) -> _Sample:
-    judged = one.kind != Kind.FUNCTION or verdicts.get(one.id, (0, 0))[0] == n
-    return one if judged else replace(one, status=Status.INFRA_FAILED)
-
-
-def _samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[_Sample]]:
-    """Return run -> its planned samples in order; one without a result is infra-failed."""
-    p, s, r = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c
-    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id)).outerjoin(
-        t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id)
-    )
-    query = (
-        select(
-            p.run_id,
-            p.sample_id,
-            s.kind,
-            s.language,
-            s.repo,
-            s.subkind,
-            r.status,
-            r.context_tokens,
-            r.calls,
-            (r.strategy_seconds + r.generator_seconds).label("seconds"),
-        )
-        .select_from(joined)
-        .order_by(p.run_id, p.ordinal)
-    )
-    found: dict[str, list[_Sample]] = defaultdict(list)
-    for run, id_, kind, language, repo, level, status, tokens, calls, seconds in connection.execute(
-        query.where(p.run_id.in_(list(runs)))
-    ):
-        state = Status.INFRA_FAILED if status is None else Status(status)
-        found[run].append(_Sample(id_, kind, language, repo, level, state, tokens, calls, seconds))
-    return found
-
-
-def _scores(connection: Connection, runs: Iterable[str], profile: str) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return run -> metric -> sample -> mean over its completions."""
-    s = t.SCORE.c
-    query = (
-        select(s.run_id, s.metric, s.sample_id, s.value)
-        .where(s.run_id.in_(list(runs)), s.profile.in_((profile, CONTEXT)), s.metric != PASS)
-        .order_by(s.run_id, s.profile, s.metric, s.sample_id)
-    )
-    found: dict[str, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
-    # The mean is taken here: databases, and versions of one, add in different ways and differ in the last digits.
-    for (run, metric, sample), group in groupby(connection.execute(query), key=itemgetter(0, 1, 2)):
-        values = [value for *_, value in group if value is not None]
-        found[run][metric][sample] = math.fsum(values) / len(values) if values else None
-    return found

@@ -115,3 +115,25 @@ class StoredFault:
     """``machine`` or ``strategy``."""
     message: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A sample of a set that no score is to rest on."""
+
+    sample_id: str
+    mark: str
+    """``broken`` (its own answer fails its tests) or ``vacuous`` (an empty body passes them)."""
+    reason: str = ""
+    image: str = ""
+    """What its tests were run in, when it was found out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The file that a run was imported from."""
+
+    format: str
+    source: str
+    """The path as given."""
+    sha256: str

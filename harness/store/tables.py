@@ -5,6 +5,8 @@
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
+    run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
+    mark                                             (samples that no score is to rest on, by set)
 
 A planned sample without a result row is missing. A result row is written in one transaction with
 everything below it, and its key makes a second one impossible.
@@ -12,18 +14,8 @@ everything below it, and its key makes a second one impossible.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy.schema import ForeignKeyConstraint
 
 METADATA = MetaData()
 _KEY = String(64)
@@ -74,12 +66,7 @@ PLANNED = Table(
     Column("ordinal", Integer, nullable=False),
     ForeignKeyConstraint(["set_digest", "sample_id"], ["sample.set_digest", "sample.id"]),
 )
-PROMPT = Table(
-    "prompt",
-    METADATA,
-    Column("digest", _KEY, primary_key=True),
-    Column("text", Text, nullable=False),
-)
+PROMPT = Table("prompt", METADATA, Column("digest", _KEY, primary_key=True), Column("text", Text, nullable=False))
 GENERATION = Table(
     "generation",
     METADATA,
@@ -233,4 +220,29 @@ FAULT = Table(
     Column("kind", Text, nullable=False),
     Column("message", Text, nullable=False),
     Column("detail", Text, nullable=False),
+)
+IMPORTED = Table(
+    "imported",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    Column("format", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("sha256", _KEY, nullable=False),
+)
+MARK = Table(
+    "mark",
+    METADATA,
+    # A set is marked when it is made, before any run has put its samples in here.
+    Column("set_digest", _KEY, primary_key=True),
+    Column("sample_id", String(500), primary_key=True),
+    Column("mark", String(32), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("image", Text, nullable=False),
+)
+REMARK = Table(
+    "remark",
+    METADATA,
+    Column("run_id", ForeignKey("run.id"), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
 )

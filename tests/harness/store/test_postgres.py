@@ -19,7 +19,7 @@ from harness.store import Store, engine, open_store
 from harness.store.queries import run_tables, runs
 from harness.store.records import StoredCompletion, StoredFault
 from harness.store.tables import METADATA
-from tests.harness.store import postgres_server, test_gains, test_store, test_verdicts
+from tests.harness.store import postgres_server, test_gains, test_notes, test_store, test_verdicts
 from tests.harness.store.making import fill, make_finished, make_generation
 from tests.harness.store.postgres_server import shown
 from tests.harness.store.test_store import add_run, count
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 _ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing", "test_an_old_database_is_brought_up_to_date"}
 _SAME = {
     name: test
-    for module in (test_store, test_verdicts, test_gains)
+    for module in (test_store, test_verdicts, test_gains, test_notes)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _ONLY_SQLITE
 }
@@ -101,6 +101,10 @@ def test_an_old_database_is_brought_up_to_date(url: URL) -> None:
 
 def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:
     test_gains.migrated_from_second(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
+def test_a_database_without_notes_is_brought_up_to_date(url: URL) -> None:
+    test_notes.migrated_from_third(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 
 
 def test_many_open_a_new_database_at_once(url: URL) -> None:

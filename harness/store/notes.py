@@ -1,0 +1,102 @@
+"""Notes on runs and sets: where an imported run comes from, remarks on its numbers, marked samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, insert, select
+
+from harness.store import rows
+from harness.store import tables as t
+from harness.store.records import Imported, Mark
+from harness.store.store import Store
+
+
+def add_imported(store: Store, run: str, imported: Imported) -> bool:
+    """Note that a run was imported; return False if that is noted already."""
+
+    def append(connection: Connection) -> bool:
+        if connection.execute(select(t.IMPORTED.c.run_id).where(t.IMPORTED.c.run_id == run)).first() is not None:
+            return False
+        connection.execute(insert(t.IMPORTED), {"run_id": run, **_row(imported)})
+        return True
+
+    return store.settle(append)
+
+
+def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
+    """Mark samples of a set; return how many marks are new. The first reason of a mark stays."""
+    wanted = {(one.sample_id, one.mark): {"set_digest": set_digest, **_row(one)} for one in marks}
+
+    def append(connection: Connection) -> int:
+        m = t.MARK.c
+        known = {
+            tuple(row) for row in connection.execute(select(m.sample_id, m.mark).where(m.set_digest == set_digest))
+        }
+        new = [row for key, row in wanted.items() if key not in known]
+        if new:
+            connection.execute(insert(t.MARK), new)
+        return len(new)
+
+    return store.settle(append)
+
+
+def marks_of(store: Store, set_digest: str) -> list[Mark]:
+    """Return the marks of a set's samples, by sample and mark."""
+    m = t.MARK.c
+    query = select(m.sample_id, m.mark, m.reason, m.image).where(m.set_digest == set_digest)
+    with store.reading() as connection:
+        found = [Mark(**row._mapping) for row in connection.execute(query)]
+    return sorted(found, key=lambda one: (one.sample_id, one.mark))
+
+
+def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
+    """Add sentences that a reader of a run's numbers must see; return how many are new."""
+
+    def append(connection: Connection) -> int:
+        known = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
+        new = [text for text in dict.fromkeys(map(rows.clean, remarks)) if text not in known]
+        if new:
+            numbered = enumerate(new, len(known))
+            connection.execute(
+                insert(t.REMARK), [{"run_id": run, "ordinal": at, "text": text} for at, text in numbered]
+            )
+        return len(new)
+
+    return store.settle(append)
+
+
+def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
+    """Return run -> the file that it was imported from; runs made here have none."""
+    i = t.IMPORTED.c
+    query = select(i.run_id, i.format, i.source, i.sha256).where(i.run_id.in_(list(runs)))
+    return {
+        run: Imported(format=kind, source=source, sha256=sha) for run, kind, source, sha in connection.execute(query)
+    }
+
+
+def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return run -> its remarks, in the order in which they were added."""
+    m = t.REMARK.c
+    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    query = select(m.run_id, m.text).where(m.run_id.in_(list(runs))).order_by(m.run_id, m.ordinal)
+    for run, text in connection.execute(query):
+        found[run] += (text,)
+    return found
+
+
+def marked(connection: Connection, digests: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return digest of a set -> its marked samples."""
+    m = t.MARK.c
+    found: dict[str, set[str]] = defaultdict(set)
+    for digest, sample in connection.execute(
+        select(m.set_digest, m.sample_id).where(m.set_digest.in_(sorted(set(digests))))
+    ):
+        found[digest].add(sample)
+    return {digest: frozenset(samples) for digest, samples in found.items()}
+
+
+def _row(record: Imported | Mark) -> rows.Row:
+    return {name: rows.clean(value) for name, value in dataclasses.asdict(record).items()}

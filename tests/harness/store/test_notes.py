@@ -1,0 +1,116 @@
+"""Where imported runs come from, remarks and marks: appended once, read back with the run's columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from bench.types import Kind
+from harness.results import Origin, Status
+from harness.store import Store, migrate, notes, open_store
+from harness.store.queries import run_tables
+from harness.store.records import Imported, Mark, StoredCompletion
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+from tests.helpers.samples import make_sample
+
+FILE = Imported(format="codereval", source="recorded/CodeGen.jsonl.gz", sha256="f" * 64)
+SET = "d" * 64
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
+
+
+def add_run(store: Store) -> str:
+    store.add_generations([make_generation()])
+    run = store.add_run(make_spec(), make_samples(3))
+    for sample in ("demo/0", "demo/1"):
+        store.add_finished(run, "", make_finished(sample))
+    return run
+
+
+def test_a_run_made_here_says_so(store: Store) -> None:
+    add_run(store)
+    [table] = run_tables(store)
+    assert (table.run.origin, table.run.benchmark, table.run.remarks) == (Origin.RUN, "ctxbench", ())
+    assert table.run.sampling and table.context_tokens[0] == 2
+
+
+def test_an_imported_run_has_its_origin_and_no_costs(store: Store) -> None:
+    run = add_run(store)
+    assert notes.add_imported(store, run, FILE)
+    assert not notes.add_imported(store, run, Imported(format="ctxbench", source="x", sha256="0" * 64)), "the first"
+    [table] = run_tables(store)
+    assert table.run.origin is Origin.IMPORTED and table.run.sampling == ""
+    assert table.context_tokens == table.calls == table.seconds == (None,) * 3
+    assert table.status == (Status.SCORED, Status.SCORED, Status.INFRA_FAILED)
+    with store.reading() as connection:
+        assert notes.imports(connection, [run, "other"]) == {run: FILE}
+
+
+def test_remarks_come_in_their_order_and_once(store: Store) -> None:
+    run = add_run(store)
+    other = store.add_run(make_spec(strategy="other"), make_samples(1))
+    assert notes.add_remarks(store, run, ["second \0", "first"]) == 2
+    assert notes.add_remarks(store, run, ["first", "third", "third"]) == 1
+    assert notes.add_remarks(store, other, []) == 0
+    shown = {table.run.id: table.run.remarks for table in run_tables(store)}
+    assert shown == {run: ("second \ufffd", "first", "third"), other: ()}
+
+
+def test_marked_samples_are_excluded_unless_they_are_asked_for(store: Store) -> None:
+    add_run(store)
+    marks = [
+        Mark(sample_id="demo/0", mark="vacuous", reason="an empty body passes", image="sha256:1"),
+        Mark(sample_id="demo/2", mark="broken"),
+    ]
+    assert notes.add_marks(store, SET, marks) == 2
+    again = Mark(sample_id="demo/0", mark="vacuous", reason="another reason")
+    assert notes.add_marks(store, SET, [again, Mark(sample_id="demo/0", mark="broken")]) == 1
+    notes.add_marks(store, "e" * 64, [Mark(sample_id="demo/1", mark="broken")])
+    assert notes.marks_of(store, SET) == [Mark(sample_id="demo/0", mark="broken"), *marks]
+    [table] = run_tables(store)
+    assert table.status == (Status.EXCLUDED, Status.SCORED, Status.EXCLUDED)
+    [table] = run_tables(store, marked="include")
+    assert table.status == (Status.SCORED, Status.SCORED, Status.INFRA_FAILED)
+
+
+def test_an_excluded_function_needs_no_verdict(store: Store) -> None:
+    store.add_generations([make_generation()])
+    run = store.add_run(make_spec(), tuple(make_sample(id=f"demo/{n}", kind=Kind.FUNCTION) for n in range(2)))
+    one = StoredCompletion(generation_id="g", status=Status.SCORED, text="1", flags=(), scores={})
+    for sample in ("demo/0", "demo/1"):
+        store.add_finished(run, "", make_finished(sample, completions=(one,)))
+    notes.add_marks(store, SET, [Mark(sample_id="demo/1", mark="broken")])
+    assert run_tables(store)[0].status == (Status.INFRA_FAILED, Status.EXCLUDED)
+
+
+@pytest.mark.parametrize("change", ["UPDATE imported SET source = ''", "DELETE FROM mark", "DELETE FROM remark"])
+def test_notes_are_never_changed(store: Store, change: str) -> None:
+    run = add_run(store)
+    notes.add_imported(store, run, FILE)
+    notes.add_remarks(store, run, ["one"])
+    notes.add_marks(store, SET, [Mark(sample_id="demo/0", mark="broken")])
+    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
+        connection.execute(text(change))
+
+
+def migrated_from_third(url: str) -> None:
+    """Check that a database of the third schema keeps its rows, and takes notes."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        migrate.upgrade(connection, where="old", to="0003")
+        connection.execute(text("INSERT INTO prompt VALUES ('old', 'kept')"))
+    engine.dispose()
+    with open_store(url) as store:
+        with store.reading() as connection:
+            assert connection.scalar(text("SELECT text FROM prompt")) == "kept"
+        run = add_run(store)
+        assert notes.add_imported(store, run, FILE) and notes.add_remarks(store, run, ["one"]) == 1
+
+
+def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
+    migrated_from_third(f"sqlite:///{tmp_path / 'a.db'}")
