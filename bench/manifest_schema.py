@@ -94,6 +94,7 @@ class _Tests(_Table):
     notes: str = Field("", description="give a text")
     jars: list[Jar] = Field([], description='give a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     release: Release = Field("", description='give a Java version, e.g. "8" or "17"', validate_default=False)
+    wheel: bool = Field(True, description="give false if the index has no wheel of the project")
     added: Filled | None = Field(None, description="give a folder of Python tests, relative to the manifest's folder")
     encoding: Encoding = Field("", description='give an encoding, e.g. "ISO-8859-1"', validate_default=False)
 
@@ -178,6 +179,7 @@ def _suite(table: _Tests, folder: Path) -> TestSuite:
         jars=tuple(table.jars),
         release=table.release,
         encoding=table.encoding,
+        wheel=table.wheel,
         added=(folder / Path(table.added).expanduser()).resolve() if table.added else None,
     )
 

@@ -33,6 +33,9 @@ class TestSuite:
     """Java: what is handed to ``javac --release``; empty: what the ``pom.xml`` says."""
     encoding: str = ""
     """Java: of the source files; empty: what the ``pom.xml`` says."""
+    wheel: bool = True
+    """Python: whether the package index has a wheel of the project, which says what it requires. Without one
+    `requirements` name all that is needed, and nothing of the project's own metadata is installed."""
     added: Path | None = None
     """A folder of tests of ours, laid over the repository's tree as ``ctxbench_tests/``."""
 

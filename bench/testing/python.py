@@ -104,8 +104,7 @@ class PythonSuite:
         call = Call(
             function=guest.COVER,
             arguments={
-                # Where the runner finds tests by itself, it finds ours.
-                "paths": [*tests.paths, *([ADDED] if tests.added is not None and tests.paths else [])],
+                "paths": _places(tests),
                 "deselect": list(tests.deselect),
                 "arguments": list(tests.arguments),
             },
@@ -115,6 +114,12 @@ class PythonSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
+
+
+def _places(tests: TestSuite) -> list[str]:
+    """Return where tests are, ours included; where the runner finds tests by itself, it finds ours too."""
+    named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
+    return [*tests.paths, *([] if named else [ADDED])]
 
 
 def _span(sample: Sample) -> tuple[int, int]:

@@ -41,7 +41,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         + f'[[source]]\nkind = "debian"\npackage = "libdemo"\nsha256 = "{SHA}"\n'
         + '[[source]]\nkind = "local"\npath = "../copy"\n'
         + '[tests]\nrequirements = ["attrs<25"]\npythonpath = "src"\npaths = ["tests"]\n'
-        + 'arguments = ["-o", "addopts="]\ndeselect = ["tests/a.py::b"]\nnotes = "slow"\nadded = "ours"\n'
+        + 'arguments = ["-o", "addopts="]\ndeselect = ["tests/a.py::b"]\nnotes = "slow"\n'
+        + 'added = "ours"\nwheel = false\n'
     )
     (tmp_path / "ours").mkdir()
     found = manifest.load(write(tmp_path, text))
@@ -55,7 +56,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     assert found.tests is not None and found.tests.requirements == ("attrs<25",)
     assert found.tests.arguments == ("-o", "addopts=") and found.tests.deselect == ("tests/a.py::b",)
-    assert found.codereval == ("owner/os-demo",) and found.tests.added == tmp_path / "ours"
+    assert found.codereval == ("owner/os-demo",) and found.tests.added == tmp_path / "ours" and not found.tests.wheel
     excluded = [p for p in ("docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py", "src/x.py") if found.excludes(p)]
     assert excluded == ["docs/a/b.py", "_vendor/x.py", "a/_vendor/x.py"]
 

@@ -33,7 +33,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     """Return what `bench.testing.suites.suite_of` needs: the suite, locked versions, the tree's digest."""
     suite = _suite(project)
     name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
-    distribution = f"{name}=={project.manifest.version}" if name else ""
+    distribution = f"{name}=={project.manifest.version}" if name and suite.wheel else ""
     report(f"{project.manifest.name}: resolving what its tests need")
     lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
     return suites.entry(suite, lock, distribution, project.root)

@@ -90,6 +90,7 @@ def test_the_whole_suite_is_the_repositorys_tests_and_ours() -> None:
 
     assert paths(TestSuite(paths=("tests",))) == ["tests"]
     assert paths(TestSuite(paths=("tests",), added=Path("ours"))) == ["tests", "ctxbench_tests/"]
+    assert paths(TestSuite(paths=("ctxbench_tests",), added=Path("ours"))) == ["ctxbench_tests"]
     assert paths(TestSuite(added=Path("ours"))) == []
 
 
