@@ -74,3 +74,5 @@ class RunTable:
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
+    mark: tuple[str, ...] = ()
+    """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""

@@ -87,15 +87,14 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     return found
 
 
-def marked(connection: Connection, digests: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return digest of a set -> its marked samples."""
+def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return digest of a set -> sample -> its mark; ``broken`` says more of a sample than ``vacuous``."""
     m = t.MARK.c
-    found: dict[str, set[str]] = defaultdict(set)
-    for digest, sample in connection.execute(
-        select(m.set_digest, m.sample_id).where(m.set_digest.in_(sorted(set(digests))))
-    ):
-        found[digest].add(sample)
-    return {digest: frozenset(samples) for digest, samples in found.items()}
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
+    for digest, sample, mark in sorted(map(tuple, connection.execute(query)), reverse=True):
+        found[digest][sample] = mark
+    return found
 
 
 def _row(record: Imported | Mark) -> rows.Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -126,7 +126,8 @@ def run_tables(
         profile: whose metrics; those of `CONTEXT`, and pass@k, come with any. With several completions a
             sample, a value is their mean.
         ks: pass@k to add to those of `passes.KS`, for runs with so many completions.
-        marked: what becomes of samples that were marked as broken or vacuous.
+        marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
+            columns either way.
 
     A function counts as infra-failed as long as one of its completions has no verdict. Of imported runs nobody
     knows the prompt, the calls and the time.
@@ -142,18 +143,20 @@ def run_tables(
         worth = gains.means(connection, ids)
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
-        marks = notes.marked(connection, (run.samples_digest for run in found)) if marked == "exclude" else {}
+        marks = notes.marked(connection, (run.samples_digest for run in found))
     tables = []
     for run in found:
         verdicts = counts.get(run.id, {})
-        excluded = marks.get(run.samples_digest, frozenset())
+        marks_of = marks.get(run.samples_digest, {})
+        excluded = marks_of if marked == "exclude" else {}
         imported = run.id in made_elsewhere
         rows = [one.settled(verdicts, run.n, excluded=one.id in excluded, imported=imported) for one in by_run[run.id]]
         values[run.id].update(passes.columns(verdicts, run.n, ks))
         values[run.id].update({BLOCK_GAIN: worth[run.id]} if run.id in worth else {})
         for language in sorted({one.language for one in rows}):
             info = _info(run, rows, language, profile=profile, imported=imported, remarks=remarks[run.id])
-            tables.append(_table(info, [one for one in rows if one.language == language], values[run.id]))
+            chosen = [one for one in rows if one.language == language]
+            tables.append(_table(info, chosen, values[run.id], marks_of))
     return tables
 
 
@@ -180,7 +183,12 @@ def _info(
     )
 
 
-def _table(run: RunInfo, samples: Sequence[Planned], values: dict[str, dict[str, float | None]]) -> RunTable:
+def _table(
+    run: RunInfo,
+    samples: Sequence[Planned],
+    values: Mapping[str, dict[str, float | None]],
+    marks: Mapping[str, str],
+) -> RunTable:
     ids = tuple(one.id for one in samples)
     columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(values.items())}
     return RunTable(
@@ -193,4 +201,5 @@ def _table(run: RunInfo, samples: Sequence[Planned], values: dict[str, dict[str,
         context_tokens=tuple(one.context_tokens for one in samples),
         calls=tuple(one.calls for one in samples),
         seconds=tuple(one.seconds for one in samples),
+        mark=tuple(marks.get(id_, "") for id_ in ids) if marks else (),
     )

@@ -36,6 +36,7 @@ def test_a_run_made_here_says_so(store: Store) -> None:
     add_run(store)
     [table] = run_tables(store)
     assert (table.run.origin, table.run.benchmark, table.run.remarks) == (Origin.RUN, "ctxbench", ())
+    assert table.mark == ()
     assert table.run.sampling and table.context_tokens[0] == 2
 
 
@@ -74,8 +75,10 @@ def test_marked_samples_are_excluded_unless_they_are_asked_for(store: Store) -> 
     assert notes.marks_of(store, SET) == [Mark(sample_id="demo/0", mark="broken"), *marks]
     [table] = run_tables(store)
     assert table.status == (Status.EXCLUDED, Status.SCORED, Status.EXCLUDED)
+    assert table.mark == ("broken", "", "broken") and table.metrics["em"] == (1.0, 1.0, None), "values stay"
     [table] = run_tables(store, marked="include")
     assert table.status == (Status.SCORED, Status.SCORED, Status.INFRA_FAILED)
+    assert table.mark == ("broken", "", "broken")
 
 
 def test_an_excluded_function_needs_no_verdict(store: Store) -> None:
