@@ -1,14 +1,16 @@
 """Write harness/papers/tables.json, our own record of the papers' tables, from a transcription of them.
 
 ``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
-strategy that computes it here, and the numbers as printed. The transcription is not part of this project.
+strategy that computes it here, the numbers as printed, whose they are, what is doubtful about them, and why one is
+missing. The transcription is not part of this project.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +39,6 @@ _COLUMNS = {
 }
 _BENCHMARKS = {"50": "50 tasks"}
 _LANGUAGES = {"not_stated": "unstated"}
-_MISSING = {
-    "not_reported": "not reported",
-    "out_of_memory": "out of memory",
-    "missing_in_available_copy": "not in our copy of the paper",
-}
-_ORIGINS = {
-    "measured_by_paper": "measured",
-    "rerun_by_paper_authors": "rerun",
-    "quoted_from_CoderEval": "quoted from CoderEval",
-    "quoted_from_CoCoGen": "quoted from CoCoGen",
-}
 _ENCODERS = {
     # Needed where the file to complete is empty and the strategy falls back on retrieval.
     "icl.infile": "codet5p-110m",
@@ -67,13 +58,20 @@ _SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_toke
 """Parameters of the line presets that differ from the strategy's own defaults; 512 is what UniXcoder reads."""
 
 
+_SEE_CHECKS = " (see checks.multiples)"
+"""A pointer into the transcription, which readers of our file do not have."""
+_OF_TEN = "its numbers fit means over 10 completions a task"
+
+
 def converted(transcription: Mapping[str, Any]) -> str:
     """Return the text of our file: JSON, one row of a table a line."""
-    rows = [_row(row) for row in transcription["rows"]]
+    presets = {row["row_id"]: row["preset"] for row in transcription["rows"]}
+    of_ten = set(transcription["checks"]["multiples"]["mean_of_10_samples_rows"])
+    rows = [_row(row, presets, of_ten) for row in transcription["rows"]]
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], presets: Mapping[str, str], of_ten: Collection[str]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "preset": row["preset"],
         "table": _TABLES[row["paper"], row["table"]],
@@ -81,12 +79,14 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "benchmark": _BENCHMARKS.get(row["benchmark"][:2], row["benchmark"]),
         "method": row["method"],
         "model": row["model"],
-        "origin": _ORIGINS[row["origin"]],
+        "origin": row["origin"],
         "strategy": _strategy(row),
         "encoder": row["encoder_id"],
         "printed": {},
         "missing": {},
-        "doubtful": [],
+        "flags": {},
+        "remarks": [_words(flag, presets) for flag in row.get("flags", [])] + [_OF_TEN] * (row["row_id"] in of_ten),
+        "inferred_n": row.get("inferred_sample_count"),
     }
     for value in row["values"]:
         language = _LANGUAGES.get(value["language"], value["language"])
@@ -94,10 +94,16 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         if value["status"] == "ok":
             made["printed"].setdefault(language, {})[column] = value["value"]
         else:
-            made["missing"].setdefault(language, {})[column] = _MISSING[value["status"]]
+            made["missing"].setdefault(language, {})[column] = value["status"]
         if value.get("flags"):
-            made["doubtful"].append(f"{language}.{column}")
+            made["flags"][f"{language}.{column}"] = "; ".join(_words(flag, presets) for flag in value["flags"])
     return {key: value for key, value in made.items() if value}
+
+
+def _words(flag: str, presets: Mapping[str, str]) -> str:
+    """Return a flag as words: no code names, no pointers into the transcription, rows by their preset."""
+    text = flag.removesuffix(_SEE_CHECKS).replace("_", " ")
+    return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda found: presets[found[0]], text)
 
 
 def _column(value: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ def notes(beside: Beside, languages: Sequence[str]) -> Iterator[str]:
     yield from _measured(beside, languages)
     if any(row.doubtful for row in rows):
         yield "?: the number as printed cannot be right (docs/presets.md says why)"
-    if any("out of memory" in of.values() for row in rows for of in row.missing.values()):
+    if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
 
 

@@ -17,7 +17,7 @@ from harness.leaderboard import numbers
 from harness.papers.beside import Cell, Ours, overall
 from harness.papers.notes import notes
 from harness.papers.reproduce import Beside
-from harness.papers.tables import Row
+from harness.papers.tables import ORIGINS, STATUSES, Row
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -32,7 +32,7 @@ _HEADS = {
     "overall": "mean of both languages",
 }
 _WHOLE = ("tokens", "completed")
-_SHORT = {"out of memory": "oom"}
+_SHORT = {"out_of_memory": "oom"}
 _BOTH = "both"
 
 Line = tuple[str, ...]
@@ -114,8 +114,8 @@ def _lines(beside: Beside, language: str, columns: Sequence[str]) -> list[Line]:
 
 def _theirs(row: Row, language: str, columns: Sequence[str]) -> Line:
     said = [row.model, row.encoder] if row.table.startswith("icl") else [row.benchmark, row.model]
-    if row.origin != "measured":
-        said.append(row.origin)
+    if ORIGINS[row.origin] != "measured":
+        said.append(ORIGINS[row.origin])
     if not row.strategy:
         said.append("external")
     return (
@@ -165,12 +165,14 @@ def _record(beside: Beside, row: Row, language: str) -> dict[str, Any]:
         "method": row.method,
         "model": row.model,
         "encoder": row.encoder or None,
-        "origin": row.origin,
+        "origin": ORIGINS[row.origin],
         "external": not row.strategy,
         "strategy": spec,
         "paper": dict(row.printed.get(language, {})),
-        "missing": dict(row.missing.get(language, {})),
+        "missing": {column: STATUSES[why] for column, why in row.missing.get(language, {}).items()},
         "doubtful": sorted(one.removeprefix(prefix) for one in row.doubtful if one.startswith(prefix)),
+        "flags": {one.removeprefix(prefix): why for one, why in row.flags.items() if one.startswith(prefix)},
+        "remarks": list(row.remarks),
         "ours": [_ours_record(one) for one in beside.ours.get(spec or "", ()) if one.language == language],
     }
 

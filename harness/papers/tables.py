@@ -18,6 +18,19 @@ from bench.types import Kind
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
 LEVELS = ("class", "file", "project")
 """The levels of the function tables, in CoderEval's short names."""
+ORIGINS = {
+    "measured_by_paper": "measured",
+    "rerun_by_paper_authors": "rerun",
+    "quoted_from_CoderEval": "quoted from CoderEval",
+    "quoted_from_CoCoGen": "quoted from CoCoGen",
+}
+"""Whose number a paper prints -> in words: its own method's, another's that it ran again, or another paper's."""
+STATUSES = {
+    "not_reported": "not reported",
+    "out_of_memory": "out of memory",
+    "missing_in_available_copy": "not in our copy of the paper",
+}
+"""Why a number is missing -> in words."""
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 
 
@@ -33,7 +46,7 @@ class Row:
     """As printed."""
     model: str
     origin: str
-    """``measured`` or ``rerun`` by the paper's authors, or ``quoted from …``."""
+    """Whose number it is: a key of `ORIGINS`."""
     strategy: str = ""
     """The spec that computes it here; empty for an external row, which nothing here computes."""
     encoder: str = ""
@@ -41,9 +54,18 @@ class Row:
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Language -> column -> number; the language is ``both`` for an average of two, ``unstated`` if not said."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> column -> why no number is printed."""
-    doubtful: frozenset[str] = frozenset()
-    """``language.column`` of numbers that cannot be right as printed (docs/presets.md says why)."""
+    """Language -> column -> why no number is printed: a key of `STATUSES`."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """``language.column`` -> what is doubtful about that number, in words."""
+    remarks: tuple[str, ...] = ()
+    """What is to be known of the whole row, in words."""
+    inferred_n: int | None = None
+    """The number of tasks that its numbers fit; the paper prints none."""
+
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """Return ``language.column`` of numbers that cannot be right as printed."""
+        return frozenset(self.flags)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -96,7 +118,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def _row(record: Mapping[str, Any]) -> Row:
-    return Row(**{**record, "doubtful": frozenset(record.get("doubtful", ()))})
+    return Row(**{**record, "remarks": tuple(record.get("remarks", ()))})
 
 
 def table(name: str) -> Table:

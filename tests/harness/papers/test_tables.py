@@ -40,6 +40,8 @@ def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str
             wanted = {"overall"} if language == "both" else set(table.columns)
             assert {*shown, *missing} == wanted, row.preset
             assert not {*shown} & {*missing}
+        assert {why for of in row.missing.values() for why in of.values()} <= {*tables.STATUSES}
+        assert row.origin in tables.ORIGINS
         assert row.doubtful <= {f"{language}.{column}" for language in row.printed for column in row.printed[language]}
 
 
@@ -50,8 +52,24 @@ def test_numbers_as_printed() -> None:
     assert filerag.doubtful == {"java.tokens"}
     ours = found["ic-t3-projbench-py-dscoder-6.7b-infile"]
     assert ours.printed == {"python": {"em": 18.45, "es": 45.39, "id_em": 23.9, "id_f1": 41.58}}
-    assert set(found["ic-t5-cceval-py-infile-aim"].missing["python"].values()) == {"not in our copy of the paper"}
+    assert set(found["ic-t5-cceval-py-infile-aim"].missing["python"].values()) == {"missing_in_available_copy"}
     assert found["ic-t6-repofuse"].printed["python"] == {"construction": 624.35, "inference": 3.46}
+
+
+def test_what_is_doubtful_is_said_in_words() -> None:
+    found = {row.preset: row for row in tables.rows()}
+    pangu = found["icl-t3-pangu-coder-300m"]
+    assert (pangu.origin, pangu.printed["python"]["file"]) == ("quoted_from_CoderEval", 9.41)
+    assert pangu.flags == {"python.file": "released CoderEval predictions give 9.56 for this cell; printed 9.41"}
+    assert pangu.remarks == ("its numbers fit means over 10 completions a task",)
+    assert found["icl-t2-codet5p-infile-rag-s"].flags["java.tokens"].endswith("see icl-t1-infile-rag-s")
+    said = [text for row in tables.rows() for text in (*row.flags.values(), *row.remarks)]
+    assert len(said) == 23 + 52 and all(" " in text and "_" not in text and "checks" not in text for text in said)
+
+
+def test_counts_that_no_paper_prints_are_called_inferred() -> None:
+    found = {row.inferred_n for row in tables.rows() if row.benchmark == "ProjBench"}
+    assert found == {None, 1997, 2000}
 
 
 def test_equals_the_transcription(shared: Path) -> None:
