@@ -1,0 +1,192 @@
+"""Every function of a source file with the spans that a sample needs, documented or not. Pure."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from bench.functions.python.definitions import Function as PythonFunction
+from bench.functions.python.definitions import parse
+from bench.languages.outline import Function, Parameter, outline
+from bench.languages.syntax import Source
+from bench.testing.java_text import ANNOTATIONS, Declared, declared
+from bench.types import Cursor, Language
+
+_ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """One function of a file. Lines are 0-based, ends exclusive."""
+
+    name: str
+    """``Class.function``; overloads of Java have their parameter types added."""
+    leaf: str
+    owners: tuple[str, ...]
+    """The classes around it, outermost first."""
+    first: int
+    """Line of its first decorator, annotation or comment."""
+    start: int
+    """Line of its declaration."""
+    cursor: Cursor
+    end: int
+    tail: Cursor | None
+    signature: str
+    docstring: str
+    parameters: tuple[str, ...]
+    """Names (Python), types and names (Java), written as `parameters_of` does."""
+    alone: bool
+    """Whether declaration and body stand on lines of their own."""
+
+
+@functools.lru_cache(maxsize=64)
+def functions(text: str, language: Language) -> tuple[Placed, ...]:
+    """Return the functions of a file in the order of their lines, those inside functions left out.
+
+    The last few files are remembered: a repository's tasks ask for the same ones.
+    """
+    found = _python(text) if language is Language.PYTHON else _java(text)
+    return tuple(sorted(found, key=lambda each: each.start))
+
+
+def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
+    """Return a signature's parameters: names (Python), types and names without blanks (Java); None if it is none.
+
+    Args:
+        signature: with or without its colon or opening brace; annotations are passed over.
+        language: of the signature.
+    """
+    bare = signature.strip().rstrip(":{").rstrip()
+    whole = f"{bare}:\n    pass\n" if language is Language.PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
+    found = outline(whole, language).functions
+    return _parameters(found[0].parameters, language) if len(found) == 1 else None
+
+
+def _parameters(parameters: Sequence[Parameter], language: Language) -> tuple[str, ...]:
+    if language is Language.PYTHON:
+        return tuple(each.name for each in parameters)
+    return tuple(f"{_type(each)} {each.name}" for each in parameters)
+
+
+def _type(parameter: Parameter) -> str:
+    """Return a Java parameter's type without modifiers and blanks; brackets after the name are its too."""
+    words = re.sub(r"\bfinal\b", " ", _ANNOTATION.sub(" ", parameter.text))
+    before, _, after = words.rpartition(parameter.name)
+    return "".join((before + after).split())
+
+
+# Python
+
+
+def _python(text: str) -> Iterator[Placed]:
+    tree = parse(text)
+    nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
+    for function in outline(text, Language.PYTHON).functions:
+        node = nodes.get(function.head)
+        if node is not None and not function.inside:
+            yield _of_python(function, node)
+
+
+def _of_python(function: Function, node: PythonFunction) -> Placed:
+    head = function.header.split("\n")
+    documented = ast.get_docstring(node, clean=False) is not None
+    own = node.body[1:] if documented else node.body
+    at = (node.body[0].end_lineno or node.lineno) if documented else function.head + len(head)
+    margin = " " * node.col_offset
+    return Placed(
+        name=function.qualified,
+        leaf=function.name,
+        owners=tuple(each.name for each in function.types),
+        first=function.lines[0],
+        start=function.head,
+        cursor=Cursor(line=at, column=0),
+        end=function.lines[1],
+        tail=None,
+        signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
+        docstring=ast.get_docstring(node) or "",
+        parameters=_parameters(function.parameters, Language.PYTHON),
+        alone=not own or own[0].lineno > at,
+    )
+
+
+# Java
+
+
+def _java(text: str) -> Iterator[Placed]:
+    source = Source(text, Language.JAVA)
+    nodes = {node.start_point[0]: node for node in _methods(source.root)}
+    listed = [each for each in outline(text, Language.JAVA).functions if each.has_body and not each.constructor]
+    shared = Counter(each.qualified for each in listed)
+    for function in listed:
+        node = nodes.get(function.head)
+        parts = declared(node) if node is not None else None
+        if parts is not None and not function.inside:
+            yield _of_java(source, function, parts, overloaded=shared[function.qualified] > 1)
+
+
+def _methods(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "method_declaration":
+            yield node
+        # Methods of anonymous classes are no members of the file's own types.
+        elif node.type != "object_creation_expression":
+            stack.extend(reversed(node.named_children))
+
+
+def _of_java(source: Source, function: Function, parts: Declared, *, overloaded: bool) -> Placed:
+    first, body = parts.first, parts.body
+    types = ",".join(_type(each) for each in function.parameters)
+    head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
+    return Placed(
+        name=function.qualified + (f"({types})" if overloaded else ""),
+        leaf=function.name,
+        owners=tuple(each.name for each in function.types),
+        first=function.lines[0],
+        start=first.start_point[0],
+        cursor=_behind(source, body),
+        end=parts.node.end_point[0] + 1,
+        tail=_before(source, body),
+        signature=" ".join(head.split()),
+        docstring=function.docstring,
+        parameters=_parameters(function.parameters, Language.JAVA),
+        alone=_alone(source, parts),
+    )
+
+
+def _behind(source: Source, body: Node) -> Cursor:
+    """Return where a body begins: the line after its brace, unless something stands behind that."""
+    row, byte = body.start_point
+    begin = body.start_byte + 1
+    if source.data[begin : source.data.find(b"\n", begin)].strip():
+        return Cursor(line=row, column=source.column(row, byte) + 1)
+    return Cursor(line=row + 1, column=0)
+
+
+def _before(source: Source, body: Node) -> Cursor:
+    """Return where a body ends: before its closing brace and the blanks before that."""
+    row, byte = body.end_point
+    line = source.data.rfind(b"\n", 0, body.end_byte) + 1
+    blank = not source.data[line : body.end_byte - 1].strip()
+    return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
+
+
+def _alone(source: Source, parts: Declared) -> bool:
+    """Say whether nothing else stands on a method's first and last line: annotations neither."""
+    before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
+    stop = source.data.find(b"\n", parts.node.end_byte)
+    after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]
+    inside = any(
+        child.type in ANNOTATIONS and child.start_byte > parts.first.start_byte
+        for modifiers in parts.node.children
+        if modifiers.type == "modifiers"
+        for child in modifiers.children
+    )
+    return not (before.strip() or after.strip() or inside)

@@ -1,0 +1,72 @@
+"""What CoderEval says of a task, and what becomes of looking for its function. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.types import Cursor
+
+EXACT = "exact"
+"""The record's file, name, parameters and docstring."""
+INHERITED = "inherited-docstring"
+"""All but the docstring, which the record has from a base class or a built-in one (``inspect.getdoc``)."""
+OTHER_FILE = "other-file"
+"""The record names another file, and exactly one file holds the function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One task as the benchmark's files tell it; what they do not tell is empty."""
+
+    id: str
+    project: str
+    """As recorded: ``owner/repo`` (Python), a folder's name (Java)."""
+    path: str
+    name: str
+    """Bare: without classes."""
+    level: str
+    signature: str
+    """Python: up to the colon. Java: up to the opening brace. Empty: any parameters fit."""
+    docstring: str
+    """The original one. Python: lines after the first are not indented. Java: with its comment marks."""
+    code: str = ""
+    """The reference function as recorded."""
+    lineno: int | None = None
+    """Where it begins in the recorded file, counted from 1."""
+    class_name: str = ""
+    package: str = ""
+    """Java: of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Where a task's function stands. Lines are 0-based, ends exclusive."""
+
+    path: str
+    """A key of the texts that were searched."""
+    name: str
+    """``Class.function``; overloads of Java have their parameter types added."""
+    start: int
+    """Line of its declaration, decorators and annotations left out."""
+    cursor: Cursor
+    """Where the body begins, after signature and docstring."""
+    end: int
+    tail: Cursor | None
+    """Java: before the closing brace; None: the body ends at `end`."""
+    signature: str
+    """As it stands in the file, dedented; Java: in one line, without the brace."""
+    docstring: str
+    """As it stands in the file, without marks; empty where it is inherited."""
+    how: str
+    """`EXACT`, `INHERITED` or `OTHER_FILE`."""
+    remark: str = ""
+    """What of the record the file contradicts (its line, its code), in words; empty if nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Why a task's function was not found."""
+
+    reason: str
+    """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
+    detail: str
