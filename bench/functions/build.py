@@ -6,31 +6,26 @@ needed, or the manifest counts why it is none.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench import samples as sets
-from bench import snapshot
 from bench.accounts import account
 from bench.errors import InputFault
-from bench.files import sha256
 from bench.functions.certificates import Certificates
 from bench.functions.certify import certify
-from bench.functions.mining import Found, Lock, Project, Report, miner
+from bench.functions.mining import Found, Lock, Report, miner
+from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
 from bench.functions.samples import make, ordered
 from bench.functions.types import Candidate, Level
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.testing.judge import Judge, explained
-from bench.testing.suites import suite_of
-from bench.testing.types import Suite
 from bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from bench.checkout import Checkout
     from bench.manifest_types import RepoManifest
     from sandbox.types import Sandbox
 
@@ -48,19 +43,6 @@ class Mined:
     """For the set's manifest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A repository whose tests could be run now."""
-
-    project: Project
-    entry: dict[str, Any]
-    suite: Suite
-
-
-def _silent(_: str) -> None:
-    return
-
-
 def build(  # noqa: PLR0913 - each is a choice of the build's
     manifests: Sequence[RepoManifest],
     home: Home,
@@ -71,7 +53,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     per_repo: int = 50,
     seed: int = 0,
     workers: int = 1,
-    report: Report = _silent,
+    report: Report = silent,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
@@ -102,11 +84,11 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     sets.folder(home, name)
     check(manifests, per_repo)
 
-    def ready(manifest: RepoManifest) -> _Ready:
-        return _prepare(manifest, checkout.fetch(manifest, home, report=report), home, sandbox, lock, report)
+    def ready(manifest: RepoManifest) -> Ready:
+        return prepare(manifest, checkout.fetch(manifest, home, report=report), home, sandbox, lock, report)
 
     mined: dict[str, Mined] = {}
-    for one in _one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
+    for one in one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
         mined[one.project.manifest.name] = _mine(
             one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
         )
@@ -136,33 +118,7 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
             )
 
 
-def _one_ahead(ready: Callable[[RepoManifest], _Ready], manifests: Sequence[RepoManifest]) -> Iterator[_Ready]:
-    """Yield each repository made ready, while the next one is: that is waiting for networks, and for images."""
-    with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-        try:
-            coming = deque(pool.submit(ready, manifest) for manifest in manifests[:1])
-            for manifest in [*manifests[1:], None]:
-                one = coming.popleft().result()
-                if manifest is not None:
-                    coming.append(pool.submit(ready, manifest))
-                yield one
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _prepare(
-    manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
-) -> _Ready:
-    read = snapshot.load(manifest.name, checkout.root, manifest.language, manifest.source_dir)
-    project = Project(manifest=manifest, root=checkout.root, snapshot=read, home=home, lock=lock)
-    with explained():
-        entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
-        suite = suite_of(home, _provisional(manifest.name, entry, [], []), manifest.name, sandbox)
-        sandbox.prepare(suite.environment, report)
-    return _Ready(project, entry, suite)
-
-
-def _mine(one: _Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report) -> Mined:
+def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report) -> Mined:
     project, entry, suite = one.project, one.entry, one.suite
     name, language = project.manifest.name, project.manifest.language
     with explained():
@@ -171,14 +127,14 @@ def _mine(one: _Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: i
     made = [make(project, found, candidate, miner(language).lift) for candidate in tried]
     references = {reference.id: reference for _, reference in made}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
-    drafts = _provisional(name, entry, [sample for sample, _ in made], references.values())
+    drafts = provisional(name, entry, [sample for sample, _ in made], references)
     with Judge(project.home, drafts, sandbox, width=workers) as judge:
         certified = certify(
             drafts.samples,
             references,
             suite.blank,
             judge,
-            Certificates(_kept(project.home, suite.environment.digest, sandbox.name)),
+            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name)),
             wanted=per_repo,
             workers=workers,
             tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,
@@ -193,22 +149,6 @@ def _mine(one: _Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: i
     return Mined(certified.samples, tuple(references[each.id] for each in certified.samples), {**entry, **counts})
 
 
-def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the set's manifest says of a repository before it is mined."""
-    return {
-        "language": project.manifest.language.value,
-        "license": project.manifest.license,
-        "version": project.manifest.version,
-        "source": checkout.source,
-        "checkout": checkout.root.relative_to(project.home.repos).as_posix(),
-        "source_dir": project.manifest.source_dir,
-        "exclude": list(project.manifest.exclude),
-        "snapshot": project.snapshot.digest,
-        "read_with_replacement": project.snapshot.replaced,
-        "tests": dict(tests),
-    }
-
-
 def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
     dropped = Counter(found.drops) + Counter(failed)
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
@@ -216,16 +156,6 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
         cure="check its [tests], or choose another repository",
     )
-
-
-def _kept(home: Home, environment: str, back_end: str) -> Any:
-    """Return where certificates of an environment on a back end are kept."""
-    return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
-
-
-def _provisional(repo: str, entry: Mapping[str, Any], samples: Any, references: Any) -> SampleSet:
-    """Return a set of samples that are not certified yet, for what reads sets."""
-    return SampleSet("", "", tuple(samples), {each.id: each for each in references}, {"repositories": {repo: entry}})
 
 
 def _counts(

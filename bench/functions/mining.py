@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from bench.functions.choose import TestRun
 from bench.functions.types import Candidate
 from bench.home import Home
 from bench.manifest_types import RepoManifest
 from bench.snapshot import Snapshot
 from bench.testing.types import Suite
-from bench.types import Language
+from bench.types import Cursor, Language, Use
 from sandbox.types import Sandbox
 
 Report = Callable[[str], None]
@@ -52,6 +53,35 @@ class Found:
     """Reason -> documented functions that are no candidates."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a function stands, documented or not. Lines are 0-based, ends exclusive."""
+
+    path: str
+    name: str
+    """Within its file, as a `Candidate`'s."""
+    start: int
+    """Line of its declaration."""
+    cursor: Cursor
+    """Where its body begins."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a repository's suite runs of any function."""
+
+    hidden: tuple[str, ...]
+    """Test files, and folders (ended by ``/``), that no strategy may see."""
+    runs: Mapping[str, TestRun]
+    """Test -> what is known of it."""
+    covering: Callable[[Spot], Mapping[str, frozenset[int]]]
+    """Gives the tests that run a function's body, whatever became of them, and what of it they run."""
+    uses: Callable[[Spot], tuple[Use, ...]]
+    """Gives the names of the project that a function's body needs."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
 class Miner(Protocol):
     """What a language brings to mining."""
 
@@ -79,6 +109,10 @@ class Miner(Protocol):
             InputFault: if its tests cannot be run.
             SandboxError: if the machine failed.
         """
+        ...
+
+    def survey(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+        """Run the suite once, as `find` does, for functions that are chosen by others; arguments and faults are its."""
         ...
 
     def lift(self, lines: list[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from bench.functions.choose import TestRun, choose
+from bench.functions.mining import Spot
 from bench.functions.types import Candidate, Level
 from bench.types import Cursor, Use
 
@@ -105,6 +106,12 @@ def unique(
             level, uses = of_file.needs(definition)
             known.append(Known(path=path, definition=definition, level=level, uses=uses))
     return tuple(known)
+
+
+def uses_of(known: Sequence[Known[D]]) -> Callable[[Spot], tuple[Use, ...]]:
+    """Return what gives the names that a function's body needs: none for one that is not known."""
+    found = {(each.path, each.definition.name): each.uses for each in known}
+    return lambda spot: found.get((spot.path, spot.name), ())
 
 
 def candidate(

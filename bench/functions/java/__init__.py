@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.errors import InputFault
@@ -11,8 +11,8 @@ from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.java import static
 from bench.functions.java.covering import Ran, breadth, cover
 from bench.functions.java.definitions import Definition
-from bench.functions.mining import Found, Project, Report
-from bench.functions.static import Known, candidate
+from bench.functions.mining import Found, Project, Report, Spot, Survey
+from bench.functions.static import Known, candidate, uses_of
 from bench.functions.types import Candidate
 from bench.testing import suites
 from bench.testing import tree as trees
@@ -21,7 +21,7 @@ from bench.testing.java_text import shifted
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "tests"]
+__all__ = ["find", "lift", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -43,19 +43,17 @@ def lift(lines: list[str]) -> str:
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
     """Return the documented methods that passing tests run; its suite runs once, with probes."""
     name = project.manifest.name
-    if not isinstance(suite, JavaSuite):
-        raise InputFault("its suite is not one of JUnit", where=name, cure="mend its [tests]")
+    suite = _junit(project, suite)
     for path in suite.build.dropped:
         report(f"{name}: {path} does not compile here and is left out")
     read = static.read(project, suite.layout.main)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.known)} of them usable")
     ran = cover(project, suite, read.known, sandbox, report)
     candidates, drops = _candidates(read.known, ran)
-    outcomes = Counter(each.state for each in ran)
     counts = {
         **read.counts,
         "test_files_dropped": len(suite.build.dropped),
-        **{f"tests_{outcome}": count for outcome, count in sorted(outcomes.items())},
+        **_outcomes(ran),
         "covered": len(candidates) + drops["too_slow"],
     }
     return Found(
@@ -66,9 +64,47 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
     )
 
 
-def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple[list[Candidate], Counter[str]]:
+def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+    """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
+    suite = _junit(project, suite)
+    read = static.read(project, suite.layout.main)
+    ran = cover(project, suite, read.known, sandbox, report)
+    numbers = {(known.path, known.definition.name): spots for known, spots in _numbers(read.known)}
+
+    def covering(spot: Spot) -> Mapping[str, frozenset[int]]:
+        own = frozenset(numbers.get((spot.path, spot.name), ()))
+        return {each.id: each.hits & own for each in ran if each.hits & own}
+
+    return Survey(
+        hidden=read.hidden, runs=_runs(ran), covering=covering, uses=uses_of(read.known), counts=_outcomes(ran)
+    )
+
+
+def _junit(project: Project, suite: Suite) -> JavaSuite:
+    if not isinstance(suite, JavaSuite):
+        raise InputFault("its suite is not one of JUnit", where=project.manifest.name, cure="mend its [tests]")
+    return suite
+
+
+def _outcomes(ran: Sequence[Ran]) -> dict[str, int]:
+    return {f"tests_{state}": count for state, count in sorted(Counter(each.state for each in ran).items())}
+
+
+def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:
     wide = breadth(ran)
-    runs = {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id]) for each in ran}
+    return {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id]) for each in ran}
+
+
+def _numbers(known: Sequence[Known[Definition]]) -> Iterator[tuple[Known[Definition], range]]:
+    """Yield each method with the numbers of its probes, which count the blocks of all of them."""
+    first = 0
+    for each in known:
+        yield each, range(first, first + len(each.definition.blocks))
+        first += len(each.definition.blocks)
+
+
+def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple[list[Candidate], Counter[str]]:
+    runs = _runs(ran)
     by_probe: dict[int, list[str]] = {}
     for test in ran:
         if usable(runs[test.id]):
@@ -76,10 +112,7 @@ def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple
                 by_probe.setdefault(hit, []).append(test.id)
     found: list[Candidate] = []
     drops: Counter[str] = Counter()
-    first = 0
-    for each in known:
-        numbers = range(first, first + len(each.definition.blocks))
-        first = numbers.stop
+    for each, numbers in _numbers(known):
         made = _candidate(each, numbers, by_probe, runs)
         if made is None:
             drops["not_covered"] += 1

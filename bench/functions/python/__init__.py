@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.errors import InputFault
 from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from bench.functions.mining import Found, Project, Report
+from bench.functions.mining import Found, Project, Report, Survey
 from bench.functions.python import static
 from bench.functions.python.cover import cover
 from bench.functions.python.definitions import Definition
@@ -26,7 +26,7 @@ from bench.testing.splice import lift
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "tests"]
+__all__ = ["find", "lift", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -41,8 +41,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
-    if not isinstance(suite, PythonSuite):
-        raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
+    suite = _pytest(project, suite)
     read = static.read(project)
     report(
         f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.known)} of them usable"
@@ -59,13 +58,36 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
             slow += 1
         else:
             candidates.append(made)
-    outcomes = Counter(test.outcome for test in covered.tests)
     counts = {
         **read.counts,
-        **{f"tests_{outcome}": count for outcome, count in sorted(outcomes.items())},
+        **_outcomes(covered),
         "covered": len(candidates) + slow,
     }
     return Found(candidates=tuple(candidates), hidden=read.hidden, counts=counts, drops=dict(sorted(drops.items())))
+
+
+def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+    """Run the suite once, under coverage, for functions that are chosen by others."""
+    hidden = static.hidden_of(project)
+    covered = cover(project, _pytest(project, suite), _suite(project), sandbox, report)
+    return Survey(
+        hidden=hidden,
+        runs=_runs(covered, hidden),
+        covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),
+        uses=static.uses_of(project),
+        counts=_outcomes(covered),
+    )
+
+
+def _pytest(project: Project, suite: Suite) -> PythonSuite:
+    if not isinstance(suite, PythonSuite):
+        raise InputFault("its suite is not one of pytest", where=project.manifest.name, cure="mend its [tests]")
+    return suite
+
+
+def _outcomes(covered: Covered) -> dict[str, int]:
+    outcomes = Counter(test.outcome for test in covered.tests)
+    return {f"tests_{outcome}": count for outcome, count in sorted(outcomes.items())}
 
 
 def _suite(project: Project) -> TestSuite:
@@ -90,15 +112,16 @@ def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
 def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
     """Return the candidate, None if no usable test runs a line of its body."""
     definition = known.definition
+    ran = _covering(covered, known.path, range(definition.first[0], definition.end))
+    return candidate(known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs)
+
+
+def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozenset[int]]:
+    """Return the tests that run a line of a body, with those lines."""
     lines: dict[str, set[int]] = {}
-    for line, positions in covered.lines.get(known.path, {}).items():
-        if definition.first[0] <= line < definition.end:
+    for line, positions in covered.lines.get(path, {}).items():
+        if line in body:
             for position in positions:
                 lines.setdefault(covered.tests[position].id, set()).add(line)
-    covering = {
-        test: frozenset(ran)
-        for test, ran in lines.items()
-        # A test in the file itself would be changed with it.
-        if usable(runs[test]) and test.partition("::")[0] != known.path
-    }
-    return candidate(known, covering, runs)
+    # A test in the file itself would be changed with it.
+    return {test: frozenset(ran) for test, ran in lines.items() if test.partition("::")[0] != path}

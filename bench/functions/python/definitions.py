@@ -88,6 +88,20 @@ def definitions(text: str, tree: ast.Module) -> Definitions:
     return Definitions(len(met), documented, tuple(usable), drops, bodies)
 
 
+def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
+    """Return the function that is declared on a line, documented or not; None if none is, or it has no body to ask for.
+
+    Args:
+        text: the file.
+        tree: its `parse`.
+        line: from 0.
+    """
+    for node, owners in _functions(tree, ()):
+        if node.lineno - 1 == line and _own(node):
+            return _definition(node, owners, text.split("\n"))
+    return None
+
+
 def _functions(node: ast.AST, owners: tuple[str, ...]) -> Iterator[tuple[Function, tuple[str, ...]]]:
     """Yield module-level functions and methods, also those in ``if``, ``try`` and ``with``."""
     for field in _BLOCKS:
@@ -157,7 +171,8 @@ def _code(node: Function) -> str:
 def _definition(node: Function, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
     own = _own(node)
     start = node.lineno - 1
-    body = node.body[0].end_lineno or node.lineno
+    # Without a docstring the body begins behind the declaration.
+    body = (node.body[0].end_lineno or node.lineno) if own != node.body else own[0].lineno - 1
     first = own[0]
     if isinstance(first, Function | ast.ClassDef) and first.decorator_list:
         first_at = first.decorator_list[0].lineno - 1, first.decorator_list[0].col_offset

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bench.functions.hidden import test_places
-from bench.functions.mining import Project
-from bench.functions.python.definitions import Definition, Definitions, definitions, parse
+from bench.functions.mining import Project, Spot
+from bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
 from bench.functions.python.levels import FileNames
 from bench.functions.static import Known, Static, unique
 from bench.languages import python as reader
@@ -15,15 +16,12 @@ from bench.languages.facts import FileFacts
 from bench.languages.python.modules import ModuleIndex
 from bench.repository import is_hidden
 from bench.testing.tree import ADDED
+from bench.types import Use
 
 
 def read(project: Project) -> Static[Definition]:
     """Find the documented functions of a repository's source files that could be asked for."""
-    texts = project.snapshot.texts
-    suite = project.manifest.tests
-    hidden = test_places(texts, suite.paths if suite is not None else ())
-    if suite is not None and suite.added is not None:
-        hidden = tuple(sorted({*hidden, ADDED}))
+    texts, hidden = project.snapshot.texts, hidden_of(project)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     sources: dict[str, Definitions] = {}
@@ -55,12 +53,36 @@ def read(project: Project) -> Static[Definition]:
     return Static(known=known, hidden=hidden, counts=counts, drops=drops)
 
 
-def _known(
-    texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
-) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
+def hidden_of(project: Project) -> tuple[str, ...]:
+    """Return the test files and folders of a repository, those of ours included."""
+    suite = project.manifest.tests
+    places = test_places(project.snapshot.texts, suite.paths if suite is not None else ())
+    return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
+
+
+def uses_of(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
+    """Return what gives the names of the project that a function's body needs; reads every file when first asked."""
+    names = functools.cache(lambda: _names(project.snapshot.texts))
+
+    def of(spot: Spot) -> tuple[Use, ...]:
+        text = project.snapshot.texts[spot.path]
+        tree = parse(text)
+        found = definition_at(text, tree, spot.start) if tree is not None else None
+        return names()(spot.path).needs(found)[1] if found is not None else ()
+
+    return of
+
+
+def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
     facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
     loads = reader.resolve(facts)
     index = ModuleIndex(texts, [])
+    return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
+
+
+def _known(
+    texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
+) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
     drops = sum((each.drops for each in sources.values()), Counter[str]())
     usable = {path: found.usable for path, found in sources.items()}
-    return unique(usable, lambda path: FileNames(path, texts[path], loads[path], index), bodies, drops), drops
+    return unique(usable, _names(texts), bodies, drops), drops
