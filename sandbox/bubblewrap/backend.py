@@ -69,6 +69,12 @@ class BubblewrapSandbox:
         return open_pool(launcher, environment, limits, width=width, reuse=reuse)
 
     def _image(self, environment: Environment, report: Report) -> Image:
+        if environment.image:
+            raise SandboxUnavailable(
+                f"bubblewrap runs no Docker images, and {environment.name!r} needs one",
+                where=environment.image,
+                cure="use --sandbox docker",
+            )
         with self._lock:
             made = self._made.get(environment.digest)
             if made is None:

@@ -5,6 +5,7 @@ bases     the base image: pulled, or made from Debian packages
 images    built by what they hold, once
 launcher  every flag of a box
 box       frames over the attached stream, and the end
+foreign   boxes of images that are taken as they stand
 stock     what is there: list and prune
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import wheels
-from sandbox.docker import bases, images
+from sandbox.docker import bases, foreign, images
 from sandbox.docker.engine import Client, answers, connected
 from sandbox.docker.launcher import DockerLauncher
 from sandbox.docker.stock import BUILDS, touch
@@ -42,6 +43,8 @@ class DockerSandbox:
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image unless it is there; return the digest of what a job finds."""
         with connected() as client:
+            if environment.image:
+                return foreign.key(client, environment)
             found = self._found(client, environment)
             if found is None:
                 self._base = self._base or bases.get(client, self.base_image, report)
@@ -53,6 +56,10 @@ class DockerSandbox:
         """Open a pool of containers of a prepared environment."""
         from sandbox.pool import open_pool  # noqa: PLC0415
 
+        if environment.image:
+            with connected() as client, foreign.opened(client, environment, limits, width) as pool:
+                yield pool
+            return
         with (
             self.launcher(environment, limits) as launcher,
             open_pool(launcher, environment, limits, width=width, reuse=reuse) as pool,

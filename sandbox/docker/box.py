@@ -20,6 +20,14 @@ _GONE_SECONDS = 10.0
 """For the engine to finish a removal that it has begun."""
 
 
+class Over(SandboxLost):
+    """Raised when a box's stream has come to its end."""
+
+
+class Late(SandboxLost):
+    """Raised when a box says nothing until the deadline."""
+
+
 class Streams:
     """Takes the engine's stream apart: frames of 8 bytes of header (kind, length), then data. No I/O."""
 
@@ -88,7 +96,7 @@ class DockerBox:
                 except OSError as error:
                     raise self._lost(f"its stdout is closed ({error.strerror})") from error
                 if not data:
-                    raise self._lost("it ended")
+                    raise Over("it ended", where=self._where)
                 if out := self._streams.feed(data):
                     return out
 
@@ -111,10 +119,14 @@ class DockerBox:
         except (OSError, ValueError) as error:
             raise self._lost("it was ended") from error
         if not ready:
-            raise self._lost("it gave no answer in time")
+            raise Late("it gave no answer in time", where=self._where)
 
     def _lost(self, what: str) -> SandboxLost:
-        return SandboxLost(what, where=f"box {self.name[:12]}")
+        return SandboxLost(what, where=self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"box {self.name[:12]}"
 
     def _end(self) -> str:
         ended = self._last_words()

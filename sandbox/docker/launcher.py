@@ -24,6 +24,7 @@ VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": "/ctxbench/lib:/ctxbench/site",
 }
+SHM = "/dev/shm"  # noqa: S108 - the box's own
 _SHM = 16 * MIB
 
 
@@ -40,20 +41,7 @@ class DockerLauncher:
 
     def start(self) -> DockerBox:
         """Create a container, attach to it, start it."""
-        with told(SandboxLost, "docker"):
-            name = str(self._client.api.create_container(**self._settings)["Id"])
-            try:
-                # Attached before it starts, or its first words are lost.
-                stream = attached(self._client, name)
-                try:
-                    self._client.api.start(name)
-                except BaseException:
-                    stream.close()
-                    raise
-            except BaseException:
-                _tidy(self._client, name)
-                raise
-        return DockerBox(self._client, name, stream)
+        return started(self._client, self._settings)
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
@@ -75,7 +63,30 @@ class DockerLauncher:
         return int(self._client.api.info()["NCPU"])
 
 
-def _tidy(client: Client, name: str) -> None:
+def started(client: Client, settings: Mapping[str, Any]) -> DockerBox:
+    """Create a container with the client's settings, attach to it, start it.
+
+    Raises:
+        SandboxLost: if the engine does not do it now; nothing is left of it.
+    """
+    with told(SandboxLost, "docker"):
+        name = str(client.api.create_container(**settings)["Id"])
+        try:
+            # Attached before it starts, or its first words are lost.
+            stream = attached(client, name)
+            try:
+                client.api.start(name)
+            except BaseException:
+                stream.close()
+                raise
+        except BaseException:
+            tidy(client, name)
+            raise
+    return DockerBox(client, name, stream)
+
+
+def tidy(client: Client, name: str) -> None:
+    """Remove a container if that can be done now; for use while another fault is on its way."""
     try:
         remove(client, name)
     except SandboxError:
@@ -99,7 +110,6 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
     """
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
-    owned = f"uid={USER},gid={USER}"
     return {
         "network_mode": "none",
         # Without a network the engine would still show the box the machine's name servers and domains.
@@ -108,8 +118,8 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
         "read_only": True,
         "tmpfs": {
             # Executable: compiled extensions and programs that a test builds are loaded from there.
-            "/work": f"rw,exec,nosuid,nodev,size={limits.disk},nr_inodes={limits.inodes},mode=0700,{owned}",
-            "/dev/shm": f"rw,noexec,nosuid,nodev,size={_SHM},nr_inodes=1024,mode=0700,{owned}",  # noqa: S108 - the box's own
+            "/work": in_memory("exec", limits.disk, limits.inodes),
+            SHM: in_memory("noexec", _SHM, 1024),
         },
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges", f"seccomp={_seccomp()}"],
@@ -132,6 +142,17 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
         "oom_score_adj": 500,
         "auto_remove": True,
     }
+
+
+def in_memory(execution: str, size: int, inodes: int) -> str:
+    """Return the options of a bounded file system in memory that is the box's own.
+
+    Args:
+        execution: ``exec`` or ``noexec``.
+        size: bytes.
+        inodes: files and folders.
+    """
+    return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={USER},gid={USER}"
 
 
 def _seccomp() -> str:

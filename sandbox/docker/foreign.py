@@ -1,0 +1,200 @@
+"""Boxes of an image that is taken as it stands: nothing of ours in it but what the engine adds from outside.
+
+Such an image may hold an old Python or none, so no guest of ours runs there. A job is one command in a
+fresh container, under every limit that other boxes have. The tree and the job's files come as a tar over
+stdin into a file system in memory at `Environment.folder`, which covers what the image has there; the
+program starts after that, and its time with it. The image needs ``sh``, ``head`` and ``tar``.
+
+How a job ended is the engine's word, never the output's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import posixpath
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sandbox.docker.box import DockerBox
+from sandbox.docker.engine import Client
+from sandbox.docker.foreign_job import ForeignJob
+from sandbox.docker.images import find
+from sandbox.docker.launcher import SHM, USER, hardened, in_memory, started
+from sandbox.docker.tree import archive
+from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.link import check_paths
+from sandbox.owners import owner
+from sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+
+_PAUSES = (0.0, 0.2, 1.0)
+"""Seconds before each try."""
+_PROBE = Job(action=Command(argv=("true",)), seconds=20.0)
+
+
+def key(client: Client, environment: Environment) -> str:
+    """Return the digest of everything that a job finds: the image's id and the environment.
+
+    Raises:
+        SandboxUnavailable: if the image is not here, or declares volumes.
+        ValueError: if the environment wants something installed.
+    """
+    parts = ["foreign", _inspected(client, environment)["Id"], environment.digest]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def opened(client: Client, environment: Environment, limits: Limits, width: int) -> Iterator[Pool]:
+    """Open a pool; end every box on leaving.
+
+    Raises:
+        SandboxUnavailable: if no box can be started, or the tree does not fit into it.
+    """
+    if width < 1:
+        raise ValueError("a pool needs a width of at least 1")
+    pool = ForeignPool(client, environment, limits, width)
+    try:
+        pool.begin()
+        yield pool
+    finally:
+        pool.close()
+
+
+class ForeignPool:
+    """See `sandbox.types.Pool`; every job has a container of its own, and only commands run."""
+
+    def __init__(self, client: Client, environment: Environment, limits: Limits, width: int) -> None:
+        """Start nothing yet."""
+        self.image = key(client, environment)
+        check_paths(environment.tree)
+        self._client, self._limits, self._folder = client, limits, environment.folder
+        self._tree = archive(environment.tree)
+        self._settings = settings(client, environment, limits)
+        self._slots = threading.BoundedSemaphore(width)
+        self._lock = threading.Lock()
+        self._boxes: set[DockerBox] = set()
+        self._closed = False
+
+    def begin(self) -> None:
+        """Run a trivial job.
+
+        Raises:
+            SandboxUnavailable: if that cannot be done.
+        """
+        try:
+            ended = self._once(_PROBE)
+        except SandboxLost as lost:
+            raise SandboxUnavailable(
+                lost.what, where=lost.where, cure=lost.cure or "the image must have sh, head and tar"
+            ) from lost
+        if ended.exit_code != 0:
+            raise SandboxUnavailable(f"`true` ends there with {ended.exit_code}", where=f"image {self.image[:12]}")
+
+    def run(self, job: Job) -> Outcome:
+        """Run a command; see `sandbox.types.Pool.run`.
+
+        Raises:
+            SandboxLost: if three boxes were lost under it, and a trivial job's box too.
+            ValueError: if the job is no command, or is none at all.
+        """
+        _argv(job)
+        with self._slots:
+            for pause in _PAUSES:
+                time.sleep(pause)
+                try:
+                    return self._once(job)
+                except SandboxLost as lost:
+                    reason = lost
+                if self._closed:
+                    raise reason
+            began = time.monotonic()
+            with contextlib.suppress(SandboxLost):
+                self._once(_PROBE)
+                return Outcome(ended=Ended.WRECKED, output=str(reason), seconds=time.monotonic() - began)
+            raise reason
+
+    def close(self) -> None:
+        """End every box."""
+        with self._lock:
+            self._closed = True
+            boxes = list(self._boxes)
+        for box in boxes:
+            box.end()
+
+    def _once(self, job: Job) -> Outcome:
+        planned = ForeignJob(self._folder, self._tree + archive(job.files, ended=True), _argv(job))
+        box = started(self._client, {**self._settings, "entrypoint": planned.entrypoint})
+        try:
+            with self._lock:
+                if self._closed:
+                    raise SandboxLost("the pool is closed", cure="run jobs before it is left")
+                self._boxes.add(box)
+            return planned.run(self._client, box, job.seconds, self._limits.output)
+        finally:
+            box.end()
+            with self._lock:
+                self._boxes.discard(box)
+
+
+def settings(client: Client, environment: Environment, limits: Limits) -> dict[str, Any]:
+    """Return the settings of a container of a foreign image, without its program."""
+    found = _inspected(client, environment)
+    mounts = {
+        environment.folder: in_memory("exec", limits.disk, limits.inodes),
+        "/tmp": in_memory("exec", limits.disk, limits.inodes),  # noqa: S108 - the box's own
+        SHM: in_memory("noexec", 16 << 20, 1024),
+    }
+    # Kept until its state was read; `doctor --clean` removes it if that never happens.
+    host = {**hardened(limits, int(client.api.info()["NCPU"])), "tmpfs": mounts, "auto_remove": False}
+    ours = {"HOME": "/tmp", **dict(environment.variables)}  # noqa: S108 - the box's own
+    return {
+        "image": found["Id"],
+        "environment": [f"{name}={value}" for name, value in ours.items()],
+        "user": f"{USER}:{USER}",
+        "hostname": "box",
+        "working_dir": "/",
+        "stdin_open": True,
+        "detach": False,
+        "healthcheck": {"test": ["NONE"]},
+        "labels": {"ctxbench.owner": owner()},
+        "host_config": client.api.create_host_config(**host),
+    }
+
+
+def _inspected(client: Client, environment: Environment) -> Mapping[str, Any]:
+    wanted = (environment.requirements, environment.project, environment.programs, environment.library)
+    if any(wanted) or environment.path or environment.preload:
+        raise ValueError("an image that is taken as it stands has a tree and variables, and nothing of ours in it")
+    folder = environment.folder
+    if not folder.startswith("/") or posixpath.normpath(folder) != folder or folder == "/" or set(folder) & set(":,"):
+        raise ValueError(f"{folder!r} is no folder that a file system can be mounted at")
+    found = find(client, environment.image)
+    if found is None:
+        raise SandboxUnavailable(
+            "no image of that name or id is here",
+            where=environment.image,
+            cure="see `docker images`; `docker load` or `docker import` brings one in from a file",
+        )
+    if volumes := found["Config"].get("Volumes"):
+        raise SandboxUnavailable(
+            f"it declares the volume {min(volumes)}, which would lie on this machine's disk without a limit",
+            where=environment.image,
+            cure="make one without: `docker export CONTAINER | docker import - NAME`",
+        )
+    return found
+
+
+def _argv(job: Job) -> tuple[str, ...]:
+    """Return a job's program with its arguments; see `ForeignPool.run` for what is refused."""
+    if not isinstance(job.action, Command):
+        raise ValueError("an image that is taken as it stands runs commands only")
+    if not job.action.argv:
+        raise ValueError("a command needs a program")
+    if not 0 < job.seconds < math.inf:
+        raise ValueError(f"a job cannot take {job.seconds} seconds")
+    check_paths(job.files)
+    return job.action.argv
