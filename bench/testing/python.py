@@ -68,13 +68,7 @@ class PythonSuite:
 
     def blank(self, sample: Sample) -> str:
         """Return the function with its docstring and no body."""
-        start, _ = _span(sample)
-        lines = sample.prefix.split("\n")[start:]
-        first = indentation(lines[0])
-        if not lines[-1].strip() and len(lines[-1]) <= len(first):
-            inner = next((indentation(line) for line in reversed(lines[1:]) if line.strip()), "")
-            lines[-1] = inner if len(inner) > len(first) else first + "    "
-        return "\n".join(lines) + "pass\n"
+        return blank(sample)
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
         """Return the job that runs the reference's tests on the file with `text` in it.
@@ -114,6 +108,17 @@ class PythonSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
+
+
+def blank(sample: Sample) -> str:
+    """Return a sample's function with its docstring and no body."""
+    start, _ = _span(sample)
+    lines = sample.prefix.split("\n")[start:]
+    first = indentation(lines[0])
+    if not lines[-1].strip() and len(lines[-1]) <= len(first):
+        inner = next((indentation(line) for line in reversed(lines[1:]) if line.strip()), "")
+        lines[-1] = inner if len(inner) > len(first) else first + "    "
+    return "\n".join(lines) + "pass\n"
 
 
 def _places(tests: TestSuite) -> list[str]:
