@@ -43,6 +43,12 @@ def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
     return find(store, [verdict.key])[verdict.key]
 
 
+def add_all(store: Store, found: Iterable[StoredVerdict]) -> None:
+    """Append many verdicts at once; those that are there already stay as they are."""
+    content = {one.key: rows.verdict(one) for one in found}
+    store.settle(lambda connection: append_new(connection, t.VERDICT, "key", content))
+
+
 def link(store: Store, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
     """Give completions (by index) of one finished sample their verdicts and scores; return how many were new."""
 

@@ -1,0 +1,151 @@
+"""CoderEval: the official harness's output (code and results), or its input (code alone).
+
+Output of Python and Java differ in most of their keys, which is also how a file tells its language. A result
+that the harness left out counts as failed, as in the published numbers; it is flagged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bench.errors import InputFault
+from bench.formats.checking import Odd, Strict, checked, explained
+from bench.formats.types import Row
+from bench.functions.types import Level
+from bench.testing.types import Verdict
+from bench.types import Cursor, Kind, Language, Sample
+from harness.imported.types import Answer, Recorded
+
+SHAPE = (
+    'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
+    '"is_pass": true} (the official output: with file_path, project, name, level, code; Java with project_name, '
+    "method_name, code_level, codes)"
+)
+KIND: Kind | None = Kind.FUNCTION
+TASKS = None
+BENCHMARK = "codereval"
+NO_RESULT = "no_result"
+"""Flag of a completion that the harness gave no result for."""
+_CURE = f"write {SHAPE}"
+_Id = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class _Input(Strict):
+    id: _Id = Field(alias="_id")
+    generate_results: Annotated[list[str], Field(min_length=1)]
+
+
+class _Result(Strict):
+    generate_code: str
+    is_pass: bool
+    return_code: int | None = None
+    errormessage: str | None = None
+
+
+class _Output(Strict):
+    id: _Id = Field(alias="_id")
+    generate_results: list[_Result]
+
+
+class _Python(_Output):
+    file_path: Annotated[str, Field(min_length=1)]
+    project: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1)]
+    level: Level = Field(strict=False)
+    code: list[str]
+
+
+class _Java(_Output):
+    project_name: Annotated[str, Field(min_length=1)]
+    method_name: Annotated[str, Field(min_length=1)]
+    code_level: Level = Field(strict=False)
+    codes: list[str]
+
+
+def read(rows: Iterable[Row]) -> list[Recorded]:
+    """Read all records; every one has as many answers as the one that has most."""
+    found: list[Recorded] = []
+    for where, record in rows:
+        one = _input(record, where) if _is_input(record) else _output(record, where)
+        first = found[0].sample if found else one.sample
+        if (one.sample and one.sample.language) != (first and first.language):
+            raise InputFault(
+                "the file changes between languages, or between input and output of the official harness",
+                where=where,
+                cure="import each kind from a file of its own",
+            )
+        found.append(one)
+    if found and found[0].sample is not None:
+        most = max(len(one.answers) for one in found)
+        return [_filled(one, most) for one in found]
+    return found
+
+
+def _is_input(record: Any) -> bool:
+    results = record.get("generate_results")
+    return isinstance(results, list) and bool(results) and isinstance(results[0], str)
+
+
+def _input(record: Any, where: str) -> Recorded:
+    one = checked(_Input, record, where=where, cure=_CURE)
+    return Recorded(where=where, task=one.id, answers=tuple(Answer(text=text) for text in one.generate_results))
+
+
+def _output(record: Any, where: str) -> Recorded:
+    if "code_level" in record or "method_name" in record:
+        java = checked(_Java, record, where=where, cure=_CURE)
+        # The output of Java does not say which file a method stands in.
+        sample = _sample(java.id, Language.JAVA, java.code_level, java.project_name, "", java.method_name)
+        return _recorded(where, sample, java.generate_results, java.codes)
+    python = checked(_Python, record, where=where, cure=_CURE)
+    sample = _sample(python.id, Language.PYTHON, python.level, python.project, python.file_path, python.name)
+    return _recorded(where, sample, python.generate_results, python.code)
+
+
+def _sample(id_: str, language: Language, level: Level, project: str, path: str, name: str) -> Sample:
+    return Sample(
+        id=id_,
+        benchmark=BENCHMARK,
+        language=language,
+        kind=Kind.FUNCTION,
+        subkind=str(level),
+        repo=project,
+        path=path,
+        cursor=Cursor(line=0, column=0),
+        prefix="",
+        name=name,
+    )
+
+
+def _recorded(where: str, sample: Sample, results: Sequence[_Result], codes: Sequence[str]) -> Recorded:
+    with explained(where, _CURE):
+        answers = [_answer(f"generate_results.{number}", one) for number, one in enumerate(results)]
+        left = Counter(codes)
+        left.subtract(one.text for one in answers)
+        strange = next((number for number, one in enumerate(answers) if left[one.text] < 0), None)
+        if strange is not None:
+            raise Odd(f"generate_results.{strange}.generate_code", "is not among the record's code")
+    answers += [_lacking(text) for text in left.elements()]
+    return Recorded(where=where, task=sample.id, answers=tuple(answers), sample=sample)
+
+
+def _answer(field: str, one: _Result) -> Answer:
+    if one.return_code is not None and one.is_pass != (one.return_code == 0):
+        raise Odd(f"{field}.is_pass", f"is {one.is_pass}, but return_code is {one.return_code}")
+    if one.is_pass:
+        return Answer(text=one.generate_code, verdict=Verdict.PASSED)
+    said = f"return code {one.return_code}" if one.return_code is not None else "its test did not say true"
+    return Answer(text=one.generate_code, verdict=Verdict.FAILED, reason=one.errormessage or said)
+
+
+def _lacking(text: str = "") -> Answer:
+    return Answer(text=text, verdict=Verdict.FAILED, reason="no result in the file", flags=(NO_RESULT,))
+
+
+def _filled(one: Recorded, most: int) -> Recorded:
+    lacking = most - len(one.answers)
+    return Recorded(where=one.where, task=one.task, sample=one.sample, answers=(*one.answers, *[_lacking()] * lacking))

@@ -1,0 +1,31 @@
+"""CrossCodeEval's predictions: a line a task, with the text that follows the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
+
+from bench.formats.checking import Strict, checked
+from bench.formats.types import Row
+from bench.types import Kind
+from harness.imported.types import Answer, Recorded
+
+SHAPE = 'one object a line: {"task_id": "…", "pred": "…"}'
+KIND: Kind | None = Kind.LINE
+TASKS = "crosscodeeval"
+
+
+class _Prediction(Strict):
+    task_id: Annotated[str, Field(min_length=1)]
+    pred: str
+
+
+def read(rows: Iterable[Row]) -> list[Recorded]:
+    """Read all records."""
+    found = []
+    for where, record in rows:
+        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        found.append(Recorded(where=where, task=one.task_id, answers=(Answer(text=one.pred),)))
+    return found

@@ -1,0 +1,122 @@
+"""`import_results`: a file of recorded predictions becomes stored runs whose origin is that file.
+
+Everything is read and checked before anything is stored. A run's id is a digest that holds the file's, so that
+the same file again is the same run; after an interrupt it stores what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.formats.types import Table
+from bench.samples import SampleSet
+from bench.types import Language
+from harness import imported
+from harness.asking import Made
+from harness.imported.made import generation, made_of, remarks, spec_of, unscored
+from harness.imported.matching import Labels, Matched, matched
+from harness.runspec import RunSpec
+from harness.scoring import Scorer
+from harness.store import notes, verdicts
+from harness.store.records import Finished, Imported
+from harness.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One run as it stands after an import."""
+
+    run: str
+    samples: str
+    strategy: str
+    generator: str
+    n: int
+    planned: int
+    present: int
+    """Samples that the file has."""
+    new: int
+    """Samples that this import stored; 0 if the same file was imported before."""
+    remarks: tuple[str, ...]
+
+
+def import_results(
+    store: Store,
+    table: Table,
+    format_name: str,
+    *,
+    labels: Labels | None = None,
+    sample_set: SampleSet | None = None,
+    language: Language | None = None,
+) -> list[Summary]:
+    """Store the predictions and verdicts of one file.
+
+    Args:
+        store: where to.
+        table: the opened file.
+        format_name: one of `imported.NAMES`.
+        labels: strategy and generator; default: the file's, else ``recorded`` and the first part of the file's name.
+        sample_set: what the ids belong to; may be None where the file tells the facts of its samples (CoderEval).
+        language: whose samples are meant; None for all.
+
+    Returns:
+        A summary for each run: files of our own shape may hold several.
+
+    Raises:
+        InputFault: naming file, line, field and cure; then nothing is stored.
+    """
+    shape = imported.named(format_name)
+    runs = matched(
+        shape.read(table.rows),
+        shape,
+        file=table.source,
+        stem=table.name.partition(".")[0] or table.name,
+        labels=labels or Labels(),
+        sample_set=sample_set,
+        language=language,
+    )
+    source = Imported(format=format_name, source=table.source, sha256=table.digest)
+    prepared = [(run, spec_of(run, source)) for run in runs]
+    finished = [_finished(store, run, spec, source) for run, spec in prepared]
+    return [_stored(store, run, spec, source, one) for (run, spec), one in zip(prepared, finished, strict=True)]
+
+
+def _finished(store: Store, run: Matched, spec: RunSpec, source: Imported) -> list[tuple[Made, Finished]]:
+    """Return the samples as they are stored, scored where the answers are known."""
+    made = made_of(run, spec, source)
+    if run.basis.references is None:
+        return [(one, unscored(one)) for one in made]
+    scorer = Scorer(store, run.basis.references, None)
+    return list(zip(made, scorer.finish(made), strict=True))
+
+
+def _stored(
+    store: Store, run: Matched, spec: RunSpec, source: Imported, finished: list[tuple[Made, Finished]]
+) -> Summary:
+    said = remarks(run, source)
+    id_ = store.add_run(spec, run.basis.samples)
+    notes.add_imported(store, id_, source)
+    notes.add_remarks(store, id_, said)
+    known = store.finished(id_)
+    new = [(made, one) for made, one in finished if one.sample_id not in known]
+    if new:
+        attempt = store.start_attempt(id_, "imported")
+        done, reason = 0, "interrupted"
+        try:
+            store.add_generations([generation(spec, source, one) for made, _ in new for one in made.completions])
+            verdicts.add_all(store, [one.verdict for made, _ in new for one in made.completions if one.verdict])
+            for _, one in new:
+                done += store.add_finished(id_, spec.coder, one)
+            reason = "done"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=done, missing=len(new) - done)
+    return Summary(
+        run=id_,
+        samples=run.basis.name,
+        strategy=run.strategy,
+        generator=run.generator,
+        n=run.n,
+        planned=len(run.basis.samples),
+        present=len(run.answers),
+        new=len(new),
+        remarks=said,
+    )

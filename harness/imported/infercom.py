@@ -1,0 +1,44 @@
+"""InferCom's predictions: the task's line with ``pred_res``, what the model wrote, and ``choices``, a line of it.
+
+`pred_res` is taken: it is what a run of ours stores, and the profile `infercom` cuts it as its authors did. Tasks
+whose prompt has more than 8000 tokens are not in such files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
+
+from bench.formats.checking import Strict, checked
+from bench.formats.types import Row
+from bench.types import Kind
+from harness.imported.types import Answer, Recorded
+
+SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
+KIND: Kind | None = Kind.LINE
+TASKS = "projbench"
+
+
+class _Metadata(Strict):
+    task_id: Annotated[str, Field(min_length=1)]
+
+
+class _Prediction(Strict):
+    metadata: _Metadata
+    pred_res: str
+
+
+def first_line(text: str) -> str:
+    """Return the first line that is not blank, stripped; empty if there is none: what ``choices`` holds."""
+    return next((line.strip() for line in text.split("\n") if line.strip()), "")
+
+
+def read(rows: Iterable[Row]) -> list[Recorded]:
+    """Read all records."""
+    found = []
+    for where, record in rows:
+        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        found.append(Recorded(where=where, task=one.metadata.task_id, answers=(Answer(text=one.pred_res),)))
+    return found

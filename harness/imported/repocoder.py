@@ -1,0 +1,40 @@
+"""RepoCoder's predictions: the task's line with ``choices``, a completion each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
+
+from bench.formats.checking import Strict, checked
+from bench.formats.types import Row
+from bench.types import Kind
+from harness.imported.types import Answer, Recorded
+
+SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
+KIND: Kind | None = None
+TASKS = "repoeval"
+
+
+class _Metadata(Strict):
+    task_id: Annotated[str, Field(min_length=1)]
+
+
+class _Choice(Strict):
+    text: str
+
+
+class _Prediction(Strict):
+    metadata: _Metadata
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+
+
+def read(rows: Iterable[Row]) -> list[Recorded]:
+    """Read all records."""
+    found = []
+    for where, record in rows:
+        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        answers = tuple(Answer(text=choice.text) for choice in one.choices)
+        found.append(Recorded(where=where, task=one.metadata.task_id, answers=answers))
+    return found

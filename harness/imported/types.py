@@ -1,0 +1,58 @@
+"""What a file of recorded predictions says, whatever its shape. Frozen data, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bench.formats.types import Row
+from bench.testing.types import Verdict
+from bench.types import Kind, Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One completion."""
+
+    text: str
+    """What follows the cursor; of functions the whole function."""
+    verdict: Verdict | None = None
+    """What its tests said; None if the file does not say."""
+    reason: str = ""
+    """One short line; empty when it passed."""
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a file says of one sample under one pair of labels."""
+
+    where: str
+    """``FILE:LINE`` of its (first) record."""
+    task: str
+    """The benchmark's id of the sample."""
+    answers: tuple[Answer, ...]
+    sample: Sample | None = None
+    """The facts of the sample, where the file itself tells enough of them."""
+    strategy: str = ""
+    generator: str = ""
+
+
+class Shape(Protocol):
+    """A module ``harness.imported.<name>``."""
+
+    SHAPE: str
+    """The fields that it reads, one sentence: the cure of a malformed record."""
+    KIND: Kind | None
+    """What is completed; None for either."""
+    TASKS: str | None
+    """The shape of sample files (`bench.formats`) whose ids the predictions use; None where those are the set's."""
+
+    def read(self, rows: Iterable[Row]) -> list[Recorded]:
+        """Read all records.
+
+        Raises:
+            InputFault: at the first malformed record, naming file, line, field and cure.
+        """
+        ...
