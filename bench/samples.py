@@ -203,7 +203,8 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"
         if not root.is_dir():
             raise InputFault(f"the repository {name!r} is not fetched", where=str(root), cure=cure)
-        made = snapshot.load(name, root, Language(entry["language"]), entry.get("source_dir", ""))
+        hygiene = entry.get("hygiene", True)
+        made = snapshot.load(name, root, Language(entry["language"]), entry.get("source_dir", ""), hygiene=hygiene)
         if made.digest != entry["snapshot"]:
             raise InputFault(
                 f"the files of {name!r} are not those that the sample set {sample_set.name!r} was built from",

@@ -1,150 +1,199 @@
-"""Makes a sample set of files in another benchmark's shape, with its repositories where they are given."""
+"""Makes a sample set of files in another benchmark's shape, with its repositories where they are given.
+
+What each file said, which records could not be used and why, and what was found in the repositories goes into
+the set's manifest: nothing is left out in silence.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench import formats
 from bench import samples as sets
-from bench import snapshot
 from bench.errors import InputFault
-from bench.files import explained, read_jsonl, write_atomic
-from bench.formats import projbench
-from bench.formats.projbench import Task
+from bench.formats.repositories import Attached, attach, folder_of, missing, stored
+from bench.formats.rows import open_tables
+from bench.formats.types import Format, Options, Table, Task, Unusable
 from bench.home import Home
 from bench.samples import SampleSet
-from bench.snapshot import Snapshot
-from bench.types import Kind, Language
+
+Report = Callable[[str], None]
+
+HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
+"""The remark of a set whose strategies may retrieve the answer."""
+_TOLD = 10
+"""How many unusable records of one reason are told one by one."""
 
 
-def import_projbench(
-    paths: Sequence[Path],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What the files say."""
+
+    tasks: tuple[Task, ...]
+    """Ids unique, at least one."""
+    unusable: Mapping[str, int]
+    """Reason -> number of records."""
+    sources: tuple[Mapping[str, Any], ...]
+    """For each file ``source``, ``digest`` and ``rows``."""
+
+
+def import_set(  # noqa: PLR0913 - what the command line lets a user choose
+    format_name: str,
+    refs: Sequence[str],
     home: Home,
     name: str,
     *,
     repos: Path | None = None,
-    language: Language | None = None,
+    options: Options | None = None,
+    hygiene: bool = True,
     force: bool = False,
-    report: Callable[[str], None] = lambda _: None,
+    report: Report = lambda _: None,
 ) -> SampleSet:
-    """Read ProjBench files into a set.
+    """Read files into a set.
 
-    With `repos` (one folder a repository), the repositories' source files are copied into the home
-    folder and prompts are rebuilt from them; a task whose answer does not stand at its cursor there is
-    dropped and counted. Without it the stored prompts are all there is.
+    With `repos`, the repositories' source files are copied into the home folder and prompts are made anew
+    from them; a task whose answer does not stand where its record says is left out and counted. Without it
+    the stored prompts are all there is.
+
+    Args:
+        format_name: one of `bench.formats.NAMES`.
+        refs: paths and data sets, see `bench.formats.rows.open_tables`.
+        home: where the set is kept.
+        name: the set's name.
+        repos: a folder that holds each repository in a folder of its name, or is the only one.
+        options: what the caller chose.
+        hygiene: False leaves copies of answers in strategies' sight, which the set's remarks say.
+        force: replace another set of that name.
+        report: told what is left out, a line at a time.
 
     Raises:
-        InputFault: at the first fault of a file, with line and field.
+        InputFault: at the first fault of a file, with line and field, or if nothing can be used.
     """
     sets.folder(home, name)
-    tasks = _read(paths, language)
-    if not tasks:
-        raise InputFault("no task in the files", where=str(paths[0]), cure="give ProjBench JSON Lines files")
-    kept: list[Task] = []
-    repositories: dict[str, dict[str, Any]] = {}
-    for key in sorted({(task.sample.repo, task.sample.language) for task in tasks}):
-        if key[0] in repositories:
-            what = f"the repository {key[0]!r} has tasks in several languages"
-            raise InputFault(what, where=str(paths[0]), cure="import each language's file under a name of its own")
-        mine = [task for task in tasks if (task.sample.repo, task.sample.language) == key]
-        usable, repositories[key[0]] = _with_repository(mine, key[0], key[1], home, repos)
-        kept += usable
-        dropped = len(mine) - len(usable)
-        if dropped:
-            report(f"{key[0]}: {dropped} of {len(mine)} tasks dropped, their text is not what the repository holds")
-    manifest = {
-        "ctxbench": version("ctxbench"),
-        "kind": Kind.LINE.value,
-        "imported_from": "projbench",
-        "prompts": "rebuilt" if repos is not None else "stored",
-        "repositories": repositories,
-        "totals": {"kept": len(kept), "dropped": len(tasks) - len(kept)},
-    }
+    if repos is not None and format_name in formats.STORED_ONLY:
+        raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
+    if not hygiene and repos is None:
+        raise InputFault("hygiene is about the files of repositories", cure="give them with --repos")
+    read = read_tasks(format_name, refs, options=options, report=report)
+    attached = _attached(formats.named(format_name), read.tasks, home, repos, hygiene, report)
+    unusable = Counter(read.unusable)
+    for each in attached.values():
+        unusable.update(each.entry["drops"])
+    kept = [task for each in attached.values() for task in each.tasks]
     if not kept:
         raise InputFault(
-            "no task matches the repositories", where=str(repos), cure="check that they are the right versions"
+            f"no task matches the repositories ({_listed(unusable)})",
+            where=str(repos),
+            cure="check that they are the right versions",
         )
+    manifest = {
+        "ctxbench": version("ctxbench"),
+        "kind": "+".join(sorted({task.sample.kind.value for task in kept})),
+        "imported_from": format_name,
+        "prompts": "rebuilt" if repos is not None else "stored",
+        "sources": [dict(each) for each in read.sources],
+        "unusable": dict(sorted(unusable.items())),
+        "remarks": [] if hygiene else [HYGIENE_OFF],
+        "repositories": {repo: each.entry for repo, each in attached.items()},
+        "totals": {"kept": len(kept), "dropped": unusable.total()},
+    }
     return sets.save(
         home, name, [task.sample for task in kept], [task.reference for task in kept], manifest, force=force
     )
 
 
-def _read(paths: Sequence[Path], language: Language | None) -> list[Task]:
-    found: list[Task] = []
+def read_tasks(
+    format_name: str,
+    refs: Sequence[str],
+    *,
+    options: Options | None = None,
+    report: Report = lambda _: None,
+) -> Read:
+    """Read and check the tasks of files, without their repositories; see `import_set` for the arguments.
+
+    Raises:
+        InputFault: at the first malformed record, at a double id, at a file in another language than
+            `options` allow, or if no record can be used.
+    """
+    options = options or Options()
+    counted = [_Counted(table) for table in open_tables(refs, revision=options.revision, split=options.split)]
+    tasks: list[Task] = []
     seen: dict[str, str] = {}
-    for path in paths:
-        for number, record in read_jsonl(path):
-            where = f"{path}:{number}"
-            task = projbench.task(record, where=where)
-            sample = task.sample
-            if sample.id in seen:
-                what = f"field metadata.task_id: {sample.id!r} stands at {seen[sample.id]} too"
-                raise InputFault(what, where=where, cure="give every task its own id")
-            if language is not None and sample.language is not language:
-                what = f"field metadata.fpath_tuple: a {sample.language} file, not {language}"
-                raise InputFault(what, where=where, cure="leave --language out, or give only that language's files")
-            seen[sample.id] = where
-            found.append(task)
-    return found
+    unusable: Counter[str] = Counter()
+    for item in formats.named(format_name).read([each.table() for each in counted], options):
+        where = item.where or refs[0]
+        one = item.id if isinstance(item, Unusable) else item.sample.id
+        if one in seen:
+            what = f"the id {one!r} stands at {seen[one]} too"
+            raise InputFault(what, where=where, cure="give every record its own id, or each file a set of its own")
+        seen[one] = where
+        if isinstance(item, Unusable):
+            unusable[item.reason] += 1
+            if unusable[item.reason] <= _TOLD:
+                report(f"{where}: {one} left out: {item.reason}{f' ({item.detail})' if item.detail else ''}")
+            continue
+        if options.language is not None and item.sample.language is not options.language:
+            what = f"{one!r} is a {item.sample.language} sample, not {options.language}"
+            raise InputFault(what, where=where, cure="leave --language out, or give only that language's files")
+        tasks.append(item)
+    for reason, count in sorted(unusable.items()):
+        if count > _TOLD:
+            report(f"… and {count - _TOLD} more left out: {reason}")
+    if not tasks:
+        what = f"no task in the files ({_listed(unusable)})" if unusable else "no task in the files"
+        raise InputFault(what, where=refs[0], cure=f"give files of the shape {format_name}")
+    return Read(tasks=tuple(tasks), unusable=unusable, sources=tuple(each.source() for each in counted))
 
 
-def _with_repository(
-    tasks: list[Task], repo: str, language: Language, home: Home, repos: Path | None
-) -> tuple[list[Task], dict[str, Any]]:
-    if repos is None:
-        return tasks, {
-            "language": language.value,
-            "checkout": None,
-            "tasks": len(tasks),
-            "kept": len(tasks),
-            "drops": {},
-        }
-    root = repos / repo
-    if not root.is_dir():
-        raise InputFault(f"holds no folder {repo!r}", where=str(repos), cure=f"put the repository at {root}")
-    read = snapshot.load(repo, root.resolve(), language)
-    kept: list[Task] = []
-    drops: Counter[str] = Counter()
+def _attached(
+    form: Format, tasks: Sequence[Task], home: Home, repos: Path | None, hygiene: bool, report: Report
+) -> dict[str, Attached]:
+    grouped: dict[str, list[Task]] = {}
     for task in tasks:
-        text = read.texts.get(task.sample.path)
-        rebuilt = projbench.in_repository(task, text) if text is not None else None
-        if rebuilt is None:
-            drops["file_missing" if text is None else "source_mismatch"] += 1
-        else:
-            kept.append(rebuilt)
-    entry = {
-        "language": language.value,
-        "checkout": _copied(read, home),
-        "cure": "import the set again with --repos",
-        "snapshot": read.digest,
-        "files": len(read.texts),
-        "left_out": dict(read.dropped),
-        "tasks": len(tasks),
-        "kept": len(kept),
-        "drops": dict(sorted(drops.items())),
-    }
-    return kept, entry
+        mine = grouped.setdefault(task.sample.repo, [])
+        if mine and mine[0].sample.language is not task.sample.language:
+            what = f"the repository {task.sample.repo!r} has tasks in several languages"
+            raise InputFault(what, where=task.where, cure="import each language's file under a name of its own")
+        mine.append(task)
+    if repos is None:
+        return {repo: stored(mine) for repo, mine in sorted(grouped.items())}
+    places = {repo: folder_of(repos, repo, alone=len(grouped) == 1) for repo in sorted(grouped)}
+    if not any(places.values()):
+        first = next(iter(places))
+        raise InputFault(f"holds no folder {first!r}", where=str(repos), cure=f"put the repository at {repos / first}")
+    attached: dict[str, Attached] = {}
+    for repo, place in places.items():
+        mine = grouped[repo]
+        attached[repo] = attach(form, mine, place, home, hygiene=hygiene) if place else missing(mine)
+        drops = attached[repo].entry["drops"]
+        if drops:
+            report(f"{repo}: {sum(drops.values())} of {len(mine)} tasks left out ({_listed(drops)})")
+    return attached
 
 
-def _copied(read: Snapshot, home: Home) -> str:
-    """Copy a repository's source files into the home folder; return the folder below ``repos``."""
-    key = f"{read.name}/imported-{read.digest[:16]}"
-    place = home.repos / key
-    if place.is_dir():
-        return key
-    with explained(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".imported.", suffix=".part", dir=place.parent))
-        try:
-            for path, text in read.texts.items():
-                write_atomic(beside / path, text)
-            beside.chmod(0o755)
-            beside.rename(place)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    return key
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
+
+
+class _Counted:
+    """A table that knows how many rows were read of it."""
+
+    def __init__(self, table: Table) -> None:
+        self._table, self._rows = table, 0
+
+    def table(self) -> Table:
+        return Table(name=self._table.name, source=self._table.source, digest=self._table.digest, rows=self)
+
+    def __iter__(self) -> Any:
+        self._rows = 0
+        for row in self._table.rows:
+            self._rows += 1
+            yield row
+
+    def source(self) -> dict[str, Any]:
+        return {"source": self._table.source, "digest": self._table.digest, "rows": self._rows}

@@ -8,38 +8,40 @@ which other readers pass over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from bench.errors import InputFault
+from bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from bench.formats.types import Options, Table, Task, Unusable
 from bench.languages.facts import Span
 from bench.projbench.repository import blanked
 from bench.types import NEXT_LINE, SINGLE_LINE, Cursor, Kind, Language, Reference, Sample, Use
 
+SHAPE = (
+    "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, `col` or `col_no`, and "
+    "optionally `context_start_lineno`, `import_no`, `dep`, `task_type`."
+)
 BENCHMARK = "projbench"
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
-
-
-class _UseRecord(_Strict):
+class _UseRecord(Strict):
     name: str
     module: str
     kind: str
 
 
-class _Extension(_Strict):
-    masked: list[Annotated[list[_Line], Field(min_length=2, max_length=2)]] = []
-    uses: list[_UseRecord] = []
+class _Extension(Strict):
+    masked: list[Annotated[list[_Line], Field(min_length=2, max_length=2)]] = Field(default_factory=list)
+    uses: list[_UseRecord] = Field(default_factory=list)
 
 
-class _Metadata(_Strict):
+class _Metadata(Strict):
     task_id: Annotated[str, Field(min_length=1)]
     task_type: str | None = None
     ground_truth: str
@@ -53,17 +55,9 @@ class _Metadata(_Strict):
     ctxbench: _Extension | None = None
 
 
-class _Task(_Strict):
+class _Task(Strict):
     prompt: str
     metadata: _Metadata
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One line of a ProjBench file: the sample as far as the file alone tells it, and its answer."""
-
-    sample: Sample
-    reference: Reference
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
@@ -99,43 +93,38 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
         yield {"prompt": sample.prefix, "metadata": metadata}
 
 
-def task(record: Mapping[str, Any], *, where: str) -> Task:
-    """Read one record.
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+    """Read files of either variant; every record is a task.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
     """
-    try:
-        parsed = _Task.model_validate(record)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise InputFault(f"field {name}: {first['msg'].lower()}", where=where, cure=_CURE) from None
-    try:
-        return _converted(parsed)
-    except _Odd as odd:
-        raise InputFault(f"field {odd.field}: {odd.what}", where=where, cure=_CURE) from None
+    del options
+    for table in tables:
+        for where, record in table.rows:
+            yield task(record, where=where)
 
 
-class _Odd(Exception):
-    """A field at odds with another."""
+def task(record: Mapping[str, Any], *, where: str) -> Task:
+    """Read one record.
 
-    def __init__(self, field: str, what: str) -> None:
-        super().__init__(what)
-        self.field, self.what = field, what
+    Raises:
+        InputFault: see `read`.
+    """
+    parsed = checked(_Task, record, where=where, cure=_CURE)
+    with explained(where, _CURE):
+        sample, reference = _converted(parsed)
+    return Task(sample, reference, where)
 
 
-def _converted(parsed: _Task) -> Task:
+def _converted(parsed: _Task) -> tuple[Sample, Reference]:
     data = parsed.metadata
     repo, path, language = _place(data.fpath_tuple)
     target = data.ground_truth.rstrip()
     if not target:
-        raise _Odd("metadata.ground_truth", "is empty")
+        raise Odd("metadata.ground_truth", "is empty")
     if "\n" in target or "\r" in target:
-        raise _Odd("metadata.ground_truth", "has several lines")
-    for field, text in (("prompt", parsed.prompt), ("metadata.ground_truth", target)):
-        if not _is_unicode(text):
-            raise _Odd(field, "holds half of a surrogate pair")
+        raise Odd("metadata.ground_truth", "has several lines")
     subkind, column = _cursor(parsed)
     masked = _masked(data)
     uses = (
@@ -159,17 +148,17 @@ def _converted(parsed: _Task) -> Task:
         uses=uses,
         context_start=data.context_start_lineno,
     )
-    return Task(sample, Reference(id=data.task_id, target=target))
+    return sample, Reference(id=data.task_id, target=target)
 
 
 def _place(parts: list[str]) -> tuple[str, str, Language]:
-    if any(part in ("", ".", "..") or "/" in part or "\\" in part for part in parts):
-        raise _Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
-    path = "/".join(parts[1:])
-    for language in Language:
-        if path.endswith(language.suffix):
-            return parts[0], path, language
-    raise _Odd("metadata.fpath_tuple", f"{parts[-1]!r} is neither a Python nor a Java file")
+    if any("/" in part for part in parts):
+        raise Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
+    repo, _, path = inside("metadata.fpath_tuple", "/".join(parts)).partition("/")
+    language = language_of(path)
+    if language is None:
+        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is neither a Python nor a Java file")
+    return repo, path, language
 
 
 def _cursor(parsed: _Task) -> tuple[str, int]:
@@ -178,10 +167,10 @@ def _cursor(parsed: _Task) -> tuple[str, int]:
     field = "col" if data.col is not None else "col_no"
     column = data.col if data.col is not None else data.col_no
     if column is None:
-        raise _Odd("metadata.col", "is missing (col or col_no)")
+        raise Odd("metadata.col", "is missing (col or col_no)")
     partial = len(parsed.prompt.rpartition("\n")[2])
     if partial != max(column, 0):
-        raise _Odd(f"metadata.{field}", f"is {column}, but the last line of prompt has {partial} characters")
+        raise Odd(f"metadata.{field}", f"is {column}, but the last line of prompt has {partial} characters")
     if column == -1 or (column == 0 and data.task_type != "sl"):
         return NEXT_LINE, 0
     return SINGLE_LINE, column
@@ -189,13 +178,13 @@ def _cursor(parsed: _Task) -> tuple[str, int]:
 
 def _masked(data: _Metadata) -> tuple[Span, ...]:
     if data.import_no and (len(data.import_no) != 2 or data.import_no[0] > data.import_no[1]):
-        raise _Odd("metadata.import_no", f"{data.import_no} is not [first line, last line]")
+        raise Odd("metadata.import_no", f"{data.import_no} is not [first line, last line]")
     spans = [(data.import_no[0], data.import_no[1] + 1)] if data.import_no else []
     if data.ctxbench is not None and data.ctxbench.masked:
         spans = [(start, end) for start, end in data.ctxbench.masked]
     for start, end in spans:
         if not start < end <= data.line_no:
-            raise _Odd("metadata.import_no", f"lines {start} to {end - 1} are not before line_no {data.line_no}")
+            raise Odd("metadata.import_no", f"lines {start} to {end - 1} are not before line_no {data.line_no}")
     return tuple(spans)
 
 
@@ -209,24 +198,16 @@ def _prefix(parsed: _Task, masked: tuple[Span, ...]) -> str:
     if len(lines) - 1 == wanted:
         return "\n".join("" if number in hidden else line for number, line in enumerate(lines, start))
     if len(lines) - 1 != wanted - len(hidden):
-        raise _Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {wanted}")
+        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {wanted}")
     shown = iter(lines)
     return "\n".join("" if number in hidden else next(shown) for number in range(start, data.line_no + 1))
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def in_repository(found: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file; None if the answer does not stand at its cursor."""
-    sample, lines = found.sample, text.split("\n")
+def in_repository(task: Task, text: str) -> Task | None:
+    """Return the task with its prompt made anew from the whole file; None if the answer does not stand there."""
+    sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
-    if line >= len(lines) or lines[line][column:].rstrip() != found.reference.target:
+    if line >= len(lines) or lines[line][column:].rstrip() != task.reference.target:
         return None
     visible = blanked(lines[:line], sample.masked)
     hidden = "\n".join("\n".join(lines[start:end]) for start, end in sample.masked)
@@ -236,4 +217,4 @@ def in_repository(found: Task, text: str) -> Task | None:
         suffix="\n".join(lines[line + 1 :]),
         context_start=0,
     )
-    return Task(rebuilt, replace(found.reference, original_import=hidden or None))
+    return replace(task, sample=rebuilt, reference=replace(task.reference, original_import=hidden or None))

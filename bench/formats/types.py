@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bench.types import Language, Reference, Sample
@@ -33,6 +33,10 @@ class Options:
     """The language of the files that do not say it themselves; others are refused."""
     docstring: str = "raw"
     """CoderEval: ``raw``, the original one, or ``human``, the one written by a person."""
+    revision: str | None = None
+    """The commit of a hub's data sets."""
+    split: str | None = None
+    """The split of a hub's data sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Task:
 
     sample: Sample
     reference: Reference
+    where: str = field(default="", compare=False)
+    """Where its record stands, as in `Row`; for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

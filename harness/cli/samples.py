@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +11,7 @@ from bench.errors import InputFault
 from bench.home import Home
 from harness.cli.options import home_option
 from harness.cli.samples_functions import build_functions, sandbox_option, verify
+from harness.cli.samples_import import export, import_files
 from harness.cli.samples_show import show_sample, show_set
 
 _LANGUAGES = click.Choice(["python", "java"])
@@ -27,7 +26,8 @@ def samples() -> None:
     """Build, show, import and export sample sets."""
 
 
-samples.add_command(verify)
+for _command in (verify, import_files, export):
+    samples.add_command(_command)
 
 
 @samples.command("list")
@@ -140,68 +140,3 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
             cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
         )
     show_sample(known[sample_id], made.references[sample_id] if reference else None)
-
-
-@samples.command()
-@click.argument("name")
-@click.option(
-    "--format", "shape", type=click.Choice(["projbench", "ctxbench"]), required=True, help="Shape of the file."
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The JSON Lines file to write."
-)
-@home_option
-def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, answers included, as one JSON Lines file.
-
-    `ctxbench` puts each sample's reference under the key `reference`.
-    """
-    from bench import records
-    from bench import samples as sets
-    from bench.files import write_jsonl
-    from bench.formats import projbench
-
-    made = sets.load(home, name)
-    rows: list[dict[str, Any]]
-    if shape == "projbench":
-        rows = list(projbench.records(made.samples, made.references))
-    else:
-        rows = [
-            {**records.from_sample(sample), "reference": records.from_reference(made.references[sample.id])}
-            for sample in made.samples
-        ]
-    write_jsonl(out, rows)
-    click.echo(f"{out}: {len(rows)} samples")
-
-
-@samples.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--format", "shape", type=click.Choice(["projbench"]), required=True, help="Shape of the files.")
-@click.option("--name", required=True, help="Name of the new set.")
-@click.option(
-    "--repos",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="A folder that holds each repository in a folder of its name.",
-)
-@click.option("--language", type=_LANGUAGES, default=None, help="Refuse files in another language.")
-@click.option("--force", is_flag=True, help="Replace another set of that name.")
-@home_option
-def import_files(
-    files: tuple[Path, ...], shape: str, name: str, repos: Path | None, language: str | None, force: bool, home: Home
-) -> None:
-    """Make a sample set of other benchmarks' FILES.
-
-    ProjBench: one JSON object a line, `prompt` and `metadata` with `task_id`, `ground_truth`,
-    `fpath_tuple`, `line_no`, `col` or `col_no`, and optionally `context_start_lineno`, `import_no`,
-    `dep`, `task_type`. With --repos, prompts are rebuilt from the repositories, which strategies can
-    then search; without, only the stored prompts are there.
-    """
-    from bench.formats.importing import import_projbench
-    from bench.types import Language
-
-    chosen = Language(language) if language is not None else None
-    made = import_projbench(files, home, name, repos=repos, language=chosen, force=force, report=_say)
-    click.echo(
-        f"{name}: {len(made.samples)} samples ({shape}, {made.manifest['prompts']} prompts), digest {made.digest}"
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +23,7 @@ def show_set(made: SampleSet) -> None:
         f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
     )
     click.echo(made_by)
+    _show_import(about)
     for repo, entry in about["repositories"].items():
         mine = [sample for sample in made.samples if sample.repo == repo]
         kinds = sorted({sample.subkind for sample in mine})
@@ -32,11 +34,24 @@ def show_set(made: SampleSet) -> None:
                 click.echo(f"  {key:12} {entry[key]}")
         if about.get("kind") != "function":
             click.echo(f"  {'masked':12} {sum(bool(sample.masked) for sample in mine)}")
+        for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
+            if entry.get(key):
+                click.echo(f"  {key}  {entry[key]}")
         for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if made.samples:
         click.echo(f"\nsee one with `ctxbench samples show {made.name} '{made.samples[0].id}'`")
+
+
+def _show_import(about: Mapping[str, Any]) -> None:
+    """Print where an imported set came from, what could not be used, and what a reader of its numbers must know."""
+    for source in about.get("sources", ()):
+        click.echo(f"from {source['source']}  {source['rows']} rows, {source['digest'][:12]}")
+    if about.get("unusable"):
+        click.echo("left out: " + ", ".join(f"{reason} {count}" for reason, count in about["unusable"].items()))
+    for remark in about.get("remarks", ()):
+        click.echo(f"note: {remark}")
 
 
 def show_sample(sample: Sample, reference: Reference | None) -> None:

@@ -13,10 +13,11 @@ from bench import samples as sets
 from bench.errors import InputFault
 from bench.files import write_jsonl
 from bench.formats import projbench
-from bench.formats.importing import import_projbench
+from bench.formats.importing import import_set
 from bench.home import Home
 from bench.projbench.build import build_samples, manifest_of
 from bench.types import NEXT_LINE, SINGLE_LINE, Sample
+from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import make_snapshot, write_tree
 
 LINES = ["import os", "from shop.cart import Cart", "", "def pay():", "    total = Cart(1)", "    return total"]
@@ -95,7 +96,6 @@ FAULTS = {
     "import of three numbers": (record(import_no=[1, 2, 3]), "field metadata.import_no"),
     "import backwards": (record(import_no=[2, 1]), "field metadata.import_no"),
     "import after the line": (record(import_no=[4, 4]), "field metadata.import_no"),
-    "half a surrogate pair": (record("\ud800\n\n\n\n    total = "), "field prompt"),
 }
 
 
@@ -112,10 +112,10 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def task_file(tmp_path: Path, *made: dict[str, Any]) -> Path:
+def task_file(tmp_path: Path, *made: dict[str, Any]) -> str:
     path = tmp_path / "tasks.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in made))
-    return path
+    return str(path)
 
 
 def repository(tmp_path: Path, lines: list[str] = LINES) -> Path:
@@ -127,7 +127,7 @@ def repository(tmp_path: Path, lines: list[str] = LINES) -> Path:
 
 def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Path) -> None:
     path = task_file(tmp_path, record("def pay():\n    total = ", context_start_lineno=3))
-    made = import_projbench([path], home, "theirs", repos=repository(tmp_path))
+    made = import_set("projbench", [path], home, "theirs", repos=repository(tmp_path))
     [sample] = made.samples
     assert sample.prefix == "import os\n\n\ndef pay():\n    total = "
     assert (sample.context_start, sample.suffix) == (0, "    return total\n")
@@ -136,7 +136,7 @@ def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Pa
 
 
 def test_import_without_it_keeps_the_stored_prompt(home: Home, tmp_path: Path) -> None:
-    made = import_projbench([task_file(tmp_path, record())], home, "theirs")
+    made = import_set("projbench", [task_file(tmp_path, record())], home, "theirs")
     assert made.manifest["prompts"] == "stored"
     assert sets.snapshots(home, made) == {}
 
@@ -149,25 +149,28 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
         record(task_id="demo-main/1", ground_truth="Cart(2)"),
         record(task_id="demo-main/2", fpath_tuple=["demo-main", "gone.py"]),
     )
-    made = import_projbench([path], home, "theirs", repos=repository(tmp_path), report=said.append)
+    made = import_set("projbench", [path], home, "theirs", repos=repository(tmp_path), report=said.append)
     assert made.manifest["repositories"]["demo-main"]["drops"] == {"file_missing": 1, "source_mismatch": 1}
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
-    assert said == ["demo-main: 2 of 3 tasks dropped, their text is not what the repository holds"]
+    assert said == ["demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)"]
+    assert made.manifest["unusable"] == {"file_missing": 1, "source_mismatch": 1}
 
 
 def test_import_faults(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match=r"tasks.jsonl:2.*task_id.*tasks.jsonl:1 too"):
-        import_projbench([task_file(tmp_path, record(), record())], home, "theirs")
+    with pytest.raises(InputFault, match=r"tasks.jsonl:2.*demo-main/0.*tasks.jsonl:1 too"):
+        import_set("projbench", [task_file(tmp_path, record(), record())], home, "theirs")
     with pytest.raises(InputFault, match="no folder 'demo-main'.*put the repository at"):
-        import_projbench([task_file(tmp_path, record())], home, "theirs", repos=tmp_path)
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        import_set("projbench", [task_file(tmp_path, record())], home, "theirs", repos=empty)
     with pytest.raises(InputFault, match="several languages.*name of its own"):
         java = record(task_id="demo-main/1", fpath_tuple=["demo-main", "Pay.java"])
-        import_projbench([task_file(tmp_path, record(), java)], home, "theirs")
+        import_set("projbench", [task_file(tmp_path, record(), java)], home, "theirs")
     with pytest.raises(InputFault, match="no task in the files"):
-        import_projbench([task_file(tmp_path)], home, "theirs")
+        import_set("projbench", [task_file(tmp_path)], home, "theirs")
     with pytest.raises(InputFault, match="no task matches"):
         path = task_file(tmp_path, record(ground_truth="other"))
-        import_projbench([path], home, "theirs", repos=repository(tmp_path))
+        import_set("projbench", [path], home, "theirs", repos=repository(tmp_path))
     assert sets.names(home) == ()
 
 
@@ -189,7 +192,7 @@ def test_build_export_import_gives_the_same_samples(home: Home, tmp_path: Path) 
 
     path = tmp_path / "out.jsonl"
     write_jsonl(path, projbench.records(built.samples, built.references))
-    again = import_projbench([path], home, "again", repos=tmp_path / "repos")
+    again = import_set("projbench", [str(path)], home, "again", repos=tmp_path / "repos")
     assert [replace(b, id="", benchmark="") for b in again.samples] == [
         replace(a, id="", benchmark="") for a in built.samples
     ]
@@ -198,7 +201,7 @@ def test_build_export_import_gives_the_same_samples(home: Home, tmp_path: Path) 
     ]
 
     write_jsonl(path, projbench.records(again.samples, again.references))
-    third = import_projbench([path], home, "third", repos=tmp_path / "repos")
+    third = import_set("projbench", [str(path)], home, "third", repos=tmp_path / "repos")
     assert (third.samples, third.references) == (again.samples, again.references)
     assert third.digest == again.digest
 
@@ -208,8 +211,25 @@ def test_import_export_import_without_repositories(home: Home, tmp_path: Path) -
         "import os\n\ndef pay():\n", task_id="demo-main/1", col=None, col_no=-1, ground_truth="    total = Cart(1)\n"
     )
     late = record("def pay():\n    total = ", task_id="demo-main/2", context_start_lineno=3)
-    first = import_projbench([task_file(tmp_path, record(), variant_two, late)], home, "first")
+    first = import_set("projbench", [task_file(tmp_path, record(), variant_two, late)], home, "first")
     path = tmp_path / "out.jsonl"
     write_jsonl(path, projbench.records(first.samples, first.references))
-    second = import_projbench([path], home, "second")
+    second = import_set("projbench", [str(path)], home, "second")
     assert (second.samples, second.references) == (first.samples, first.references)
+
+
+SHAPE = Shape(
+    format="projbench",
+    record=record(),
+    id="metadata.task_id",
+    target="metadata.ground_truth",
+    prompt="prompt",
+    path="metadata.fpath_tuple",
+    line="metadata.line_no",
+)
+
+
+@pytest.mark.parametrize("kind", SHAPE.kinds)
+def test_a_broken_file_is_refused(kind: str, home: Home, tmp_path: Path) -> None:
+    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPE, kind, home, tmp_path)

@@ -1,0 +1,141 @@
+"""Tables in columns: Parquet files, and data sets of a hub. Their libraries come with the extra `datasets`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault, MachineFault
+from bench.files import explained
+from bench.formats.checking import unfit
+from bench.formats.types import Row, Table
+
+_BATCH = 256
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_DATA_SET = re.compile(r"hub:[\w.-]+/[\w.-]+(/[\w.-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are read anew whenever they are gone through."""
+
+    read: Callable[[], Iterator[Row]]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Read from the first row."""
+        return self.read()
+
+
+def parquet(path: Path) -> Iterator[Row]:
+    """Yield the rows of a Parquet file, some at a time.
+
+    Raises:
+        InputFault: if it is none, is cut, or holds what JSON cannot.
+    """
+    library = _library("pyarrow.parquet", str(path))
+    broken: type[Exception] = importlib.import_module("pyarrow").ArrowException
+    number = 0
+    try:
+        with explained(path), library.ParquetFile(path) as opened:
+            for batch in opened.iter_batches(_BATCH):
+                for row in batch.to_pylist():
+                    where = f"{path}: row {number}"
+                    yield where, _plain_row(row, where)
+                    number += 1
+    except broken as error:
+        what = f"is no sound Parquet file ({_first_line(error)})"
+        raise InputFault(what, where=str(path), cure="the file may be cut off; fetch it again") from None
+
+
+def hub(ref: str, revision: str | None, split: str | None) -> Table:
+    """Open a data set of a hub at one commit; it is fetched now, into the library's own cache.
+
+    Args:
+        ref: ``hub:OWNER/NAME`` or ``hub:OWNER/NAME/CONFIG``.
+        revision: its commit, all 40 digits.
+        split: which of its splits; None if it has one only.
+
+    Raises:
+        InputFault: if there is no such data set, configuration or split, or the revision is no commit.
+        MachineFault: if the hub cannot be reached.
+    """
+    if not _DATA_SET.fullmatch(ref):
+        raise InputFault("is no data set's name", where=ref, cure="write hub:OWNER/NAME or hub:OWNER/NAME/CONFIG")
+    if revision is None or not _COMMIT.fullmatch(revision):
+        what = "no revision is given" if revision is None else f"the revision {revision!r} is no whole commit"
+        raise InputFault(what, where=ref, cure="pin it: --revision COMMIT, all 40 digits; branches and tags move on")
+    owner, name, *config = ref.removeprefix("hub:").split("/")
+    found = _loaded(ref, f"{owner}/{name}", *config, split=split, revision=revision)
+    if isinstance(found, dict):
+        if len(found) != 1:
+            choice = ", ".join(sorted(found))
+            raise InputFault(f"has the splits {choice}", where=ref, cure="choose one with --split")
+        [(split, found)] = found.items()
+    source = f"{ref} ({split})"
+
+    def rows() -> Iterator[Row]:
+        for number, row in enumerate(found):
+            where = f"{ref}: {split}[{number}]"
+            yield where, _plain_row(row, where)
+
+    return Table(name="_".join([name, *config]), source=source, digest=revision, rows=Rows(rows))
+
+
+def _loaded(ref: str, *arguments: str, split: str | None, revision: str) -> Any:
+    library = _library("datasets", ref)
+    missing: type[Exception] = importlib.import_module("datasets.exceptions").DatasetNotFoundError
+    try:
+        return library.load_dataset(*arguments, split=split, revision=revision)
+    except (missing, FileNotFoundError) as error:
+        cure = "check the name and the commit; a private data set wants its token in HF_TOKEN"
+        raise InputFault(f"cannot be found ({_first_line(error)})", where=ref, cure=cure) from None
+    except ValueError as error:  # no such configuration, no such split
+        cure = "check the configuration (hub:OWNER/NAME/CONFIG) and --split"
+        raise InputFault(_first_line(error), where=ref, cure=cure) from None
+    except OSError as error:  # connections, time-outs, answers of 500, the offline mode, a full disk
+        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
+        cure = f"check the network{offline}, or fetch the data set's files by hand and give their paths"
+        raise MachineFault(f"cannot be fetched ({_first_line(error)})", where=ref, cure=cure) from None
+
+
+def _library(module: str, where: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        what = f"needs the package {module.partition('.')[0]}, which is not installed"
+        raise InputFault(what, where=where, cure="pip install 'ctxbench[datasets]'") from None
+
+
+def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:
+    made = {key: _plain(value, key, where) for key, value in row.items()}
+    fault = unfit(made)
+    if fault:
+        raise InputFault(fault, where=where, cure="write the text as valid Unicode, without NUL")
+    return made
+
+
+def _plain(value: Any, field: str, where: str) -> Any:
+    """Return a value of a column as JSON data: moments as ISO text, sequences as lists."""
+    if isinstance(value, float) and math.isnan(value):
+        return None  # how pandas writes that a number is missing
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _plain(each, f"{field}.{key}", where) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each, f"{field}.{number}", where) for number, each in enumerate(value)]
+    what = f"field {field}: a {type(value).__name__} is no JSON data"
+    raise InputFault(what, where=where, cure="leave that column out of the file")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).partition("\n")[0][:300]
