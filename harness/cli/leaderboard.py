@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
+from bench.errors import InputFault
 from bench.home import Home
 from harness.cli.options import db_option, home_option, k_option
 
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
     from harness.results import RunTable
 
+Marked: TypeAlias = Literal["exclude", "include"]
 _CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
 _WIDEST = 120
+
+
+class NothingStored(InputFault):
+    """There is no run to show."""
 
 
 @click.command()
@@ -34,7 +40,25 @@ _WIDEST = 120
 @k_option
 @click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
-@click.option("--by-level", is_flag=True, help="Add a table for each level (single-line, next-line, …).")
+@click.option(
+    "--by-level/--no-by-level",
+    default=None,
+    help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",
+)
+@click.option(
+    "--published",
+    type=click.Choice(["auto", "all", "none"]),
+    default="auto",
+    show_default=True,
+    help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; none.",
+)
+@click.option(
+    "--marked",
+    type=click.Choice(["exclude", "include"]),
+    default="exclude",
+    show_default=True,
+    help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+)
 @click.option(
     "--diagnostics",
     is_flag=True,
@@ -58,7 +82,9 @@ def leaderboard(
     ks: tuple[int, ...],
     baseline: str | None,
     profile: str,
-    by_level: bool,
+    by_level: bool | None,
+    published: Literal["auto", "all", "none"],
+    marked: Marked,
     diagnostics: bool,
     seed: int,
     form: str,
@@ -71,21 +97,32 @@ def leaderboard(
     """
     from harness.leaderboard import board
 
-    tables = read_tables(home, db, samples=samples, profile=profile, ks=ks)
-    made = board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed)
-    click.echo(printed(made, form, diagnostics=diagnostics), nl=False)
+    try:
+        tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked)
+    except NothingStored:
+        if published != "all" or samples:
+            raise
+        tables = []
+    made = board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed, published=published)
+    click.echo(printed(made, form, diagnostics=diagnostics, full=bool(by_level)), nl=False)
 
 
 def read_tables(
-    home: Home, db: str | None, *, samples: str | None, profile: str, ks: tuple[int, ...] = ()
+    home: Home,
+    db: str | None,
+    *,
+    samples: str | None,
+    profile: str,
+    ks: tuple[int, ...] = (),
+    marked: Marked = "exclude",
 ) -> list[RunTable]:
     """Return the stored runs, oldest first.
 
     Raises:
         UnknownName: if no run has that sample set, or there is no such profile.
-        InputFault: if nothing is stored.
+        NothingStored: if there is no run.
     """
-    from bench.errors import InputFault, UnknownName
+    from bench.errors import UnknownName
     from harness.metrics import PROFILES
 
     if profile not in PROFILES:
@@ -93,23 +130,30 @@ def read_tables(
     url = db or home.database
     # Looking must not leave an empty database behind.
     if db is None and not Path(url.removeprefix("sqlite:///")).exists():
-        raise InputFault("no runs are stored here", where=str(home.root), cure=_CURE)
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=_CURE)
     from harness.store import open_store, queries
 
     with open_store(url) as store:
-        tables = queries.run_tables(store, samples=samples, profile=profile, ks=ks)
-        others = queries.run_tables(store, samples=None, profile=profile, ks=ks) if not tables and samples else []
+        tables = queries.run_tables(store, samples=samples, profile=profile, ks=ks, marked=marked)
+        others = (
+            queries.run_tables(store, samples=None, profile=profile, ks=ks, marked=marked)
+            if not tables and samples
+            else []
+        )
     if others:
         tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
         if not tables and samples:
             raise UnknownName("sample set of the stored runs", samples, {table.run.samples for table in others})
     if not tables:
-        raise InputFault(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
+        raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
     return list(tables)
 
 
-def printed(made: Board, form: str, *, diagnostics: bool = False) -> str:
-    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv`` or ``markdown``."""
+def printed(made: Board, form: str, *, diagnostics: bool = False, full: bool = False) -> str:
+    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv`` or ``markdown``.
+
+    With `full` the levels of CoderEval have rankings of their own, not only a table.
+    """
     from harness.leaderboard import records, render
 
     if form == "json":
@@ -117,7 +161,7 @@ def printed(made: Board, form: str, *, diagnostics: bool = False) -> str:
     if form == "csv":
         return records.to_csv(made)
     if form == "markdown":
-        return render.markdown(made, diagnostics=diagnostics)
+        return render.markdown(made, diagnostics=diagnostics, full=full)
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
-    return render.table(made, width=width, terminal=terminal, diagnostics=diagnostics)
+    return render.table(made, width=width, terminal=terminal, diagnostics=diagnostics, full=full)

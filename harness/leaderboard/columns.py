@@ -6,7 +6,8 @@ or excluded (by a certificate, counted apart).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from harness.results import RunTable, Status
@@ -85,9 +86,26 @@ def repositories(table: RunTable) -> Mapping[str, str]:
     return dict(zip(table.sample, table.repo, strict=True))
 
 
+def with_marked(table: RunTable, metric: str, scale: Scale, found: Mapping[str, float]) -> float | None:
+    """Return the mean of `found` and of the samples that are excluded only because they are marked, if any has one."""
+    column = table.metrics.get(metric, ())
+    left = [
+        value * scale.factor
+        for value, status in zip(column, table.status, strict=False)
+        if status is Status.EXCLUDED and value is not None
+    ]
+    every = [*found.values(), *left]
+    return math.fsum(every) / len(every) if every else None
+
+
 def at_level(table: RunTable, level: str) -> RunTable:
     """Return the samples of one level only."""
-    keep = [index for index, one in enumerate(table.level) if one == level]
+    return at_levels(table, (level,))
+
+
+def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
+    """Return the samples of some levels only."""
+    keep = [index for index, one in enumerate(table.level) if one in levels]
     return replace(
         table,
         sample=tuple(table.sample[i] for i in keep),
@@ -98,4 +116,5 @@ def at_level(table: RunTable, level: str) -> RunTable:
         context_tokens=tuple(table.context_tokens[i] for i in keep),
         calls=tuple(table.calls[i] for i in keep),
         seconds=tuple(table.seconds[i] for i in keep),
+        mark=tuple(table.mark[i] for i in keep) if table.mark else (),
     )

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.leaderboard import choices, pairs, signflip, stats, tiers
-from harness.leaderboard.columns import ScaleOf, completed, repositories, values
+from harness.leaderboard.columns import ScaleOf, completed, repositories, values, with_marked
+from harness.leaderboard.levels import mean_of_levels
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.rows import Group, Row, Sensitivity
+from harness.leaderboard.stats import Estimate
 from harness.results import RunTable, Status
 
 Values = Mapping[str, Mapping[str, float]]
@@ -89,6 +92,7 @@ class GroupMaker:
         return Group(
             samples=self.first.samples,
             samples_digest=self.first.samples_digest,
+            benchmark=self.first.benchmark,
             language=self.first.language,
             level=self.level,
             generator=self.first.generator,
@@ -151,16 +155,8 @@ class GroupMaker:
             model_failed=table.status.count(Status.MODEL_FAILED),
             unscored=unscored,
             excluded=table.status.count(Status.EXCLUDED),
-            metrics={
-                name: stats.estimate(
-                    list(found.values()),
-                    [self.repos[sample] for sample in found],
-                    seed=f"{self.seed}/{name}",
-                    bounds=self.scales[name].bounds,
-                )
-                for name, found in mine.items()
-                if found
-            },
+            marks=Counter(sorted(filter(None, table.mark))),
+            metrics=self._estimates(table, mine),
             sensitivity=self._sensitivity(mine, unscored),
             context_tokens=_mean(table.context_tokens[i] for i in keep),
             calls=_mean(table.calls[i] for i in keep),
@@ -171,6 +167,22 @@ class GroupMaker:
             rank_high=None,
             tier="",
         )
+
+    def _estimates(self, table: RunTable, mine: Values) -> dict[str, Estimate]:
+        made: dict[str, Estimate] = {}
+        for name, found in mine.items():
+            marked = with_marked(table, name, self.scales[name], found)
+            if marked is not None:
+                one = stats.estimate(
+                    list(found.values()),
+                    [self.repos[sample] for sample in found],
+                    seed=f"{self.seed}/{name}",
+                    bounds=self.scales[name].bounds,
+                )
+                made[name] = replace(
+                    one, mean_of_levels=mean_of_levels(table, self.level, found), mean_with_marked=marked
+                )
+        return made
 
     def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from harness.leaderboard import choices, numbers
-from harness.leaderboard.rows import Group, Row
+from harness.leaderboard import choices, levels, numbers
+from harness.leaderboard.rows import Group, Overall, Row
 from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from harness.leaderboard.stats import FEWEST, Over
+from harness.papers.tables import LEVELS
+from harness.results import Origin
+
+_MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
 def notes(group: Group) -> tuple[str, ...]:
     """Return the sentences of one group, the most needed first."""
-    lines = [*_ranking(group), *_intervals(group), *_unscored(group)]
+    lines = [*_ranking(group), *_intervals(group), *_unscored(group), *_marked(group)]
     failed = [f"{row.run.strategy} {row.model_failed}" for row in group.rows if row.model_failed]
     if failed:
         lines.append(f"Nothing usable came from the model, counted as the worst value: {', '.join(failed)}.")
@@ -22,14 +28,79 @@ def notes(group: Group) -> tuple[str, ...]:
             "its rows measure the context, not a model's skill."
         )
     if any(not row.run.ranked for row in group.rows):
+        lines.append("Rows without a rank (controls) are shown, never ranked; no test is made of controls.")
+    if any(row.run.origin is Origin.IMPORTED for row in group.rows):
         lines.append(
-            "Rows without a rank (controls, published numbers) are shown, never ranked; no test is made of controls."
+            "Rows marked (imported) were not made here: their completions, and verdicts where they came with them, "
+            "are as recorded elsewhere."
         )
     lines += _decoding(group)
+    lines += _remarks(group)
     if group.superseded:
         runs = "1 earlier run is" if group.superseded == 1 else f"{group.superseded} earlier runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
     return tuple(lines)
+
+
+def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:
+    """Return what is to be known of the table of levels, whose groups are `parts`; nothing without parts."""
+    sizes = {
+        level.removesuffix("_runnable"): max((row.n for row in part.rows), default=0)
+        for level, part in parts.items()
+        if level != levels.COMBINED
+    }
+    if not sizes:
+        return ()
+    counts = ", ".join(f"{level} {n}" for level, n in sizes.items())
+    lines = [f"By level: {group.metric}; tasks: {counts}. Rankings and intervals of each level: --by-level."]
+    lines += [
+        f"Level {level} is a single task: it alone moves the mean of {len(LEVELS)} levels by {100 / len(LEVELS):.2f}."
+        for level in LEVELS
+        if levels.COMBINED in parts and sizes.get(level) == 1
+    ]
+    return tuple(lines)
+
+
+def notes_of_overall(found: Sequence[Overall]) -> tuple[str, ...]:
+    """Return a sentence for each strategy that ran in both languages."""
+    lines = []
+    for one in found:
+        name = next(iter(choices.passes(one.metrics)), min(one.metrics))
+        mean = one.metrics[name]
+        lines.append(
+            f"{one.run.strategy} by {one.run.generator}: {name} {mean.mean_of_levels:.2f}, the mean of the two "
+            f"languages' means of the levels {one.level} (over all {mean.n} tasks: {mean.mean:.2f})."
+        )
+    return tuple(lines)
+
+
+def _marked(group: Group) -> list[str]:
+    """Say how many samples no score is to rest on, and what they would change."""
+    marks: Counter[str] = Counter()
+    for row in group.rows:
+        marks |= Counter(row.marks)
+    if not marks:
+        return []
+    why = "; ".join(f"{count} {mark}: {_MARKS.get(mark, mark)}" for mark, count in sorted(marks.items()))
+    left = any(row.excluded for row in group.rows)
+    lines = [f"Marked samples are {'left out' if left else 'counted'}: {marks.total()} ({why})."]
+    changed = [
+        f"{row.run.strategy} {found.mean_with_marked:.2f}"
+        for row in group.rows
+        if (found := row.metrics.get(group.metric)) and found.mean_with_marked is not None
+    ]
+    if left and changed:
+        lines.append(f"With them {group.metric} would be: {', '.join(changed)} (--marked include).")
+    return lines
+
+
+def _remarks(group: Group) -> list[str]:
+    """Return the remarks of the runs, each once; with the strategies it is about unless it is about all."""
+    said: dict[str, list[str]] = {}
+    for row in group.rows:
+        for text in row.run.remarks:
+            said.setdefault(text, []).append(row.run.strategy)
+    return [text if len(of) == len(group.rows) else f"{', '.join(of)}: {text}" for text, of in said.items()]
 
 
 def _ranking(group: Group) -> list[str]:
@@ -80,7 +151,9 @@ def _temperature(sampling: str) -> str:
 
 
 def _intervals(group: Group) -> list[str]:
-    shown = {over for row in group.rows if (found := row.metrics.get(group.metric)) for over in [found.over]}
+    shown = {
+        over for row in group.rows if (found := row.metrics.get(group.metric)) and found.n for over in [found.over]
+    }
     if shown == {Over.REPOSITORIES}:
         return ["Intervals: 95%, over repositories (cluster-robust, Student t)."]
     if Over.SAMPLES not in shown:

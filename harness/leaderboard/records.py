@@ -10,8 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.leaderboard.compare import Compared
+from harness.leaderboard.listing import BOTH
 from harness.leaderboard.pairs import Difference
-from harness.leaderboard.rows import Board, Group, Row
+from harness.leaderboard.published_records import published_records
+from harness.leaderboard.rows import Board, Group, Overall, Row
 from harness.leaderboard.stats import Estimate
 
 _DECIMALS = 6
@@ -34,8 +36,16 @@ def to_csv(board: Board) -> str:
 
 
 def records(board: Board) -> list[dict[str, Any]]:
-    """Return one record a row: what it is, its counts, its metrics by name, its costs, its rank, then the rest."""
-    return [_record(group, row) for group in board.groups for row in group.rows]
+    """Return one record a row: what it is, its counts, its metrics by name, its costs, its rank, then the rest.
+
+    Then, for benchmarks with levels, one a strategy over both languages; then the published numbers, one a row of a
+    paper, language and level.
+    """
+    return [
+        *(_record(group, row) for group in board.groups for row in group.rows),
+        *map(_overall, board.overall),
+        *published_records(board.published),
+    ]
 
 
 def comparison_json(compared: Sequence[Compared]) -> str:
@@ -82,9 +92,12 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "run": run.id,
         "profile": run.profile,
         "samples_digest": run.samples_digest,
+        "benchmark": run.benchmark,
+        "remarks": list(run.remarks),
         "completions": run.completions,
         "model_failed": row.model_failed,
         "excluded": row.excluded,
+        "marks": dict(row.marks),
         "sensitivity": {
             name: {"worst": _number(one.worst), "best": _number(one.best)} for name, one in row.sensitivity.items()
         },
@@ -92,6 +105,30 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "difference": {name: _difference(one) for name, one in row.difference.items()},
         "smallest_visible_difference": _number(group.visible),
         "smallest_p": _number(group.smallest_p),
+    }
+
+
+def _overall(found: Overall) -> dict[str, Any]:
+    """Return a record with the keys of a row's contract, and nothing that cannot be said over two languages."""
+    run = found.run
+    return {
+        "samples": " + ".join(found.samples),
+        "language": BOTH,
+        "level": found.level,
+        "strategy": run.strategy,
+        "generator": run.generator,
+        "origin": str(run.origin),
+        "n": max(one.n for one in found.metrics.values()),
+        "unscored": found.unscored,
+        **{
+            name: {"mean": _number(one.mean), "mean_of_levels": _number(one.mean_of_levels), "n": one.n}
+            for name, one in found.metrics.items()
+        },
+        **dict.fromkeys(("context_tokens", "calls", "seconds", "rank_low", "rank_high")),
+        "tier": "",
+        "control": run.control,
+        "profile": run.profile,
+        "benchmark": run.benchmark,
     }
 
 
@@ -104,6 +141,8 @@ def _estimate(found: Estimate) -> dict[str, Any]:
         "n": found.n,
         "repositories": found.repositories,
         "mean_of_repositories": _number(found.mean_of_repositories),
+        "mean_of_levels": _number(found.mean_of_levels),
+        "mean_with_marked": _number(found.mean_with_marked),
         "bootstrap_low": _number(found.bootstrap_low),
         "bootstrap_high": _number(found.bootstrap_high),
     }
@@ -141,5 +180,5 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             # A metric's column is its mean: es, es_low, es_high.
             flat.update({name.removesuffix("_mean"): one for name, one in inner.items()})
         else:
-            flat[f"{prefix}{key}"] = value
+            flat[f"{prefix}{key}"] = "; ".join(value) if isinstance(value, list) else value
     return flat

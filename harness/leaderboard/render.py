@@ -3,66 +3,60 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.leaderboard import choices, numbers
-from harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
+from harness.leaderboard import numbers
 from harness.leaderboard.compare import Compared
-from harness.leaderboard.notes import notes
 from harness.leaderboard.pairs import can_be_told_apart
-from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
-from harness.leaderboard.signflip import ALPHA
-from harness.results import Origin
+from harness.leaderboard.rows import Board
+from harness.leaderboard.sections import TextTable, sections
 
 WIDTH = 120
-_BESIDE = ("em", "es", "id_f1", "context_gain")
-_BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
-_MOST_BESIDE = 3
-_MOST_PASSES = 2
 _BLANK = "    \n"
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
+_LEFT = ("strategy", "tier", "generator", "origin")
 
-Column = tuple[str, Callable[[Row], str]]
 
-
-def table(board: Board, *, width: int = WIDTH, terminal: bool = False, diagnostics: bool = False) -> str:
-    """Return the board for a person: two tables a group (the ranking; other metrics and costs) and its notes.
+def table(
+    board: Board, *, width: int = WIDTH, terminal: bool = False, diagnostics: bool = False, full: bool = False
+) -> str:
+    """Return the board for a person: tables a group (the ranking; other metrics and costs) and its notes.
 
     Args:
         board: what to show.
         width: columns of the screen; long names are folded, nothing is cut off.
         terminal: mark headings with bold; False gives plain text.
         diagnostics: add a table of what each context brought and what was made up.
+        full: give the levels of CoderEval groups of their own.
     """
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
     )
-    for index, group in enumerate(board.groups):
+    for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full)):
         if index:
             console.print()
-        console.print(Text(title(group), style="bold"))
-        for columns in _tables(group, diagnostics):
-            console.print(_rich(columns, group.rows))
+        console.print(Text(section.title, style="bold"))
+        for made in section.tables:
+            console.print(_rich(made))
             console.print()
-        for line in notes(group):
+        for line in section.notes:
             console.print(Text(f"- {line}"))
     return "".join(f"{line.rstrip()}\n" for line in screen.getvalue().splitlines())
 
 
-def markdown(board: Board, *, diagnostics: bool = False) -> str:
-    """Return the board as markdown: a heading, two tables and the notes of each group."""
+def markdown(board: Board, *, diagnostics: bool = False, full: bool = False) -> str:
+    """Return the board as markdown: a heading, tables and notes, as `table` does."""
     parts = []
-    for group in board.groups:
-        tables = [_markdown(columns, group.rows) for columns in _tables(group, diagnostics)]
-        remarks = "\n".join(f"- {_escaped(line)}" for line in notes(group))
-        parts.append(f"## {_escaped(title(group))}\n\n" + "\n".join(tables) + f"\n{remarks}\n")
+    for section in sections(board, diagnostics=diagnostics, full=full):
+        tables = "\n".join(map(_markdown, section.tables))
+        remarks = "\n".join(f"- {_escaped(line)}" for line in section.notes)
+        parts.append(f"## {_escaped(section.title)}\n\n" + (f"{tables}\n" if tables else "") + f"{remarks}\n")
     return "\n".join(parts)
 
 
@@ -99,106 +93,23 @@ def _where(one: Compared) -> list[str]:
     ]
 
 
-def title(group: Group) -> str:
-    """Return what the rows of a group have in common."""
-    level = "" if group.level == ALL_LEVELS else f", {group.level}"
-    return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
+def _rich(made: TextTable) -> Table:
+    headings, lines = made
+    shown = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading in headings:
+        left = heading in _LEFT
+        shown.add_column(Text(heading), justify="left" if left else "right", overflow="fold", no_wrap=not left)
+    for line in lines:
+        shown.add_row(*map(Text, line))
+    return shown
 
 
-def _tables(group: Group, diagnostics: bool) -> list[list[Column]]:
-    more = [name for name in (*DIAGNOSTICS, MADE_UP, BLOCK_GAIN) if name in group.scales] if diagnostics else []
-    return [_ranking(group), _beside(group), *([[_STRATEGY, *_metrics(group, more)]] if more else [])]
-
-
-def _metrics(group: Group, names: Sequence[str]) -> list[Column]:
-    return [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
-
-
-def _ranking(group: Group) -> list[Column]:
-    name = group.metric
-    unit = f" {group.scales[name].unit}" if name in group.scales else ""
-    columns: list[Column] = [
-        ("rank", _rank),
-        ("tier", lambda row: row.tier),
-        ("strategy", _strategy),
-        ("n", lambda row: str(row.n)),
-        ("unscored", lambda row: str(row.unscored)),
-        (f"{name}{unit} [95%]", partial(_estimate, name=name)),
-        ("by repo", partial(_mean_of_repositories, name=name)),
-    ]
-    if group.baseline is not None and any(row.difference for row in group.rows):
-        columns += [(f"to {group.baseline}", lambda row: _difference(row, name)), ("p", lambda row: _p(row, name))]
-    return columns
-
-
-def _beside(group: Group) -> list[Column]:
-    passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
-    others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
-    names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
-    return [
-        _STRATEGY,
-        *_metrics(group, names),
-        ("tokens", lambda row: numbers.amount(row.context_tokens)),
-        ("calls", lambda row: numbers.amount(row.calls)),
-        ("seconds", lambda row: numbers.amount(row.seconds)),
-    ]
-
-
-def _rank(row: Row) -> str:
-    if row.rank_low is None:
-        return numbers.UNKNOWN
-    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
-
-
-def _strategy(row: Row) -> str:
-    if row.run.control:
-        return f"{row.run.strategy} (control)"
-    return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
-
-
-_STRATEGY: Column = ("strategy", _strategy)
-
-
-def _estimate(row: Row, name: str) -> str:
-    found = row.metrics.get(name)
-    return numbers.interval(found.mean, found.low, found.high) if found else numbers.UNKNOWN
-
-
-def _mean_of_repositories(row: Row, name: str) -> str:
-    found = row.metrics.get(name)
-    return numbers.value(found.mean_of_repositories, numbers.half_width(found.low, found.high)) if found else ""
-
-
-def _difference(row: Row, name: str) -> str:
-    found = row.difference.get(name)
-    return numbers.interval(found.mean, found.low, found.high, sign=True) if found else ""
-
-
-def _p(row: Row, name: str) -> str:
-    """Write the corrected p-value (the plain one for rows outside the family), a star where it is significant."""
-    found = row.difference.get(name)
-    if not found:
-        return ""
-    if found.p_holm is None:
-        return numbers.p_value(found.p)
-    return numbers.p_value(found.p_holm) + ("*" if found.p_holm <= ALPHA else "")
-
-
-def _rich(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    made = Table(box=_RULE, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for heading, _ in columns:
-        left = heading in ("strategy", "tier")
-        made.add_column(Text(heading), justify="left" if left else "right", overflow="fold", no_wrap=not left)
-    for row in rows:
-        made.add_row(*(Text(cell(row)) for _, cell in columns))
-    return made
-
-
-def _markdown(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    head = [_escaped(heading) for heading, _ in columns]
-    rule = ["---" if heading in ("strategy", "tier") else "---:" for heading, _ in columns]
-    lines = [head, rule, *([_escaped(cell(row)) for _, cell in columns] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _markdown(made: TextTable) -> str:
+    headings, lines = made
+    head = [_escaped(heading) for heading in headings]
+    rule = ["---" if heading in _LEFT else "---:" for heading in headings]
+    rows = [head, rule, *([_escaped(cell) for cell in line] for line in lines)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _escaped(text: str) -> str:

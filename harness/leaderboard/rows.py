@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.leaderboard.columns import Scale
+from harness.leaderboard.listing import Listing
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.stats import Estimate
 from harness.results import RunInfo
@@ -33,6 +34,9 @@ class Row:
     unscored: int
     """Samples that the machine failed: missing, not 0."""
     excluded: int
+    """Samples that are left out because they are marked."""
+    marks: Mapping[str, int]
+    """Mark (``broken``, ``vacuous``) -> samples that have it, whether they are left out or not."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
     """Empty when nothing is unscored; only metrics with a range."""
@@ -56,6 +60,7 @@ class Group:
 
     samples: str
     samples_digest: str
+    benchmark: str
     language: str
     level: str
     generator: str
@@ -81,10 +86,36 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverallMean:
+    """One metric over both languages, in the unit shown."""
+
+    mean: float
+    """Over the tasks of both."""
+    mean_of_levels: float
+    """The mean of the two languages' means of levels."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """What one strategy and generator did in both languages of a benchmark with levels."""
+
+    run: RunInfo
+    """Of the first language."""
+    samples: tuple[str, ...]
+    """The sets, one or two."""
+    level: str
+    unscored: int
+    metrics: Mapping[str, OverallMean]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Every group, in the order of its names."""
+    """Every group, in the order of its names, and what stands below them."""
 
     groups: tuple[Group, ...]
+    overall: tuple[Overall, ...] = ()
+    published: tuple[Listing, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:

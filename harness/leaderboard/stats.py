@@ -51,6 +51,10 @@ class Estimate:
     bootstrap_low: float | None
     """Percentile cluster bootstrap, seeded; None with fewer than `FEWEST` repositories."""
     bootstrap_high: float | None
+    mean_of_levels: float | None = None
+    """Every level weighs the same, whatever its number of tasks; only of sets whose benchmark prints it."""
+    mean_with_marked: float | None = None
+    """The mean if the samples that are marked as broken or vacuous counted too."""
 
 
 def estimate(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.leaderboard import choices
-from harness.leaderboard.columns import ScaleOf, at_level, scale_of
+from harness.leaderboard import choices, levels
+from harness.leaderboard import published as published_rows
+from harness.leaderboard.columns import ScaleOf, scale_of
 from harness.leaderboard.group import GroupMaker
-from harness.leaderboard.rows import ALL_LEVELS, Board
+from harness.leaderboard.rows import Board
 from harness.results import RunTable
 
 
@@ -19,9 +20,10 @@ def board(
     *,
     metric: str | None = None,
     baseline: str | None = None,
-    by_level: bool = False,
+    by_level: bool | None = None,
     seed: int = 0,
     scale: ScaleOf = scale_of,
+    published: published_rows.Mode = "none",
 ) -> Board:
     """Rank runs.
 
@@ -31,26 +33,25 @@ def board(
         metric: what ranks; None takes ``pass@1`` for functions, ``context_gain`` for the generator that measures
             contexts, else ``es``, else what there is.
         baseline: the strategy (spec or name) that differences refer to; None takes ``lc.infile``, else the first.
-        by_level: add a group for each level.
+        by_level: add a group for each level; None: for CoderEval only.
         seed: decides drawn flips and bootstrap samples.
         scale: how a metric of a profile is shown.
+        published: which rows of the papers' tables stand below: ``auto`` those of the runs' benchmarks and languages,
+            ``all``, or ``none``.
 
     Raises:
         UnknownName: if no run has that metric or strategy.
     """
     choices.check(tables, metric, baseline)
-    parts = [(ALL_LEVELS, table) for table in tables]
-    if by_level:
-        parts += [(level, at_level(table, level)) for table in tables for level in sorted(set(table.level))]
+    parts = [(level, part) for table in tables for level, part in levels.parts(table, by_level)]
     found: dict[tuple[str, ...], list[RunTable]] = {}
     for level, table in parts:
         run = table.run
         key = (run.samples, run.language, run.profile, run.generator, run.samples_digest, level)
         found.setdefault(key, []).append(table)
-    ordered = sorted(found.items(), key=lambda item: (*item[0][:-1], item[0][-1] != ALL_LEVELS, item[0][-1]))
-    return Board(
-        groups=tuple(
-            GroupMaker(members, key[-1], metric=metric, baseline=baseline, seed=seed, scale=scale).group()
-            for key, members in ordered
-        )
+    ordered = sorted(found.items(), key=lambda item: (*item[0][:-1], levels.order(item[0][-1])))
+    groups = tuple(
+        GroupMaker(members, key[-1], metric=metric, baseline=baseline, seed=seed, scale=scale).group()
+        for key, members in ordered
     )
+    return Board(groups=groups, overall=levels.overall(groups), published=published_rows.listings(groups, published))

@@ -121,6 +121,11 @@ def _row(record: Mapping[str, Any]) -> Row:
     return Row(**{**record, "remarks": tuple(record.get("remarks", ()))})
 
 
+def paper_of(row: Row) -> str:
+    """Return the paper that prints a row."""
+    return next(found.paper for found in _TABLES if found.name == row.table)
+
+
 def table(name: str) -> Table:
     """Return a table with its rows.
 

@@ -1,0 +1,194 @@
+"""A board as sections to print: a title, tables of text, sentences below them. Pure.
+
+One section a group. Of a benchmark with levels the groups of single levels are folded into a table of the whole group,
+unless they are asked for; what holds for both languages, and what the papers print, stands below the last group that
+it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from harness.leaderboard import choices, levels, numbers
+from harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
+from harness.leaderboard.listing import BOTH, Listing
+from harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall
+from harness.leaderboard.published_text import published_notes, published_table, published_title
+from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
+from harness.leaderboard.signflip import ALPHA
+from harness.results import Origin
+
+_BESIDE = ("em", "es", "id_f1", "context_gain")
+_BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
+_MOST_BESIDE = 3
+_MOST_PASSES = 2
+
+Column = tuple[str, Callable[[Row], str]]
+TextTable = tuple[list[str], list[list[str]]]
+"""Headings, and a list of cells a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """What is printed under one title."""
+
+    title: str
+    tables: tuple[TextTable, ...]
+    notes: tuple[str, ...]
+
+
+def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> Iterator[Section]:
+    """Yield the sections of a board, in its order.
+
+    Args:
+        board: what to show.
+        diagnostics: add a table of what each context brought and what was made up.
+        full: give the levels of CoderEval groups of their own, each with its ranking.
+    """
+    left = {(one.benchmark.lower(), one.language): one for one in board.published}
+    for index, group in enumerate(board.groups):
+        parts = levels.by_level(board.groups, group) if group.benchmark == levels.BENCHMARK else {}
+        if full or group.level == ALL_LEVELS or group.benchmark != levels.BENCHMARK:
+            yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics)
+        after = board.groups[index + 1 :]
+        if not any((one.benchmark, one.language) == (group.benchmark, group.language) for one in after):
+            yield from _published(left.pop((group.benchmark, group.language), None), group)
+        if not any(one.benchmark == group.benchmark for one in after):
+            if group.benchmark == levels.BENCHMARK and board.overall:
+                yield Section(title="both languages", tables=(), notes=notes_of_overall(board.overall))
+            yield from _published(left.pop((group.benchmark, BOTH), None), group)
+    for listing in left.values():
+        yield from _published(listing, None)
+
+
+def title(group: Group) -> str:
+    """Return what the rows of a group have in common."""
+    level = "" if group.level == ALL_LEVELS else f", {group.level}"
+    return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
+
+
+def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Section:
+    more = [name for name in (*DIAGNOSTICS, MADE_UP, BLOCK_GAIN) if name in group.scales] if diagnostics else []
+    columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
+    columns += [[_STRATEGY, *_metrics(group, more)]] if more else []
+    tables = tuple(_text(one, group.rows) for one in columns)
+    return Section(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
+
+
+def _published(listing: Listing | None, group: Group | None) -> Iterator[Section]:
+    if listing is not None:
+        profile = group.profile if group else ""
+        yield Section(
+            title=published_title(listing),
+            tables=(published_table(listing),),
+            notes=published_notes(listing, profile),
+        )
+
+
+def _text(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
+    return [heading for heading, _ in columns], [[cell(row) for _, cell in columns] for row in rows]
+
+
+def _metrics(group: Group, names: Sequence[str]) -> list[Column]:
+    return [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
+
+
+def _ranking(group: Group) -> list[Column]:
+    name = group.metric
+    unit = f" {group.scales[name].unit}" if name in group.scales else ""
+    columns: list[Column] = [
+        ("rank", _rank),
+        ("tier", lambda row: row.tier),
+        ("strategy", _strategy),
+        ("n", lambda row: str(row.n)),
+        ("unscored", lambda row: str(row.unscored)),
+        (f"{name}{unit} [95%]", partial(_estimate, name=name)),
+        ("by repo", partial(_mean_of_repositories, name=name)),
+    ]
+    if any(row.excluded for row in group.rows):
+        columns.insert(5, ("marked", lambda row: str(row.excluded)))
+    if group.baseline is not None and any(row.difference for row in group.rows):
+        columns += [(f"to {group.baseline}", lambda row: _difference(row, name)), ("p", lambda row: _p(row, name))]
+    return columns
+
+
+def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
+    """Return a column a level, under the ranking metric; then the mean over the paper's three, and of their means."""
+    found = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
+
+    def at(row: Row, level: str) -> Row | None:
+        return found.get((level, row.run.id, row.run.strategy))
+
+    def of_levels(row: Row) -> str:
+        one = at(row, levels.COMBINED)
+        mean = one.metrics[group.metric].mean_of_levels if one and group.metric in one.metrics else None
+        return numbers.UNKNOWN if mean is None else f"{mean:.2f}"
+
+    single = [level for level in parts if level != levels.COMBINED]
+    shown: list[Column] = [
+        (level.removesuffix("_runnable"), lambda row, level=level: _mean(at(row, level), group.metric))  # type: ignore[misc]
+        for level in (*single, *([levels.COMBINED] if levels.COMBINED in parts else []))
+    ]
+    last: list[Column] = [("mean of these levels", of_levels)] if levels.COMBINED in parts else []
+    return [_STRATEGY, *shown, *last]
+
+
+def _beside(group: Group) -> list[Column]:
+    passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
+    others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
+    names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+    return [
+        _STRATEGY,
+        *_metrics(group, names),
+        ("tokens", lambda row: numbers.amount(row.context_tokens)),
+        ("calls", lambda row: numbers.amount(row.calls)),
+        ("seconds", lambda row: numbers.amount(row.seconds)),
+    ]
+
+
+def _rank(row: Row) -> str:
+    if row.rank_low is None:
+        return numbers.UNKNOWN
+    return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+
+
+def _strategy(row: Row) -> str:
+    if row.run.control:
+        return f"{row.run.strategy} (control)"
+    return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
+
+
+_STRATEGY: Column = ("strategy", _strategy)
+
+
+def _estimate(row: Row, name: str) -> str:
+    found = row.metrics.get(name)
+    return numbers.interval(found.mean, found.low, found.high) if found else numbers.UNKNOWN
+
+
+def _mean(row: Row | None, name: str) -> str:
+    """Write a mean as the papers do, since it is there to be compared with theirs."""
+    found = row.metrics.get(name) if row else None
+    return numbers.UNKNOWN if found is None or found.mean is None else f"{found.mean:.2f}"
+
+
+def _mean_of_repositories(row: Row, name: str) -> str:
+    found = row.metrics.get(name)
+    return numbers.value(found.mean_of_repositories, numbers.half_width(found.low, found.high)) if found else ""
+
+
+def _difference(row: Row, name: str) -> str:
+    found = row.difference.get(name)
+    return numbers.interval(found.mean, found.low, found.high, sign=True) if found else ""
+
+
+def _p(row: Row, name: str) -> str:
+    """Write the corrected p-value (the plain one for rows outside the family), a star where it is significant."""
+    found = row.difference.get(name)
+    if not found:
+        return ""
+    if found.p_holm is None:
+        return numbers.p_value(found.p)
+    return numbers.p_value(found.p_holm) + ("*" if found.p_holm <= ALPHA else "")
