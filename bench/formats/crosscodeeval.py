@@ -1,0 +1,158 @@
+"""CrossCodeEval: the rest of a statement, with the code that the benchmark's authors retrieved. Pure conversions.
+
+A release has one file without cross-file code (``line_completion``), and one for each retrieval, which holds the same
+tasks again. Given together they are joined on the task's id, and each retrieval becomes a stored context that bears
+its file's name without ``line_completion_``; those whose name says ``oracle`` were retrieved with the answer.
+RepoFuse's dependency graphs are read too, as the contexts ``definition`` and ``reference``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bench.errors import InputFault
+from bench.formats.checking import Odd, checked, explained, inside, language_of
+from bench.formats.crosscodeeval_shape import BENCHMARK, Record, contexts_of, filled, ordered, record_of, rest_of
+from bench.formats.types import Options, Table, Task, Unusable
+from bench.types import Cursor, Kind, Reference, Sample
+
+STATEMENT = "statement"
+"""Subkind of its samples: what is wanted is the rest of a statement, which may go on over several lines."""
+SHAPE = (
+    "`prompt`, `groundtruth`, optionally `right_context` and `crossfile_context` (`text`, and `list` of "
+    "`retrieved_chunk`, `filename`, `score`), and `metadata` with `task_id`, `repository`, `file`, "
+    "`groundtruth_start_lineno` and optionally `context_start_lineno`. Several files of one release are joined on "
+    "the id; a context is named after its file."
+)
+_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_ONE_RELEASE = "give files of one release"
+
+
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:  # noqa: ARG001 - files say it
+    """Read the tables and join them, in the order in which the ids first stand there.
+
+    Raises:
+        InputFault: at the first malformed record, or if two files tell one task differently.
+    """
+    found: dict[str, Task | Unusable] = {}
+    for table in tables:
+        name = table.name.removeprefix("line_completion").strip("_-")
+        here: dict[str, str] = {}
+        for where, row in table.rows:
+            record = checked(Record, row, where=where, cure=_CURE)
+            key = record.metadata.task_id
+            with explained(where, _CURE):
+                if key in here:
+                    raise Odd("metadata.task_id", f"{key!r} stands at {here[key]} too")
+                made = _made(record, name, where)
+            here[key] = where
+            with explained(where, _ONE_RELEASE):
+                found[key] = _joined(found[key], made) if key in found else made
+    yield from found.values()
+
+
+def in_repository(task: Task, text: str) -> Task | None:
+    """Return the task with its prompt rebuilt from the whole file.
+
+    None if the prompt is not the end of the file up to the cursor, or the answer does not stand there.
+    """
+    sample, lines = task.sample, text.split("\n")
+    line, column = sample.cursor.line, sample.cursor.column
+    shown, target = (_newlines(one) for one in (sample.prefix, task.reference.target))
+    if line >= len(lines) or column > len(lines[line]):
+        return None
+    cursor = sum(len(one) + 1 for one in lines[:line]) + column
+    before, after = text[:cursor], text[cursor:]
+    # The files of a snapshot have lost the mark at their beginning.
+    if not before.endswith(shown.removeprefix("\ufeff")) or not after.startswith(target):
+        return None
+    suffix = after[len(target) :] if sample.suffix is None else sample.suffix
+    rebuilt = replace(sample, prefix=before, suffix=suffix, context_start=0)
+    return replace(task, sample=rebuilt, reference=replace(task.reference, target=target))
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the records of line samples, so that reading them gives equal samples.
+
+    Raises:
+        InputFault: at a function, and at a line whose imports are masked: the shape cannot say so.
+    """
+    for sample in samples:
+        if sample.kind is not Kind.LINE:
+            raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="CrossCodeEval has line samples only")
+        if sample.masked:
+            raise InputFault(f"{sample.id} has masked lines", cure="use --format projbench, which can say so")
+        yield record_of(sample, references[sample.id])
+
+
+def _made(record: Record, file: str, where: str) -> Task | Unusable:
+    """Return what becomes of one record.
+
+    Raises:
+        Odd: if a field is not what it is for.
+    """
+    data, name = record.metadata, record.metadata.task_id
+    if "/" in inside("metadata.repository", data.repository):
+        raise Odd("metadata.repository", f"{data.repository!r} is not the name of a folder")
+    language = language_of(inside("metadata.file", data.file))
+    if language is None:
+        return Unusable(id=name, reason="unsupported_language", where=where, detail=data.file)
+    if not record.groundtruth.strip():
+        return Unusable(id=name, reason="empty_target", where=where)
+    line = data.context_start_lineno + record.prompt.count("\n")
+    if line != data.groundtruth_start_lineno:
+        detail = f"prompt ends on line {line}, metadata.groundtruth_start_lineno is {data.groundtruth_start_lineno}"
+        return Unusable(id=name, reason="cursor_mismatch", where=where, detail=detail)
+    sample = Sample(
+        id=name,
+        benchmark=BENCHMARK,
+        language=language,
+        kind=Kind.LINE,
+        subkind=STATEMENT,
+        repo=data.repository,
+        path=data.file,
+        cursor=Cursor(line=line, column=len(record.prompt.rpartition("\n")[2])),
+        prefix=record.prompt,
+        suffix=record.right_context,
+        context_start=data.context_start_lineno,
+        stored=contexts_of(record, file),
+    )
+    return Task(sample, Reference(id=name, target=record.groundtruth, fields=rest_of(record, file)), where)
+
+
+def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
+    """Return one task of what two files say of it.
+
+    Raises:
+        Odd: if they do not say the same.
+    """
+    if isinstance(old, Unusable):
+        return old
+    if isinstance(new, Unusable):
+        return new
+    one, other = old.sample, new.sample
+    same = {
+        "prompt": (one.prefix, other.prefix),
+        "groundtruth": (old.reference.target, new.reference.target),
+        "right_context": (one.suffix, other.suffix),
+        "metadata.repository": (one.repo, other.repo),
+        "metadata.file": (one.path, other.path),
+        "metadata.context_start_lineno": (one.context_start, other.context_start),
+    }
+    for field, (this, that) in same.items():
+        if this != that:
+            raise Odd(field, f"of {one.id!r} is another than at {old.where}")
+    contexts = {each.name: each for each in one.stored}
+    for each in other.stored:
+        if contexts.setdefault(each.name, each) != each:
+            raise Odd("crossfile_context", f"{one.id!r} has another context {each.name!r} in an earlier file")
+    fields, more = old.reference.fields, new.reference.fields
+    both = filled({key: {**more.get(key, {}), **fields.get(key, {})} for key in ("record", "metadata", "pieces")})
+    sample = replace(one, stored=ordered(contexts.values()))
+    return replace(old, sample=sample, reference=replace(old.reference, fields=both))
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

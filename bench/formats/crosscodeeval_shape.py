@@ -1,0 +1,171 @@
+"""One record of CrossCodeEval's shape: what it must hold, its contexts, and how it is written. Pure.
+
+What the shape has no place for (a context's name, more contexts than one) goes under ``metadata.ctxbench``, which
+other readers pass over; what a sample has no place for goes to the reference's fields and comes back on export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from bench.formats.checking import Odd
+from bench.types import Reference, Sample, Snippet, StoredContext
+
+BENCHMARK = "crosscodeeval"
+GRAPHS = {
+    "definition": "crossfile_definition_by_dependency_graph",
+    "reference": "crossfile_reference_by_dependency_graph",
+}
+"""The contexts of RepoFuse's dependency graphs, and their fields."""
+_Line = Annotated[int, Field(ge=0)]
+_Word = Annotated[str, Field(min_length=1)]
+
+
+class _Loose(BaseModel):
+    """Strict about what is known; what is not known is kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+
+class _Item(_Loose):
+    retrieved_chunk: str
+    filename: str
+    score: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
+class _Context(_Loose):
+    text: str | None = None
+    items: list[_Item] | None = Field(None, alias="list")
+
+
+class _Named(_Context):
+    name: _Word
+
+
+class _Extension(_Loose):
+    context: str = ""
+    stored: list[_Named] = []
+
+
+class _Metadata(_Loose):
+    task_id: _Word
+    repository: _Word
+    file: _Word
+    context_start_lineno: _Line = 0
+    groundtruth_start_lineno: _Line
+    ctxbench: _Extension | None = None
+
+
+_Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)]
+"""The authors' program writes an empty text or object where it found nothing."""
+
+
+class Record(_Loose):
+    """A record as it stands in a file."""
+
+    prompt: str
+    groundtruth: str
+    right_context: str | None = None
+    metadata: _Metadata
+    crossfile_context: _Maybe = None
+    crossfile_definition_by_dependency_graph: _Maybe = None
+    crossfile_reference_by_dependency_graph: _Maybe = None
+
+
+def contexts_of(record: Record, file: str) -> tuple[StoredContext, ...]:
+    """Return the contexts of a record, in the order of `ordered`; empty ones are none.
+
+    Args:
+        record: what was read.
+        file: the name of a context that the record does not name itself.
+
+    Raises:
+        Odd: if two have one name.
+    """
+    found: dict[str, StoredContext] = {}
+    for name, one in _named(record, file):
+        if name in found:
+            raise Odd("metadata.ctxbench", f"there are two contexts {name!r}")
+        snippets = tuple(
+            Snippet(path=item.filename, text=item.retrieved_chunk, score=item.score, name=_said(item.model_extra or {}))
+            for item in one.items or ()
+        )
+        # Whoever shares a context made with the answer says so in its name; the benchmark's authors do.
+        oracle = "oracle" in name.lower()
+        found[name] = StoredContext(name=name, text=one.text or "", snippets=snippets, oracle=oracle)
+    return ordered(found.values())
+
+
+def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
+    """Return retrieved contexts first, dependency graphs last, each in the order given."""
+    last = {name: number for number, name in enumerate(GRAPHS, 1)}
+    return tuple(sorted(contexts, key=lambda one: last.get(one.name, 0)))
+
+
+def rest_of(record: Record, file: str) -> dict[str, Any]:
+    """Return what a sample has no place for: unknown fields of the record, of its metadata and of its pieces."""
+    pieces = {name: [dict(item.model_extra or {}) for item in one.items or ()] for name, one in _named(record, file)}
+    return filled(
+        {
+            "record": dict(record.model_extra or {}),
+            "metadata": dict(record.metadata.model_extra or {}),
+            "pieces": {name: extras for name, extras in pieces.items() if any(extras)},
+        }
+    )
+
+
+def filled(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts that hold something."""
+    return {key: value for key, value in rest.items() if value}
+
+
+def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
+    """Return the record of a line sample, its first retrieved context as ``crossfile_context``."""
+    fields = reference.fields if sample.benchmark == BENCHMARK else {}
+    pieces = fields.get("pieces", {})
+    contexts = {one.name: _context(one, pieces.get(one.name)) for one in sample.stored}
+    graphs = {field: contexts.pop(name) for name, field in GRAPHS.items() if name in contexts}
+    first, *others = contexts or [""]
+    ours: dict[str, Any] = {"context": first} if first else {}
+    ours |= {"stored": [{"name": name, **contexts[name]} for name in others]} if others else {}
+    metadata = {
+        "task_id": sample.id,
+        "repository": sample.repo,
+        "file": sample.path,
+        "context_start_lineno": sample.context_start,
+        "groundtruth_start_lineno": sample.cursor.line,
+        **fields.get("metadata", {}),
+    }
+    return {
+        "prompt": sample.prefix,
+        "groundtruth": reference.target,
+        **({} if sample.suffix is None else {"right_context": sample.suffix}),
+        "metadata": metadata | ({"ctxbench": ours} if ours else {}),
+        **({"crossfile_context": contexts[first]} if first else {}),
+        **graphs,
+        **fields.get("record", {}),
+    }
+
+
+def _named(record: Record, file: str) -> list[tuple[str, _Context]]:
+    ours = record.metadata.ctxbench or _Extension()
+    named = [
+        (ours.context or file or "crossfile", record.crossfile_context),
+        *((one.name, one) for one in ours.stored),
+        *((name, getattr(record, field)) for name, field in GRAPHS.items()),
+    ]
+    return [(name, one) for name, one in named if one is not None and (one.text or one.items)]
+
+
+def _said(extra: Mapping[str, Any]) -> str:
+    """Return what a dependency graph says of a piece, e.g. ``function Calls``."""
+    return " ".join(str(extra[key]) for key in ("node_type", "relation") if extra.get(key))
+
+
+def _context(one: StoredContext, extras: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    items = [{"retrieved_chunk": each.text, "filename": each.path, "score": each.score} for each in one.snippets]
+    more = extras or [{}] * len(items)
+    return {"text": one.text, "list": [{**item, **extra} for item, extra in zip(items, more, strict=True)]}
