@@ -1,7 +1,8 @@
 """Controls: rows made with the answer, to check the measure itself. They never go through the door for strategies.
 
 ``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
-prompt. ``oracle-context`` asks it after a prompt that was retrieved with the reference (see `oracle_prompt`).
+prompt. ``oracle-context`` asks it after a prompt that was retrieved with the reference (see `oracle_prompt`),
+``oracle-stored`` after one with what the benchmark's authors so retrieved (see `stored_prompt`).
 Beside `harness.scoring` the only reader of references.
 """
 
@@ -29,8 +30,9 @@ from strategies.api import Prompt
 from strategies.controls import NAMES
 from strategies.infile_text import WHOLE, infile_prompt
 from strategies.similar import as_found, draft_query, similar_prompt
+from strategies.stored import crosscodeeval_prompt
 
-GOLD, BLANK, ORACLE = "gold", "blank", "oracle-context"
+GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
 WINDOW = 20
 """Lines of a window, as `lc.repocoder` retrieves them."""
 RETRIEVED = 20
@@ -75,6 +77,8 @@ class Controls:
         if name == ORACLE:
             prompt = oracle_prompt(query, self._asker.view(sample, query), sample, reference)
             return self._asker.complete(sample, prompt, sampling, n)
+        if name == STORED:
+            return self._asker.complete(sample, stored_prompt(query, sample), sampling, n)
         prompt = infile_prompt(query, WHOLE)
         answer = keep(self._store, name, prompt, reference.target if name == GOLD else "")
         return Made(
@@ -108,6 +112,14 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
         return prompt
     *shown, infile = prompt.blocks
     return replace(prompt, blocks=(*shown, *apis.api_blocks(repo.name, apis.Apis(usage=found)), infile))
+
+
+def stored_prompt(query: Query, sample: Sample) -> Prompt:
+    """Return the prompt of `lc.crosscodeeval` with the first stored context that was retrieved with the answer.
+
+    Where a sample stores none, the prompt shows the file alone and bears the flag `NOTHING_STORED`.
+    """
+    return crosscodeeval_prompt(query, next((one for one in sample.stored if one.oracle), None))
 
 
 def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:

@@ -12,6 +12,7 @@ NAMES: Mapping[str, str] = {
     "gold": "The completion is the reference: what a perfect model would score.",
     "blank": "The completion is empty: what a model that says nothing scores.",
     "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
+    "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
 }
 """Name -> one line on what it is."""
 _PREFIXES = ("control.", "oracle.")

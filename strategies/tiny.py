@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.repository import Repository, View, digest_of
-from bench.types import Cursor, Kind, Language, Query
+from bench.types import Cursor, Kind, Language, Query, Snippet, StoredContext
 
 OTHER = "zq_another_answer"
 """What may stand in its place; see `view_for`."""
@@ -119,6 +119,13 @@ _TEXTS = {
     "shop/store.py": _STORE,
 }
 _MASKED = ((1, 2),)
+_STORED = StoredContext(
+    name="rg1_bm25",
+    snippets=(
+        Snippet(path="shop/store.py", text="".join(_STORE.splitlines(keepends=True)[8:]), score=2.5),
+        Snippet(path="shop/price_rules.py", text=_PRICES, score=1.5),
+    ),
+)
 
 
 def query_for(kind: Kind) -> Query:
@@ -171,6 +178,7 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
         name="checkout" if function else None,
         signature="def checkout(store: CartStore, user_id, rate):" if function else None,
         docstring="Take the money." if function else None,
+        stored=(_STORED,) if prefix and not function else (),
     )
 
 

@@ -123,7 +123,7 @@ def test_where_a_name_is_defined(module: str, language: Language, found: list[st
 
 def test_names_are_taken_as_they_are() -> None:
     cells = InlineCells()
-    assert [card_of(name, cells).kinds for name in NAMES] == [frozenset(Kind)] * 3
+    assert [card_of(name, cells).kinds for name in NAMES] == [frozenset(Kind)] * 4
     assert card_of("lc.infile", cells).spec == "lc.infile"
     with pytest.raises(InputFault, match="takes no parameters"):
         card_of("gold(x=1)", cells)

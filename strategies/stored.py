@@ -1,0 +1,239 @@
+"""Code that a benchmark's authors retrieved, in the prompts of their own programs. Nothing is searched here.
+
+`lc.crosscodeeval` makes the prompts of CrossCodeEval's two programs, `lc.repobench` that of RepoBench's. Both read
+`Query.stored` only, count with ctxbench's own tokens in place of a model's, and show the file alone where a sample
+stores nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from bench.code_tokens import count, pieces
+from bench.errors import InputFault
+from bench.repository import Repository
+from bench.types import Language, Place, Query, Snippet, StoredContext
+from strategies.api import Block, BlockKind, Dropped, Prompt
+from strategies.infile_text import infile_flags
+from strategies.parameters import AtLeast
+from strategies.registry import strategy
+
+CHUNKS, TEXT = "chunks", "text"
+"""CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""
+MAX_CONTEXT, MAX_PROMPT = 512, 1998
+"""Limits of the evaluation program, in tokens: for cross-file code, and for the prompt (2048 less 50 new tokens)."""
+REPOBENCH = 15_800
+"""Tokens of RepoBench's prompt."""
+NOTHING_STORED = "no_stored_context"
+"""Flag of a prompt whose sample stores no such context: it shows the file alone."""
+GRAPHS = ("definition", "reference")
+"""Names of RepoFuse's contexts; they are shown only if asked for."""
+CROPPED, IMPORTS = "cropped_code", "import_statement"
+"""Names of the contexts in which RepoBench's own cut of the file is stored."""
+_MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
+_HEADER = "Here are some relevant code fragments from other files of the repo:\n\n"
+_NAMED = re.compile(
+    r"^(?:#|//) the below code fragment (?:can be found in:\n(?:#|//) [^\n]*|is found in [^\n]*)\n", re.M
+)
+"""What stands above a piece of code, in either layout."""
+_GAP = re.compile(r"\n\n(\n{2,})")
+"""RepoBench's program leaves two of four or more newlines."""
+
+
+@strategy("lc.crosscodeeval")
+def crosscodeeval(
+    query: Query,
+    repo: Repository,  # noqa: ARG001 - what is shown was retrieved by the benchmark's authors
+    *,
+    context: str = "",
+    layout: Literal["chunks", "text"] = "chunks",
+    max_context: Annotated[int, AtLeast(0)] = MAX_CONTEXT,
+    max_prompt: Annotated[int, AtLeast(1)] = MAX_PROMPT,
+) -> Prompt:
+    """Show the cross-file code that CrossCodeEval's authors stored, as their programs do.
+
+    Args:
+        query: the sample's query.
+        repo: not looked at.
+        context: which stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
+        layout: ``chunks``: whole pieces as long as they fit, the file has what is left (their evaluation program);
+            ``text``: the stored text cut at its end, the file has what is not reserved for it (their programs for
+            vLLM and OpenAI, whose limits are max_context=12800 and max_prompt=16234).
+        max_context: tokens for cross-file code.
+        max_prompt: tokens for the prompt.
+    """
+    return crosscodeeval_prompt(query, chosen(query.stored, context), layout, max_context, max_prompt)
+
+
+@strategy("lc.repobench")
+def repobench(
+    query: Query,
+    repo: Repository,  # noqa: ARG001 - what is shown was collected by the benchmark's authors
+    *,
+    context: str = "",
+    max_prompt: Annotated[int, AtLeast(1)] = REPOBENCH,
+) -> Prompt:
+    """Show the pieces that RepoBench stores, in their order, then the file's imports and its last lines.
+
+    Args:
+        query: the sample's query.
+        repo: not looked at.
+        context: which stored context; by default the first that holds pieces.
+        max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
+    """
+    found = chosen([one for one in query.stored if one.snippets], context)
+    mark = _MARK[query.language]
+    blocks = [Block(kind=BlockKind.TEXT, text=f"{mark} Repo Name: {query.repo}\n")]
+    for one in found.snippets if found else ():
+        blocks.append(Block(kind=BlockKind.TEXT, text=f"{mark} Path: {one.path}\n"))
+        blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{one.text}\n\n", score=one.score))
+    title = Block(kind=BlockKind.TEXT, text=f"{mark} Path: {query.path}\n")
+    parts = {one.name: one.text for one in query.stored}
+    if CROPPED in parts:
+        text = f"{parts.get(IMPORTS, '')}\n{parts[CROPPED].rstrip()}\n"
+        here = Block(kind=BlockKind.INFILE, text=text)
+    else:
+        here = _infile(query, max_prompt - count(title.text))
+    over = sum(count(block.text) for block in (*blocks, title, here)) - max_prompt
+    shown, dropped = _shortened(blocks, over)
+    # What ends at the cursor is left as it is, so that the model goes on there.
+    closed = _closed_up([*shown, title, here]) if CROPPED in parts else [*_closed_up([*shown, title]), here]
+    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, here, found))
+
+
+def chosen(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
+    """Return the context of that name; without a name the first that is not a dependency graph's."""
+    wanted = (one for one in stored if (one.name == name if name else one.name not in GRAPHS))
+    return next(wanted, None)
+
+
+def crosscodeeval_prompt(
+    query: Query,
+    context: StoredContext | None,
+    layout: str = CHUNKS,
+    max_context: int = MAX_CONTEXT,
+    max_prompt: int = MAX_PROMPT,
+) -> Prompt:
+    """Return CrossCodeEval's prompt with one context; see `crosscodeeval` for the arguments.
+
+    Raises:
+        InputFault: if the layout reserves the whole prompt for cross-file code.
+    """
+    if layout == TEXT and max_context >= max_prompt:
+        what = f"max_context={max_context} leaves nothing of max_prompt={max_prompt} to the file"
+        raise InputFault(what, where="lc.crosscodeeval", cure="give a larger max_prompt")
+    mark = _MARK[query.language]
+    blocks: list[Block] = []
+    dropped: list[Dropped] = []
+    left = max_prompt
+    if context is not None and layout == CHUNKS:
+        blocks, dropped = _whole_chunks(context.snippets, mark, max_context)
+        left -= sum(count(block.text) for block in blocks)
+    elif context is not None:
+        text = context.text or rendered(context.snippets, mark)
+        kept = "".join(pieces(text)[:max_context])
+        blocks = [*_split(kept, context.snippets, cut=len(kept) < len(text)), Block(kind=BlockKind.TEXT, text="\n")]
+        left -= max_context
+    here = _infile(query, left)
+    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=_flags(query, here, context))
+
+
+def rendered(snippets: Sequence[Snippet], mark: str) -> str:
+    """Return pieces as CrossCodeEval's data files write them: under a header, each below two lines of comment.
+
+    Args:
+        snippets: the pieces, in order.
+        mark: the language's comment mark.
+    """
+    parts = [f"{mark} {_HEADER}"] if snippets else []
+    for one in snippets:
+        code = "\n".join(f"{mark} {line}" for line in one.text.strip("\n").splitlines())
+        parts.append(f"{mark} the below code fragment can be found in:\n{mark} {one.path}\n{code}\n\n")
+    return "".join(parts)
+
+
+def _whole_chunks(snippets: Sequence[Snippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+    """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
+    header = Block(kind=BlockKind.TEXT, text=f"{mark} {_HEADER}")
+    blocks, used = [header], count(header.text)
+    for number, one in enumerate(snippets):
+        name = f"{mark} the below code fragment is found in {one.path}\n"
+        code = "\n".join(f"{mark} {line}" for line in one.text.split("\n") if line) + "\n\n"
+        used += count(name + code)
+        if used > budget:
+            left = [
+                Dropped(kind=BlockKind.SIMILAR, places=(), score=s.score, reason="budget") for s in snippets[number:]
+            ]
+            return (blocks if number else []), left
+        blocks.append(Block(kind=BlockKind.TEXT, text=name))
+        blocks.append(Block(kind=BlockKind.SIMILAR, text=code, score=one.score))
+    return (blocks if snippets else []), []
+
+
+def _split(text: str, snippets: Sequence[Snippet], *, cut: bool) -> Iterator[Block]:
+    """Yield a rendered text as blocks: what names a piece apart from its code, which is told from it by its kind."""
+    names = list(_NAMED.finditer(text))
+    start = names[0].start() if names else 0
+    if start:
+        yield Block(kind=BlockKind.TEXT, text=text[:start])
+    ends = [*(name.start() for name in names[1:]), len(text)]
+    for number, (name, end) in enumerate(zip(names, ends, strict=False)):
+        yield Block(kind=BlockKind.TEXT, text=name[0])
+        score = snippets[number].score if number < len(snippets) else None
+        yield Block(kind=BlockKind.SIMILAR, text=text[name.end() : end], score=score, cut=cut and end == len(text))
+    if text and not names:
+        yield Block(kind=BlockKind.SIMILAR, text=text, cut=cut)
+
+
+def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropped, ...]]:
+    """Return the pieces without their last lines, so many that `over` tokens are gone, and two line ends after them.
+
+    Newlines are not counted, and one line more than needed goes where the count comes out even, as in RepoBench's
+    program.
+    """
+    if over <= 0:
+        return blocks, ()
+    lines = "".join(block.text for block in blocks).split("\n")
+    at = len(lines)
+    while at and over >= 0:
+        at -= 1
+        over -= count(lines[at])
+    left = len("\n".join(lines[:at]))
+    kept: list[Block] = []
+    dropped: list[Dropped] = []
+    for block in blocks:
+        text = block.text[: max(0, left)]
+        left -= len(block.text)
+        if text:
+            kept.append(replace(block, text=text, cut=len(text) < len(block.text)))
+        elif block.kind is BlockKind.SIMILAR:
+            dropped.append(Dropped(kind=block.kind, places=(), score=block.score, reason="budget"))
+    return [*kept, Block(kind=BlockKind.TEXT, text="\n\n")], tuple(dropped)
+
+
+def _closed_up(blocks: list[Block]) -> list[Block]:
+    """Return blocks without the newlines that are too many in their joined text."""
+    whole = "".join(block.text for block in blocks)
+    gone = {at for gap in _GAP.finditer(whole) for at in range(*gap.span(1))}
+    closed, at = [], 0
+    for block in blocks:
+        end = at + len(block.text)
+        text = "".join(whole[here] for here in range(at, end) if here not in gone)
+        closed.append(replace(block, text=text))
+        at = end
+    return closed
+
+
+def _infile(query: Query, limit: int) -> Block:
+    """Return the last `limit` tokens of the file up to the cursor, at least one."""
+    text = "".join(pieces(query.prefix)[-max(1, limit) :])
+    end = query.cursor.line + 1
+    place = Place(path=query.path, start=max(0, end - text.count("\n") - 1), end=end)
+    return Block(kind=BlockKind.INFILE, text=text, places=(place,), cut=len(text) < len(query.prefix))
+
+
+def _flags(query: Query, here: Block, context: StoredContext | None) -> tuple[str, ...]:
+    return (*infile_flags(query, here), *((NOTHING_STORED,) if context is None else ()))
