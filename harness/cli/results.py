@@ -11,9 +11,13 @@ from bench.home import Home
 from harness.cli.options import db_option, home_option
 
 if TYPE_CHECKING:
+    from bench.samples import SampleSet
     from harness.imported.importing import Summary
+    from harness.store.completions import Completed
 
 _IMPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder"])
+
+_EXPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder"])
 
 
 @click.group()
@@ -89,3 +93,67 @@ def _say(one: Summary) -> None:
     click.echo(f"{one.run}  {one.samples}  {one.strategy}  {one.generator}  n={one.n}  {stored}")
     for remark in one.remarks:
         click.echo(remark, err=True)
+
+
+@results.command()
+@click.argument("run")
+@click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
+@click.option("--samples", metavar="NAME", help="The run's sample set, where it has another name than then.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="codereval: repeat the answers of each task until there are N, as its harness wants.",
+)
+@click.option("--partial", is_flag=True, help="Export a run though some of its samples are missing.")
+@home_option
+@db_option
+def export(
+    *, run: str, shape: str, out: Path, samples: str | None, repeat: int, partial: bool, home: Home, db: str | None
+) -> None:
+    """Write what the stored RUN (its id, or its beginning) completed.
+
+    `ctxbench`: a line a completion, with labels and verdicts; the others are what the benchmarks' own scorers read:
+    codereval (_id, generate_results), crosscodeeval (task_id, pred), repocoder (the task with choices), projbench
+    (the task with pred_res and choices, as InferCom writes it).
+    """
+    from bench.errors import InputFault
+    from bench.files import write_jsonl
+    from harness.exported import rows
+    from harness.store import open_store
+    from harness.store.completions import completed
+
+    if repeat > 1 and shape != "codereval":
+        raise click.UsageError("--repeat is for --format codereval")
+    with open_store(db or home.database, create=False) as store:
+        found = completed(store, run)
+    lacking = f"{len(found.missing)} of {len(found.kinds)} samples of the run {found.run} are missing"
+    if found.missing and not partial:
+        raise InputFault(
+            f"{lacking}, the first {found.missing[0]!r}",
+            cure="run the same `ctxbench run` again, or add --partial to export what is there",
+        )
+    lines = list(rows(found, shape, _samples_of(found, shape, samples, home), repeat=repeat))
+    write_jsonl(out, lines)
+    click.echo(f"{out}: {len(found.texts)} samples, {sum(map(len, found.texts.values()))} completions")
+    if found.missing:
+        click.echo(f"{lacking}: {', '.join(found.missing)}", err=True)
+
+
+def _samples_of(found: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
+    """Return the sample set of a run where its tasks are written too."""
+    from bench import samples as sets
+    from bench.errors import InputFault
+    from harness.exported import TASKS
+
+    if shape not in TASKS:
+        return None
+    sample_set = sets.load(home, name or found.samples)
+    if sample_set.digest != found.samples_digest:
+        raise InputFault(
+            f"the run {found.run} is over other samples than those of the set {sample_set.name!r}",
+            cure="give --samples the set that it was run over, as it was then",
+        )
+    return sample_set

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Row, Table, func, select
 
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
@@ -82,22 +82,32 @@ def run_of(store: Store, wanted: str, sample_set: SampleSet) -> str:
         InputFault: if the id is not whole enough, or the run is over other samples than those of the set.
         UnknownName: if there is no such run.
     """
-    r = t.RUN.c
+    run = run_named(store, wanted)
+    if run.samples_digest != sample_set.digest:
+        raise InputFault(
+            f"the run {run.id} is over other samples than those of the set {sample_set.name!r}",
+            cure="give --samples the set that it was run over, as it was then",
+        )
+    return str(run.id)
+
+
+def run_named(store: Store, wanted: str) -> Row[Any]:
+    """Return the row of the run with that id, or of the only one whose id begins so.
+
+    Raises:
+        InputFault: if the id is not whole enough.
+        UnknownName: if there is no such run.
+    """
     with store.reading() as connection:
-        digests: dict[str, str] = dict(connection.execute(select(r.id, r.samples_digest)).all())
-    found = [id_ for id_ in sorted(digests) if id_ == wanted] or [id_ for id_ in digests if id_.startswith(wanted)]
+        known = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
+    found = [id_ for id_ in known if id_ == wanted] or [id_ for id_ in known if id_.startswith(wanted)]
     if not found:
-        raise UnknownName("stored run", wanted, digests, command="ctxbench leaderboard --format json")
+        raise UnknownName("stored run", wanted, known, command="ctxbench leaderboard --format json")
     if len(found) > 1:
         raise InputFault(
             f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(sorted(found))}"
         )
-    if digests[found[0]] != sample_set.digest:
-        raise InputFault(
-            f"the run {found[0]} is over other samples than those of the set {sample_set.name!r}",
-            cure="give --samples the set that it was run over, as it was then",
-        )
-    return found[0]
+    return known[found[0]]
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:
