@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,10 +25,32 @@ class Cleaned:
     ``verbatim_elsewhere``: lines that stand elsewhere too. Those that are 0 are left out."""
 
 
+class Copies:
+    """The files of a repository, for asking which of them hold an exact copy of a function.
+
+    A copy is one with the same sequence of tokens: layout does not count (strategies.md 1.2).
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Index whole files, path -> text."""
+        self._flat = {path: _flat(text) for path, text in texts.items()}
+
+    def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
+        """Return the files, sorted, that hold a copy of `target`, which stands in the file `path`."""
+        wanted = _flat(target)
+        if not wanted.strip():
+            return ()
+        return tuple(sorted(other for other, text in self._flat.items() if other != path and wanted in text))
+
+    def again(self, target: str, path: str) -> bool:
+        """Say whether `target` stands a second time in its own file."""
+        wanted = _flat(target)
+        return bool(wanted.strip()) and self._flat.get(path, "").count(wanted) > 1
+
+
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
     """Return tasks with the files hidden that hold an exact copy of their answer.
 
-    A copy of a function is one with the same sequence of tokens: layout does not count (strategies.md 1.2).
     A line that recurs is no leak to be closed: the official sets keep such lines, and so are they here.
 
     Args:
@@ -35,24 +58,23 @@ def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> C
         texts: its files, path -> text.
         hide: False: copies are counted, and stay visible.
     """
-    flat = {path: _flat(text) for path, text in texts.items()} if _any(tasks, Kind.FUNCTION) else {}
+    files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts.values()) if _any(tasks, Kind.LINE) else None
-    counts = {"copies_hidden" if hide else "copies_visible": 0, "copies_in_file": 0, "verbatim_elsewhere": 0}
+    counts: Counter[str] = Counter()
     made: list[Task] = []
     for task in tasks:
         sample, target = task.sample, task.reference.target
-        copies: list[str] = []
+        hidden = sample.hidden
         if lines is not None and sample.kind is Kind.LINE:
             whole = sample.prefix.rpartition("\n")[2] + target.partition("\n")[0]
             counts["verbatim_elsewhere"] += lines.repeated(whole)
-        elif target.strip():
-            wanted = _flat(target)
-            copies = [path for path, text in flat.items() if path != sample.path and wanted in text]
+        if files is not None and sample.kind is Kind.FUNCTION:
+            copies = files.elsewhere(target, sample.path)
             counts["copies_hidden" if hide else "copies_visible"] += len(copies)
-            counts["copies_in_file"] += flat.get(sample.path, "").count(wanted) > 1
-        hidden = tuple(sorted({*sample.hidden, *copies})) if hide else sample.hidden
+            counts["copies_in_file"] += files.again(target, sample.path)
+            hidden = tuple(sorted({*hidden, *copies})) if hide else hidden
         made.append(replace(task, sample=replace(sample, hidden=hidden)))
-    return Cleaned(tasks=tuple(made), counts={key: count for key, count in counts.items() if count})
+    return Cleaned(tasks=tuple(made), counts={key: count for key, count in sorted(counts.items()) if count})
 
 
 def _any(tasks: Sequence[Task], kind: Kind) -> bool:

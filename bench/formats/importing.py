@@ -7,7 +7,7 @@ the set's manifest: nothing is left out in silence.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,16 +18,13 @@ from bench import samples as sets
 from bench.errors import InputFault
 from bench.formats.repositories import Attached, attach, folder_of, missing, stored
 from bench.formats.rows import open_tables
-from bench.formats.types import Format, Options, Table, Task, Unusable
+from bench.formats.telling import LeftOut, Report, listed
+from bench.formats.types import Format, Options, Remarking, Table, Task, Unusable
 from bench.home import Home
 from bench.samples import SampleSet
 
-Report = Callable[[str], None]
-
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
 """The remark of a set whose strategies may retrieve the answer."""
-_TOLD = 10
-"""How many unusable records of one reason are told one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +76,16 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         raise InputFault(f"{format_name} brings no repositories", where=str(repos), cure="leave --repos out")
     if not hygiene and repos is None:
         raise InputFault("hygiene is about the files of repositories", cure="give them with --repos")
+    form = formats.named(format_name)
     read = read_tasks(format_name, refs, options=options, report=report)
-    attached = _attached(formats.named(format_name), read.tasks, home, repos, hygiene, report)
+    attached = _attached(form, read.tasks, home, repos, hygiene, report)
     unusable = Counter(read.unusable)
     for each in attached.values():
         unusable.update(each.entry["drops"])
     kept = [task for each in attached.values() for task in each.tasks]
     if not kept:
         raise InputFault(
-            f"no task matches the repositories ({_listed(unusable)})",
+            f"no task matches the repositories ({listed(unusable)})",
             where=str(repos),
             cure="check that they are the right versions",
         )
@@ -98,7 +96,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         "prompts": "rebuilt" if repos is not None else "stored",
         "sources": [dict(each) for each in read.sources],
         "unusable": dict(sorted(unusable.items())),
-        "remarks": [] if hygiene else [HYGIENE_OFF],
+        "remarks": _remarks(form, kept, hygiene, report),
         "repositories": {repo: each.entry for repo, each in attached.items()},
         "totals": {"kept": len(kept), "dropped": unusable.total()},
     }
@@ -124,7 +122,7 @@ def read_tasks(
     counted = [_Counted(table) for table in open_tables(refs, revision=options.revision, split=options.split)]
     tasks: list[Task] = []
     seen: dict[str, str] = {}
-    unusable: Counter[str] = Counter()
+    left_out = LeftOut(report)
     for item in formats.named(format_name).read([each.table() for each in counted], options):
         where = item.where or refs[0]
         one = item.id if isinstance(item, Unusable) else item.sample.id
@@ -133,21 +131,17 @@ def read_tasks(
             raise InputFault(what, where=where, cure="give every record its own id, or each file a set of its own")
         seen[one] = where
         if isinstance(item, Unusable):
-            unusable[item.reason] += 1
-            if unusable[item.reason] <= _TOLD:
-                report(f"{where}: {one} left out: {item.reason}{f' ({item.detail})' if item.detail else ''}")
+            left_out.add(item)
             continue
         if options.language is not None and item.sample.language is not options.language:
             what = f"{one!r} is a {item.sample.language} sample, not {options.language}"
             raise InputFault(what, where=where, cure="leave --language out, or give only that language's files")
         tasks.append(item)
-    for reason, count in sorted(unusable.items()):
-        if count > _TOLD:
-            report(f"… and {count - _TOLD} more left out: {reason}")
+    left_out.end()
     if not tasks:
-        what = f"no task in the files ({_listed(unusable)})" if unusable else "no task in the files"
+        what = "no task in the files" + (f" ({listed(left_out.counts)})" if left_out.counts else "")
         raise InputFault(what, where=refs[0], cure=f"give files of the shape {format_name}")
-    return Read(tasks=tuple(tasks), unusable=unusable, sources=tuple(each.source() for each in counted))
+    return Read(tasks=tuple(tasks), unusable=left_out.counts, sources=tuple(each.source() for each in counted))
 
 
 def _attached(
@@ -169,15 +163,18 @@ def _attached(
     attached: dict[str, Attached] = {}
     for repo, place in places.items():
         mine = grouped[repo]
-        attached[repo] = attach(form, mine, place, home, hygiene=hygiene) if place else missing(mine)
+        attached[repo] = attach(form, mine, place, home, hygiene=hygiene, report=report) if place else missing(mine)
         drops = attached[repo].entry["drops"]
         if drops:
-            report(f"{repo}: {sum(drops.values())} of {len(mine)} tasks left out ({_listed(drops)})")
+            report(f"{repo}: {sum(drops.values())} of {len(mine)} tasks left out ({listed(drops)})")
     return attached
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
+def _remarks(form: Format, kept: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
+    remarks = [*(form.remarks(kept) if isinstance(form, Remarking) else ()), *([] if hygiene else [HYGIENE_OFF])]
+    for remark in remarks:
+        report(f"note: {remark}")
+    return remarks
 
 
 class _Counted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from bench import snapshot
 from bench.errors import InputFault
 from bench.files import explained, write_atomic
 from bench.formats.hygiene import cleaned
-from bench.formats.types import Format, Task
+from bench.formats.telling import LeftOut, Report
+from bench.formats.types import Format, Locating, Task, Unusable
 from bench.home import Home
 from bench.snapshot import Snapshot
 
@@ -37,7 +38,7 @@ def missing(tasks: Sequence[Task]) -> Attached:
     return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
-def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygiene: bool) -> Attached:
+def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygiene: bool, report: Report) -> Attached:
     """Make the tasks of one repository anew from its files, and copy those into the home folder.
 
     Args:
@@ -46,6 +47,7 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
         root: its folder; nothing in it is changed or run.
         home: where its source files are copied.
         hygiene: whether copies of answers are kept from strategies (strategies.md 1.2).
+        report: told of each task that is left out.
 
     Raises:
         InputFault: if the folder holds no source file of the tasks' language.
@@ -53,16 +55,16 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
     first = tasks[0].sample
     read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene)
     rebuilt: list[Task] = []
-    drops: Counter[str] = Counter()
+    left_out = LeftOut(report)
     for task in tasks:
-        text = read.texts.get(task.sample.path)
-        made = form.in_repository(task, text) if text is not None else None
-        if made is None:
-            drops["file_missing" if text is None else "source_mismatch"] += 1
+        made = _placed(form, task, read.texts)
+        if isinstance(made, Unusable):
+            left_out.add(made)
         else:
             rebuilt.append(made)
+    left_out.end()
     clean = cleaned(rebuilt, read.texts, hide=hygiene)
-    entry = _account(tasks, rebuilt, drops) | {
+    entry = _account(tasks, rebuilt, left_out.counts) | {
         "checkout": _copied(read, home),
         "cure": "import the set again with --repos",
         "snapshot": read.digest,
@@ -71,6 +73,19 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
         **clean.counts,
     }
     return Attached(clean.tasks, entry if hygiene else entry | {"hygiene": False})
+
+
+def _placed(form: Format, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
+    if isinstance(form, Locating):
+        return form.in_snapshot(task, texts)
+    path, text = task.sample.path, texts.get(task.sample.path)
+    if text is None:
+        return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
+    made = form.in_repository(task, text)
+    if made is None:
+        detail = f"the answer does not stand in {path} where the record says"
+        return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)
+    return made
 
 
 def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:

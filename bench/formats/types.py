@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from bench.types import Language, Reference, Sample
 
@@ -84,4 +84,22 @@ class Format(Protocol):
         Raises:
             InputFault: at a sample that the format has no place for.
         """
+        ...
+
+
+@runtime_checkable
+class Locating(Protocol):
+    """A format whose tasks may stand in another file than their records say."""
+
+    def in_snapshot(self, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
+        """Return the task made anew from its repository's files (path -> text); used in place of `in_repository`."""
+        ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A format with something to say of all its tasks to whoever reads their numbers."""
+
+    def remarks(self, tasks: Sequence[Task]) -> Sequence[str]:
+        """Return whole sentences for the set's ``remarks``."""
         ...

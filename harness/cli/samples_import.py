@@ -109,6 +109,8 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
             force=chosen["force"],
             report=_say,
         )
+    from bench.formats.telling import listed
+
     about = made.manifest
     prompts = f", {about['prompts']} prompts" if "prompts" in about else ""
     left_out = listed(about.get("unusable", {}))
@@ -117,11 +119,6 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
         + (f", left out: {left_out}" if left_out else "")
         + f", digest {made.digest}"
     )
-
-
-def listed(counts: Mapping[str, int]) -> str:
-    """Return counts by reason in one line."""
-    return ", ".join(f"{reason} {count}" for reason, count in counts.items())
 
 
 def _check(shape: str, chosen: Mapping[str, Any]) -> None:
@@ -143,17 +140,27 @@ def _check(shape: str, chosen: Mapping[str, Any]) -> None:
 def _executable(files: Sequence[str], options: Options, name: str, chosen: Mapping[str, Any]) -> SampleSet:
     """Make a set whose completions are judged by execution."""
     from bench.formats.importing import read_tasks
+    from bench.formats.types import Remarking
 
     read = read_tasks("codereval", files, options=options, report=_say)
     home, force = chosen["home"], chosen["force"]
+    form = formats.named("codereval")
+    about = {
+        "imported_from": "codereval",
+        "sources": list(read.sources),
+        "unusable": dict(read.unusable),
+        "remarks": list(form.remarks(read.tasks)) if isinstance(form, Remarking) else [],
+    }
     if chosen["image"] is not None:
         from bench.codereval.image import import_image
 
-        return import_image(read.tasks, home, name, image=chosen["image"], report=_say, force=force)
-    return _rebuilt(read.tasks, home, name, chosen)
+        return import_image(read.tasks, home, name, image=chosen["image"], report=_say, force=force, about=about)
+    return _rebuilt(read.tasks, home, name, about, chosen)
 
 
-def _rebuilt(tasks: Sequence[Task], home: Home, name: str, chosen: Mapping[str, Any]) -> SampleSet:
+def _rebuilt(
+    tasks: Sequence[Task], home: Home, name: str, about: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> SampleSet:
     from bench.codereval.rebuild import rebuild
     from sandbox import wheels
     from sandbox.registry import open_sandbox
@@ -172,6 +179,7 @@ def _rebuilt(tasks: Sequence[Task], home: Home, name: str, chosen: Mapping[str, 
         workers=chosen["workers"],
         report=_say,
         force=chosen["force"],
+        about=about,
     )
 
 

@@ -152,7 +152,11 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     made = import_set("projbench", [path], home, "theirs", repos=repository(tmp_path), report=said.append)
     assert made.manifest["repositories"]["demo-main"]["drops"] == {"file_missing": 1, "source_mismatch": 1}
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
-    assert said == ["demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)"]
+    assert said == [
+        f"{path}:2: demo-main/1 left out: source_mismatch (the answer does not stand in shop/pay.py where the record says)",
+        f"{path}:3: demo-main/2 left out: file_missing (gone.py)",
+        "demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)",
+    ]
     assert made.manifest["unusable"] == {"file_missing": 1, "source_mismatch": 1}
 
 
