@@ -18,6 +18,7 @@ from bench.languages.syntax import Source
 from bench.testing.java_text import ANNOTATIONS, Declared, declared
 from bench.types import Cursor, Language
 
+_COMMENTS = ("line_comment", "block_comment")
 _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 
@@ -39,6 +40,8 @@ class Placed:
     tail: Cursor | None
     signature: str
     docstring: str
+    doc: tuple[Cursor, Cursor] | None
+    """Where the docstring stands, marks included."""
     parameters: tuple[str, ...]
     """Names (Python), types and names (Java), written as `parameters_of` does."""
     alone: bool
@@ -85,15 +88,15 @@ def _type(parameter: Parameter) -> str:
 
 
 def _python(text: str) -> Iterator[Placed]:
-    tree = parse(text)
+    tree, lines = parse(text), text.split("\n")
     nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
     for function in outline(text, Language.PYTHON).functions:
         node = nodes.get(function.head)
         if node is not None and not function.inside:
-            yield _of_python(function, node)
+            yield _of_python(function, node, lines)
 
 
-def _of_python(function: Function, node: PythonFunction) -> Placed:
+def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -> Placed:
     head = function.header.split("\n")
     documented = ast.get_docstring(node, clean=False) is not None
     own = node.body[1:] if documented else node.body
@@ -110,9 +113,18 @@ def _of_python(function: Function, node: PythonFunction) -> Placed:
         tail=None,
         signature="\n".join([head[0], *(line.removeprefix(margin) for line in head[1:])]) + ":",
         docstring=ast.get_docstring(node) or "",
+        doc=_span(node.body[0], lines) if documented else None,
         parameters=_parameters(function.parameters, Language.PYTHON),
         alone=not own or own[0].lineno > at,
     )
+
+
+def _span(node: ast.stmt, lines: Sequence[str]) -> tuple[Cursor, Cursor]:
+    def cursor(row: int, byte: int) -> Cursor:
+        return Cursor(line=row - 1, column=len(lines[row - 1].encode()[:byte].decode()))
+
+    end = node.end_lineno or node.lineno
+    return cursor(node.lineno, node.col_offset), cursor(end, node.end_col_offset or 0)
 
 
 # Java
@@ -156,6 +168,7 @@ def _of_java(source: Source, function: Function, parts: Declared, *, overloaded:
         tail=_before(source, body),
         signature=" ".join(head.split()),
         docstring=function.docstring,
+        doc=_javadoc(source, parts.node) if function.docstring else None,
         parameters=_parameters(function.parameters, Language.JAVA),
         alone=_alone(source, parts),
     )
@@ -176,6 +189,19 @@ def _before(source: Source, body: Node) -> Cursor:
     line = source.data.rfind(b"\n", 0, body.end_byte) + 1
     blank = not source.data[line : body.end_byte - 1].strip()
     return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
+
+
+def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
+    """Return where the Javadoc above a method stands."""
+    above = node.prev_sibling
+    while above is not None and above.type in _COMMENTS:
+        if source.text(above).startswith("/**"):
+            (row, byte), (last, stop) = above.start_point, above.end_point
+            return Cursor(line=row, column=source.column(row, byte)), Cursor(
+                line=last, column=source.column(last, stop)
+            )
+        above = above.prev_sibling
+    return None
 
 
 def _alone(source: Source, parts: Declared) -> bool:

@@ -90,62 +90,27 @@ class _Search:
         return owner and (self.wanted is None or each.parameters == self.wanted)
 
     def documented(self, each: Placed) -> bool:
-        return self.bare(each.docstring) == self.bare(self.record.docstring)
-
-    def bare(self, docstring: str) -> str:
-        return _IGNORED[self.language].sub("", docstring)
+        return bare(each.docstring, self.language) == bare(self.record.docstring, self.language)
 
     def inherits(self, each: Placed) -> bool:
         """Say whether the recorded docstring is one that a method of that name may inherit."""
-        wanted = self.bare(self.record.docstring)
+        wanted = bare(self.record.docstring, self.language)
         if not each.owners or not wanted:
             return False
         inside = (other.docstring for path in sorted(self.texts) for other in self.of_name(path))
-        return any(self.bare(doc) == wanted for doc in (*_of_builtins(self.record.name), *inside))
+        return any(bare(doc, self.language) == wanted for doc in (*_of_builtins(self.record.name), *inside))
 
     def one(self, found: Sequence[tuple[str, Placed]], how: str) -> Located | Missed:
         """Return the only one of several, or the one that stands at the recorded line or is the recorded code."""
         if len(found) > 1:
-            found = [one for one in found if self.has_code(*one)] or found
+            found = [one for one in found if has_code(self.record, self.texts[one[0]], one[1])] or found
         if len(found) > 1:
-            found = [one for one in found if self.has_line(one[1])] or found
+            found = [one for one in found if has_line(self.record, one[1])] or found
         if len(found) > 1:
             places = ", ".join(f"{path}:{each.start + 1}" for path, each in found[:3])
             return Missed("ambiguous", f"{len(found)} functions fit: {places}")
         path, each = found[0]
-        if not each.alone:
-            return Missed("shares_line", f"{path}:{each.start + 1} has other code on the function's first or last line")
-        return Located(
-            path=path,
-            name=each.name,
-            start=each.start,
-            cursor=each.cursor,
-            end=each.end,
-            tail=each.tail,
-            signature=each.signature,
-            docstring=each.docstring,
-            how=how,
-            remark=self.remark(path, each),
-        )
-
-    def has_line(self, each: Placed) -> bool:
-        return self.record.lineno is not None and each.first <= self.record.lineno - 1 <= each.start
-
-    def has_code(self, path: str, each: Placed) -> bool:
-        return bool(self.record.code) and self.code(path, each, self.record.code)
-
-    def code(self, path: str, each: Placed, code: str) -> bool:
-        lines = "".join("".join(self.texts[path].split("\n")[each.first : each.end]).split())
-        return lines.endswith("".join(code.split()))
-
-    def remark(self, path: str, each: Placed) -> str:
-        """Say what of the record the file contradicts."""
-        said = []
-        if self.record.lineno is not None and not self.has_line(each):
-            said.append(f"it begins on line {each.start + 1}, not {self.record.lineno}")
-        if self.record.code and not self.has_code(path, each):
-            said.append("its code is not the recorded one")
-        return "; ".join(said)
+        return placed(self.record, path, self.texts[path], each, how)
 
     def missed(
         self, named: Sequence[str], here: Sequence[tuple[str, Placed]], fitting: Sequence[tuple[str, Placed]]
@@ -161,32 +126,78 @@ class _Search:
         return Missed("other_docstring", f"{shown}: {self.record.name} has another docstring than the record's")
 
 
+def placed(record: Record, path: str, text: str, each: Placed, how: str) -> Located | Missed:
+    """Return a function that was chosen, with what its file contradicts of the record.
+
+    Args:
+        record: what the benchmark says of the task.
+        path: of the file.
+        text: of the file.
+        each: the function.
+        how: it was found.
+    """
+    if not each.alone:
+        return Missed("shares_line", f"{path}:{each.start + 1} has other code on the function's first or last line")
+    said = []
+    if record.lineno is not None and not has_line(record, each):
+        said.append(f"it begins on line {each.start + 1}, not {record.lineno}")
+    if record.code and not has_code(record, text, each):
+        said.append("its code is not the recorded one")
+    return Located(
+        path=path,
+        name=each.name,
+        start=each.start,
+        cursor=each.cursor,
+        end=each.end,
+        tail=each.tail,
+        signature=each.signature,
+        docstring=each.docstring,
+        how=how,
+        doc=each.doc,
+        remark="; ".join(said),
+    )
+
+
+def bare(docstring: str, language: Language) -> str:
+    """Return what of a docstring is compared."""
+    return _IGNORED[language].sub("", docstring)
+
+
+def has_line(record: Record, each: Placed) -> bool:
+    """Say whether a function stands on the recorded line: its declaration's, or what is directly above that."""
+    return record.lineno is not None and each.first <= record.lineno - 1 <= each.start
+
+
+def has_code(record: Record, text: str, each: Placed) -> bool:
+    """Say whether a function of a file is the recorded one; blanks, and what stands above it, do not count."""
+    code = "".join(record.code.split())
+    return bool(code) and code in "".join("".join(text.split("\n")[each.first : each.end]).split())
+
+
 def _paths(record: Record, texts: Mapping[str, str], language: Language) -> list[str]:
-    """Return the files that the record may name: the path itself, or else those that end with it."""
-    if language is Language.JAVA and not record.path:
-        return _java_paths(record, texts)
-    bare = record.path.removeprefix("src/")
-    for path in (record.path, bare, f"src/{bare}"):
-        if path in texts:
-            return [path]
-    ending = sorted(path for path in texts if path.endswith(f"/{bare}"))
+    """Return the files that the record may name."""
+    if language is Language.PYTHON:
+        return _python_paths(record.path, texts)
+    name = basename(record.path) or (f"{record.class_name}.java" if record.class_name else "")
+    package = re.compile(rf"^\s*package\s+{re.escape(record.package)}\s*;", re.MULTILINE)
+    return sorted(
+        path for path, text in texts.items() if basename(path) == name and (not record.package or package.search(text))
+    )
+
+
+def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
+    """Return the path itself, or else those that end with it."""
+    plain = path.removeprefix("src/")
+    for one in (path, plain, f"src/{plain}"):
+        if one in texts:
+            return [one]
+    ending = sorted(one for one in texts if one.endswith(f"/{plain}"))
     if ending:
         return ending
     # What is read may be a folder of the recorded repository: its paths then lack a beginning.
-    parts = bare.split("/")
+    parts = plain.split("/")
     inner = ("/".join(parts[begin:]) for begin in range(1, len(parts) - 1))
-    return [path for path in inner if path in texts][:1]
-
-
-def _java_paths(record: Record, texts: Mapping[str, str]) -> list[str]:
-    if not record.class_name:
-        return []
-    package = re.compile(rf"^\s*package\s+{re.escape(record.package)}\s*;", re.MULTILINE)
-    return sorted(
-        path
-        for path, text in texts.items()
-        if basename(path) == f"{record.class_name}.java" and (not record.package or package.search(text))
-    )
+    return [one for one in inner if one in texts][:1]
 
 
 def _of_builtins(name: str) -> Iterator[str]:

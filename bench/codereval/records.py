@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.types import Cursor
+from bench.formats.types import Task
+from bench.types import Cursor, Language
 
 EXACT = "exact"
 """The record's file, name, parameters and docstring."""
@@ -22,6 +23,7 @@ class Record:
     project: str
     """As recorded: ``owner/repo`` (Python), a folder's name (Java)."""
     path: str
+    """Python: in the repository. Java: empty, or the file's name."""
     name: str
     """Bare: without classes."""
     level: str
@@ -59,6 +61,8 @@ class Located:
     """As it stands in the file, without marks; empty where it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
+    doc: tuple[Cursor, Cursor] | None = None
+    """Where the docstring begins and ends in the file, marks included; None where it has none of its own."""
     remark: str = ""
     """What of the record the file contradicts (its line, its code), in words; empty if nothing."""
 
@@ -70,3 +74,22 @@ class Missed:
     reason: str
     """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
     detail: str
+
+
+def record_of(task: Task) -> Record:
+    """Return what the benchmark says of a task that was read by `bench.formats.codereval`."""
+    kept = task.reference.fields["record"]
+    java = task.sample.language is Language.JAVA
+    return Record(
+        id=task.sample.id,
+        project=kept["project"],
+        path=kept.get("file_name", "") if java else kept["file_path"],
+        name=kept["name"],
+        level=task.sample.subkind,
+        signature=task.sample.signature or "",
+        docstring=kept["docstring"],
+        code=kept.get("code", ""),
+        lineno=int(kept["lineno"]) if kept.get("lineno") else None,
+        class_name=kept.get("class_name", ""),
+        package=kept.get("package", "") if java else "",
+    )

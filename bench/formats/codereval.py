@@ -1,0 +1,189 @@
+"""CoderEval: whole functions of real projects, judged by tests. Pure conversions.
+
+A task with its source file becomes a sample of that file. A task from a list of results becomes a sample of its
+prompt alone, until the repository is given: it has no answer to compare with, and only tests can judge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bench.codereval.finishing import DOCSTRING, NO_REFERENCE, TOLD
+from bench.codereval.locate import locate
+from bench.codereval.placing import placed
+from bench.codereval.records import Missed, record_of
+from bench.codereval.within import within
+from bench.errors import InputFault
+from bench.formats.codereval_shape import EXTENSION, Prompt, Recorded, is_prompt, prompt, recorded
+from bench.formats.types import Options, Table, Task, Unusable
+from bench.types import Cursor, Kind, Language, Reference, Sample
+
+BENCHMARK = "codereval"
+SHAPE = (
+    "`CoderEval4Python.json` or `CoderEval4Java.json` (`RECORDS`: `_id`, `name`, `code`, `docstring`, `human_label`, "
+    "`file_content`, `file_path` or `file_name`, `project`, `lineno`, `level`); or `CE*Raw.jsonl` or "
+    "`CE*HumanLabel.jsonl` (`question_id`, `input`, `signature`, `docstring`) together with recorded results "
+    "(`*_out.jsonl`), of which only the tasks are read. Prompts that no task belongs to are counted."
+)
+_Prompts = dict[str, tuple[str, Prompt]]
+
+
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+    """Read the tables; prompts are joined with the tasks on the id.
+
+    Raises:
+        InputFault: at the first malformed record, or if a prompt's docstring is not its task's.
+    """
+    prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
+    tasks: list[tuple[str, Recorded]] = []
+    for table in tables:
+        kind = "human" if "human" in table.name.lower() else "raw"
+        for where, row in table.rows:
+            if is_prompt(row):
+                _add(prompts[kind], prompt(row, where=where), where)
+            else:
+                tasks.append((where, recorded(row, where=where)))
+    for where, each in tasks:
+        joined = _joined(each, where, prompts)
+        yield _of_file(joined, where, options) if joined.whole else _of_prompt(joined, where, options)
+    known = {each.record["_id"] for _, each in tasks}
+    alone = {key: where for kind in prompts.values() for key, (where, _) in kind.items() if key not in known}
+    for key, where in alone.items():
+        yield Unusable(id=key, reason="no_task", where=where, detail="no task in the files belongs to this prompt")
+
+
+def _add(prompts: _Prompts, one: Prompt, where: str) -> None:
+    if one.question_id in prompts:
+        what = f"field question_id: {one.question_id!r} stands at {prompts[one.question_id][0]} too"
+        raise InputFault(what, where=where, cure="give each file once; CE*HumanLabel.jsonl is told by its name")
+    prompts[one.question_id] = where, one
+
+
+def _joined(each: Recorded, where: str, prompts: Mapping[str, _Prompts]) -> Recorded:
+    """Return a task with what the prompts tell of it."""
+    record = dict(each.record)
+    (_, raw), (_, human) = (prompts[kind].get(record["_id"], (where, None)) for kind in ("raw", "human"))
+    if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
+        at = prompts["raw"][record["_id"]][0]
+        cure = "give the files of one benchmark; a file of human docstrings must have HumanLabel in its name"
+        raise InputFault(f"field docstring: is not the one of the task at {where}", where=at, cure=cure)
+    if human is not None and not record.get("human_label"):
+        record["human_label"] = human.docstring
+    given = raw or human
+    more = {
+        "signature": given.signature if given else "",
+        "input": raw.input if raw else "",
+        "human_input": human.input if human else "",
+    }
+    if not each.whole and EXTENSION not in record and more["signature"]:
+        record[EXTENSION] = {key: value for key, value in more.items() if value}
+    return Recorded(record, each.language)
+
+
+def _task(each: Recorded, where: str, options: Options) -> Task | Unusable:
+    """Return a task as far as its record tells it, without position and text."""
+    record = each.record
+    java = each.language is Language.JAVA
+    human = options.docstring == "human"
+    if human and not record.get("human_label"):
+        detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
+        return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail)
+    name = str(record.get("file_name") or f"{record['name']}.java")
+    name = name if name.endswith(".java") else f"{name}.java"
+    sample = Sample(
+        id=record["_id"],
+        benchmark=BENCHMARK,
+        language=each.language,
+        kind=Kind.FUNCTION,
+        subkind=record["level"],
+        repo=record["project"].replace("/", "---"),
+        path="/".join([*filter(None, str(record.get("package", "")).split(".")), name])
+        if java
+        else record["file_path"],
+        cursor=Cursor(line=0, column=0),
+        prefix="",
+        name=record["name"],
+        signature=record.get(EXTENSION, {}).get("signature"),
+        docstring=record["human_label"] if human else record["docstring"],
+    )
+    fields = {"record": record} | ({DOCSTRING: "human"} if human else {})
+    return Task(sample, Reference(id=sample.id, target="", fields=fields), where)
+
+
+def _of_file(each: Recorded, where: str, options: Options) -> Task | Unusable:
+    """Return the sample of a task that has its file."""
+    task = _task(each, where, options)
+    if isinstance(task, Unusable):
+        return task
+    text = each.record["file_content"].replace("\r\n", "\n").replace("\r", "\n")
+    found = within(record_of(task), task.sample.path, text, each.language)
+    if isinstance(found, Missed):
+        return Unusable(id=task.sample.id, reason=found.reason, where=where, detail=found.detail)
+    return placed(task, found, text, repo=task.sample.repo)
+
+
+def _of_prompt(each: Recorded, where: str, options: Options) -> Task | Unusable:
+    """Return the sample of a task of which there is only a prompt."""
+    task = _task(each, where, options)
+    if isinstance(task, Unusable):
+        return task
+    more = each.record.get(EXTENSION, {})
+    shown = more.get("human_input" if options.docstring == "human" else "input", "")
+    if not shown:
+        kind = "HumanLabel" if options.docstring == "human" else "Raw"
+        detail = f"neither its file nor its prompt is there; give CE{each.language.name.title()}{kind}.jsonl too"
+        return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
+    cursor = Cursor(line=shown.count("\n"), column=len(shown.rpartition("\n")[2]))
+    fields = {**task.reference.fields, NO_REFERENCE: True}
+    return replace(
+        task,
+        sample=replace(task.sample, prefix=shown, cursor=cursor),
+        reference=replace(task.reference, fields=fields),
+    )
+
+
+def in_repository(task: Task, text: str) -> Task | None:
+    """Return the task made anew from its whole file; None if its function does not stand there."""
+    made = in_snapshot(task, {task.sample.path: text})
+    return None if isinstance(made, Unusable) else made
+
+
+def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
+    """Return the task made anew from the file of its repository that holds the function, whichever that is."""
+    found = locate(record_of(task), texts, task.sample.language)
+    if isinstance(found, Missed):
+        return Unusable(id=task.sample.id, reason=found.reason, where=task.where, detail=found.detail)
+    return placed(task, found, texts[found.path], repo=task.sample.repo)
+
+
+def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return what a reader of the numbers must know of the tasks, in sentences."""
+    told = [task.reference.fields[TOLD] for task in tasks if TOLD in task.reference.fields]
+    lines, codes = (sum(word in each for each in told) for word in ("begins on line", "its code"))
+    without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
+    human = sum(DOCSTRING in task.reference.fields for task in tasks)
+    said = (
+        (lines, "wrong_lines: {} records name a wrong line; their functions were found by name near it"),
+        (codes, "other_code: in {} files the function is not the recorded code; the file's was taken"),
+        (without, "no_reference: {} tasks came without their files; only tests can judge them"),
+        (human, "docstring human: {} tasks show the docstring that a person wrote for the benchmark"),
+    )
+    return tuple(sentence.format(count) for count, sentence in said if count)
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the benchmark's records of samples that were read from it, as they were.
+
+    A task that came without its file has its signature and prompts under ``ctxbench``.
+
+    Raises:
+        InputFault: at a sample of another benchmark.
+    """
+    for sample in samples:
+        record = references[sample.id].fields.get("record")
+        if sample.benchmark != BENCHMARK or not isinstance(record, dict):
+            cure = "export it as ctxbench; CoderEval's records hold what only CoderEval knows"
+            raise InputFault(f"{sample.id} is no task of CoderEval", cure=cure)
+        yield dict(record)
