@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bench.codereval.finishing import finished
 from bench.codereval.records import Located
 from bench.formats.types import Task
 from bench.functions.mining import miner
@@ -43,4 +44,5 @@ def placed(
         hidden=tuple(sorted(hidden)),
     )
     target = miner(sample.language).lift(lines[found.start : found.end]).rstrip("\n")
-    return replace(task, sample=sample, reference=replace(task.reference, target=target, tests=tests))
+    reference = replace(task.reference, target=target, tests=tests)
+    return finished(replace(task, sample=sample, reference=reference), found)

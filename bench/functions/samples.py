@@ -43,7 +43,7 @@ def make(
         signature=candidate.signature,
         docstring=candidate.docstring,
         span=(candidate.start, candidate.end),
-        hidden=_hidden(found.hidden, candidate.tests),
+        hidden=hidden_for(found.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
     return sample, Reference(id=identity, target=target, tests=candidate.tests)
@@ -54,8 +54,8 @@ def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
     return "\n".join(lines[tail.line :])[tail.column :]
 
 
-def _hidden(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the test places, and the files of the tests that are in none of them.
+def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
+    """Return what is hidden of a sample: the test places, and the files of the tests that are in none of them.
 
     Only ids of pytest begin with a file; those of JUnit name classes, which lie in the test folders.
     """

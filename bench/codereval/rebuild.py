@@ -1,0 +1,167 @@
+"""Rebuilds CoderEval's tasks on published releases of their projects, judged by tests that can be run anywhere.
+
+task -> manifest of its project -> checkout -> located function -> tests that cover it -> certificate -> sample.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from bench import samples as sets
+from bench.codereval import accounts
+from bench.codereval.projects import by_project, key
+from bench.codereval.rebuilding import Made, lost, rebuilt
+from bench.codereval.records import record_of
+from bench.errors import CtxbenchError, InputFault, MachineFault
+from bench.formats.types import Task
+from bench.functions.mining import Lock, Report, Survey, miner
+from bench.functions.prepare import Ready, one_ahead, prepare, silent
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing.judge import explained
+from bench.types import Kind
+
+if TYPE_CHECKING:
+    from bench.manifest_types import RepoManifest
+    from sandbox.types import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A repository whose tests cannot be run now."""
+
+    outcome: str
+    fault: CtxbenchError
+
+
+def rebuild(  # noqa: PLR0913 - each is a choice of the build's
+    tasks: Sequence[Task],
+    home: Home,
+    name: str,
+    *,
+    sandbox: Sandbox,
+    lock: Lock,
+    workers: int = 1,
+    report: Report = silent,
+    force: bool = False,
+    manifests: Iterable[RepoManifest] = (),
+    about: Mapping[str, Any] | None = None,
+) -> SampleSet:
+    """Write the sample set ``samples/<name>/`` of those tasks that can be rebuilt and judged.
+
+    Ids, levels, signatures and docstrings are CoderEval's; position, text and answer are those of the release that
+    stands for the task's project. Every task is accounted for in the set's manifest: kept, or the reason why not.
+    Coverage and certificates are kept in the home folder: an interrupted build goes on where it stopped.
+
+    Args:
+        tasks: of CoderEval's files, see `bench.formats.codereval`.
+        home: where repositories and samples are kept.
+        name: the set's name.
+        sandbox: where tests run.
+        lock: resolves requirements (`sandbox.wheels.lock`).
+        workers: how many tasks to judge at once.
+        report: told what happens, a line at a time; called from many threads.
+        force: replace another set of that name.
+        manifests: the user's repositories, which go before the shipped ones.
+        about: what else the set's manifest says; its ``unusable`` and ``remarks`` are added to ours.
+
+    Raises:
+        InputFault: if no task can be rebuilt, or another set has the name.
+        MachineFault: if the sandbox failed, or no repository could be reached; the same build can be run again.
+    """
+    sets.folder(home, name)
+    made: dict[str, Made] = {}
+    entries: dict[str, Any] = {}
+    faults: list[CtxbenchError] = []
+    groups = _grouped(tasks, manifests, made)
+    coming = one_ahead(
+        lambda manifest: _ready(manifest, home, sandbox, lock, report), [manifest for manifest, _ in groups.values()]
+    )
+    for (repo, (_, asked)), one in zip(groups.items(), coming, strict=True):
+        surveyed = _surveyed(one, sandbox, report)
+        if isinstance(surveyed, _Failed):
+            report(f"{repo}: {surveyed.outcome}: {surveyed.fault}")
+            faults.append(surveyed.fault)
+            made |= {task.sample.id: lost(task, repo, surveyed.outcome, str(surveyed.fault)) for task in asked}
+            continue
+        found, said = rebuilt(*surveyed, asked, sandbox, workers)
+        made |= found
+        report(f"{repo}: {said['kept']} of {len(asked)} tasks are kept")
+        entries |= {repo: said} if said["kept"] else {}
+    ordered = [made[task.sample.id] for task in tasks]
+    for each in ordered:
+        if each.task is None:
+            report(each.fate.line())
+    if faults and not entries:
+        raise faults[0]
+    return _saved(home, name, ordered, entries, about or {}, force=force)
+
+
+def _grouped(
+    tasks: Sequence[Task], manifests: Iterable[RepoManifest], made: dict[str, Made]
+) -> dict[str, tuple[RepoManifest, list[Task]]]:
+    """Return repository -> its manifest and tasks, sorted; what has none is entered in `made`."""
+    known = by_project(manifests)
+    groups: dict[str, tuple[RepoManifest, list[Task]]] = {}
+    for task in tasks:
+        manifest = known.get((task.sample.language, key(record_of(task).project)))
+        if manifest is None:
+            made[task.sample.id] = lost(task, "", accounts.NO_MANIFEST)
+        elif manifest.tests is None:
+            made[task.sample.id] = lost(task, manifest.name, accounts.NO_TESTS)
+        else:
+            groups.setdefault(manifest.name, (manifest, []))[1].append(task)
+    return {name: groups[name] for name in sorted(groups)}
+
+
+def _ready(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report) -> Ready | _Failed:
+    from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+
+    try:
+        found = checkout.fetch(manifest, home, report=report)
+    except MachineFault as fault:
+        return _Failed(accounts.UNREACHABLE, fault)
+    try:
+        return prepare(manifest, found, home, sandbox, lock, report)
+    except (InputFault, MachineFault) as fault:
+        return _Failed(accounts.SUITE_FAILED, fault)
+
+
+def _surveyed(one: Ready | _Failed, sandbox: Sandbox, report: Report) -> tuple[Ready, Survey] | _Failed:
+    """Run the suite of a repository that is ready."""
+    if isinstance(one, _Failed):
+        return one
+    try:
+        with explained():
+            return one, miner(one.project.manifest.language).survey(one.project, one.suite, sandbox, report)
+    except InputFault as fault:
+        return _Failed(accounts.SUITE_FAILED, fault)
+
+
+def _saved(
+    home: Home, name: str, made: Sequence[Made], entries: Mapping[str, Any], about: Mapping[str, Any], *, force: bool
+) -> SampleSet:
+    fates = [each.fate for each in made]
+    kept = [each.task for each in made if each.task is not None]
+    told = accounts.account(fates)
+    if not kept:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in told["unusable"].items())
+        raise InputFault(f"no task can be rebuilt ({reasons or 'there is none'})", cure="see docs/codereval.md")
+    manifest = {
+        "ctxbench": version("ctxbench"),
+        "kind": Kind.FUNCTION.value,
+        **about,
+        "rebuilt": True,
+        **told,
+        "unusable": dict(sorted((Counter(about.get("unusable", {})) + Counter(told["unusable"])).items())),
+        "remarks": [*about.get("remarks", []), *accounts.remarks(fates)],
+        "repositories": dict(entries),
+        "totals": {"tasks": len(fates), "kept": len(kept)},
+    }
+    return sets.save(
+        home, name, [task.sample for task in kept], [task.reference for task in kept], manifest, force=force
+    )
