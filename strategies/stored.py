@@ -97,7 +97,7 @@ def repobench(
         here = Block(kind=BlockKind.INFILE, text=text)
     else:
         here = _infile(query, max_prompt - count(title.text))
-    over = sum(count(block.text) for block in (*blocks, title, here)) - max_prompt
+    over = count("".join(block.text for block in blocks)) + count(title.text + here.text) - max_prompt
     shown, dropped = _shortened(blocks, over)
     # What ends at the cursor is left as it is, so that the model goes on there.
     closed = _closed_up([*shown, title, here]) if CROPPED in parts else [*_closed_up([*shown, title]), here]
@@ -131,7 +131,7 @@ def crosscodeeval_prompt(
     left = max_prompt
     if context is not None and layout == CHUNKS:
         blocks, dropped = _whole_chunks(context.snippets, mark, max_context)
-        left -= sum(count(block.text) for block in blocks)
+        left -= count("".join(block.text for block in blocks))
     elif context is not None:
         text = context.text or rendered(context.snippets, mark)
         kept = "".join(pieces(text)[:max_context])

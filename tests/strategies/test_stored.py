@@ -1,0 +1,159 @@
+"""Stored contexts in the prompts of the benchmarks' own programs, to the byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.code_tokens import count, pieces
+from bench.errors import InputFault
+from bench.repository import View
+from bench.types import Cursor, Language, Query, Snippet, StoredContext
+from strategies import BlockKind, Prompt, resolve
+from strategies.infile_text import infile_prompt
+from tests.helpers.samples import make_query
+
+PREFIX = "from shop.tax import add\n\n\ndef pay(cart, rate):\n    total = "
+SNIPPETS = (
+    Snippet(path="shop/tax.py", text="def add(amount, rate):\n\n    return amount + rate\n", score=3.5),
+    Snippet(path="shop/x.py", text="x = 1", score=1.0),
+)
+TEXT = """\
+# Here are some relevant code fragments from other files of the repo:
+
+# the below code fragment can be found in:
+# shop/tax.py
+# def add(amount, rate):
+#{blank}
+#     return amount + rate
+
+# the below code fragment can be found in:
+# shop/x.py
+# x = 1
+
+""".format(blank=" ")
+CHUNKS = """\
+# Here are some relevant code fragments from other files of the repo:
+
+# the below code fragment is found in shop/tax.py
+# def add(amount, rate):
+#     return amount + rate
+
+# the below code fragment is found in shop/x.py
+# x = 1
+
+"""
+RG1 = StoredContext(name="rg1_bm25", text=TEXT, snippets=SNIPPETS)
+GRAPH = StoredContext(name="definition", snippets=SNIPPETS[1:])
+
+
+def query(*stored: StoredContext, **changes: Any) -> Query:
+    cursor = Cursor(line=4, column=12)
+    return make_query(**{"prefix": PREFIX, "cursor": cursor, "subkind": "statement", "stored": stored, **changes})
+
+
+def ask(spec: str, asked: Query) -> Prompt:
+    view = View(name=asked.repo, language=asked.language, texts={}, digest="", query=asked)
+    return resolve(spec)(asked, view, None)  # type: ignore[arg-type]
+
+
+def code(prompt: Prompt) -> list[str]:
+    return [block.text for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
+
+
+def test_the_layout_of_the_evaluation_program() -> None:
+    prompt = ask("lc.crosscodeeval", query(GRAPH, RG1))
+    assert prompt.text == CHUNKS + PREFIX
+    assert [block.score for block in prompt.blocks if block.kind is BlockKind.SIMILAR] == [3.5, 1.0]
+    assert prompt.blocks[-1].text == PREFIX and prompt.flags == () and prompt.dropped == ()
+
+
+def test_java_has_its_own_mark() -> None:
+    prompt = ask("lc.crosscodeeval", query(RG1, language=Language.JAVA, path="a/B.java"))
+    assert prompt.text == CHUNKS.replace("# ", "// ") + PREFIX
+
+
+@pytest.mark.parametrize("stored", [RG1, StoredContext(name="rg1_bm25", snippets=SNIPPETS)], ids=["text", "list alone"])
+def test_the_layout_of_the_data_files(stored: StoredContext) -> None:
+    prompt = ask("lc.crosscodeeval(layout=text)", query(stored))
+    assert prompt.text == TEXT + "\n" + PREFIX
+    assert code(prompt) == ["# def add(amount, rate):\n# \n#     return amount + rate\n\n", "# x = 1\n\n"]
+
+
+def test_whole_chunks_as_long_as_they_fit() -> None:
+    first = CHUNKS[: CHUNKS.rindex("# the below")]
+    for budget, shown, left in ((count(CHUNKS), CHUNKS, []), (count(CHUNKS) - 1, first, [1.0]), (20, "", [3.5, 1.0])):
+        prompt = ask(f"lc.crosscodeeval(max_context={budget})", query(RG1))
+        assert prompt.text == shown + PREFIX
+        assert [(one.score, one.reason) for one in prompt.dropped] == [(score, "budget") for score in left]
+
+
+def test_the_file_has_what_the_chunks_leave() -> None:
+    prompt = ask(f"lc.crosscodeeval(max_prompt={count(CHUNKS) + 5})", query(RG1))
+    assert prompt.text == CHUNKS + "".join(pieces(PREFIX)[-5:])
+    assert prompt.blocks[-1].cut and "overflow_trimmed" in prompt.flags
+
+
+def test_the_text_is_cut_at_its_end_and_the_file_at_its_beginning() -> None:
+    prompt = ask("lc.crosscodeeval(layout=text, max_context=30, max_prompt=40)", query(RG1))
+    assert prompt.text == "".join(pieces(TEXT)[:30]) + "\n" + "".join(pieces(PREFIX)[-10:])
+    assert [block.cut for block in prompt.blocks if block.kind is BlockKind.SIMILAR] == [True]
+    nothing = ask("lc.crosscodeeval(layout=text, max_context=0)", query(RG1))
+    assert nothing.text == "\n" + PREFIX, "as their program writes the file alone"
+
+
+def test_the_file_must_have_room() -> None:
+    with pytest.raises(InputFault, match="max_context=50 leaves nothing of max_prompt=50"):
+        ask("lc.crosscodeeval(layout=text, max_context=50, max_prompt=50)", query(RG1))
+
+
+def test_which_context() -> None:
+    other = StoredContext(name="rg1_unixcoder", snippets=SNIPPETS[1:])
+    assert code(ask("lc.crosscodeeval(context=rg1_unixcoder)", query(RG1, other, GRAPH))) == ["# x = 1\n\n"]
+    assert code(ask("lc.crosscodeeval(context=definition)", query(RG1, GRAPH))) == ["# x = 1\n\n"]
+
+
+@pytest.mark.parametrize("spec", ["lc.crosscodeeval", "lc.crosscodeeval(layout=text)", "lc.crosscodeeval(context=y)"])
+def test_without_a_context_the_file_alone(spec: str) -> None:
+    asked = query(*((RG1,) if "=y" in spec else (GRAPH,)))
+    prompt = ask(spec, asked)
+    assert prompt.text == infile_prompt(asked, 4096).text == PREFIX
+    assert prompt.flags == ("no_stored_context",)
+
+
+BENCH = (
+    StoredContext(name="context", snippets=SNIPPETS),
+    StoredContext(name="import_statement", text="from shop.tax import add"),
+    StoredContext(name="cropped_code", text="def pay(cart, rate):\n\n\n\n\n    cart.open()\n\n"),
+)
+NEXT = {"repo": "owner/shop", "prefix": "from shop.tax import add\ndef pay(cart, rate):\n\n\n\n\n    cart.open()\n"}
+HEAD = "# Repo Name: owner/shop\n# Path: shop/tax.py\ndef add(amount, rate):\n\n    return amount + rate\n\n\n"
+HERE = "# Path: shop/checkout.py\nfrom shop.tax import add\ndef pay(cart, rate):\n\n    cart.open()\n"
+
+
+def test_the_prompt_of_repobench() -> None:
+    prompt = ask("lc.repobench", query(*BENCH, **NEXT))
+    assert prompt.text == HEAD + "# Path: shop/x.py\nx = 1\n\n" + HERE
+    assert prompt.blocks[-1].text == HERE.partition("\n")[2] and prompt.flags == ()
+
+
+def test_repobenchs_pieces_give_way_from_their_end() -> None:
+    # The program drops lines until more than what is over is gone, then writes two line ends.
+    whole = ask("lc.repobench", query(*BENCH, **NEXT))
+    limit = count(HEAD + "# Path: shop/x.py\nx = 1\n\n") + count(HERE.replace("):\n\n", "):\n\n\n\n\n"))
+    assert ask(f"lc.repobench(max_prompt={limit})", query(*BENCH, **NEXT)) == whole
+    cut = ask(f"lc.repobench(max_prompt={limit - 1})", query(*BENCH, **NEXT))
+    assert cut.text == HEAD + "# Path: shop/x.py\n\n" + HERE
+    assert [one.score for one in cut.dropped] == [1.0]
+    bare = ask("lc.repobench(max_prompt=1)", query(*BENCH, **NEXT))
+    assert bare.text == "\n\n" + HERE, "the file is never cut"
+
+
+def test_samples_of_others_in_repobenchs_prompt() -> None:
+    prompt = ask("lc.repobench", query(RG1))
+    assert prompt.text.endswith("# Path: shop/checkout.py\n" + PREFIX) and prompt.flags == ()
+    alone = ask("lc.repobench", query())
+    assert alone.text == "# Repo Name: demo\n# Path: shop/checkout.py\n" + PREFIX
+    assert alone.flags == ("no_stored_context",)
+    assert ask("lc.repobench(max_prompt=9)", query()).blocks[-1].cut
