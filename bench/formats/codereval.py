@@ -87,7 +87,7 @@ def _task(each: Recorded, where: str, options: Options) -> Task | Unusable:
     record = each.record
     java = each.language is Language.JAVA
     human = options.docstring == "human"
-    if human and not record.get("human_label"):
+    if human and not str(record.get("human_label", "")).strip():
         detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
         return Unusable(id=record["_id"], reason="no_human_label", where=where, detail=detail)
     name = str(record.get("file_name") or f"{record['name']}.java")
@@ -136,12 +136,10 @@ def _of_prompt(each: Recorded, where: str, options: Options) -> Task | Unusable:
         detail = f"neither its file nor its prompt is there; give CE{each.language.name.title()}{kind}.jsonl too"
         return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
     cursor = Cursor(line=shown.count("\n"), column=len(shown.rpartition("\n")[2]))
+    begin = shown[: max(shown.rfind(more["signature"]), 0)].count("\n")
+    sample = replace(task.sample, prefix=shown, cursor=cursor, span=(begin, cursor.line + 1))
     fields = {**task.reference.fields, NO_REFERENCE: True}
-    return replace(
-        task,
-        sample=replace(task.sample, prefix=shown, cursor=cursor),
-        reference=replace(task.reference, fields=fields),
-    )
+    return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
 
 
 def in_repository(task: Task, text: str) -> Task | None:

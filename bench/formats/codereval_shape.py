@@ -118,9 +118,13 @@ def prompt(row: Mapping[str, Any], *, where: str) -> Prompt:
     """Return a checked prompt.
 
     Raises:
-        InputFault: if a field is missing or of a wrong type.
+        InputFault: if a field is missing or of a wrong type, or the prompt lacks the signature.
     """
-    return checked(Prompt, row, where=where, cure=CURE)
+    made = checked(Prompt, row, where=where, cure=CURE)
+    if made.signature not in made.input:
+        with explained(where, CURE):
+            raise Odd("input", "does not hold the signature")
+    return made
 
 
 def recorded(row: Mapping[str, Any], *, where: str) -> Recorded:

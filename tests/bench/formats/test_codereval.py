@@ -1,0 +1,481 @@
+"""CoderEval's files: the benchmark's own, its prompts with lists of results, there and back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.formats import codereval
+from bench.formats.importing import import_set, read_tasks
+from bench.formats.types import Options
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import Cursor, Language, Reference
+from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
+from tests.helpers.trees import write_tree
+
+PYTHON = textwrap.dedent('''\
+    import math
+
+
+    class Circle:
+        """A circle."""
+
+        def area(self, scale=1):
+            """Return the area.
+
+            Args:
+                scale: times what.
+            """
+            return math.pi * self.radius ** 2 * scale
+
+        def grown(self):
+            return self.area(2)
+
+
+    class Disc:
+        def area(self, scale=1):
+            return 0
+''')
+CODE = textwrap.dedent('''\
+    def area(self, scale=1):
+        """Return the area.
+
+        Args:
+            scale: times what.
+        """
+        return math.pi * self.radius ** 2 * scale
+''')
+DOCSTRING = "Return the area.\n\nArgs:\n    scale: times what."
+JAVA = textwrap.dedent("""\
+    package ours.shapes;
+
+    public class Circle {
+        /**
+         * Returns the area.
+         * @param scale times what
+         */
+        @Deprecated
+        private double area(final int scale) {
+            return Math.PI * radius * radius * scale;
+        }
+    }
+""")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def python(**changes: Any) -> dict[str, Any]:
+    """Return a record of the benchmark's own file for Python; None removes a key."""
+    record = {
+        "_id": "62e60f43d76274f8a4026e28",
+        "name": "area",
+        "code": CODE,
+        "docstring": DOCSTRING,
+        "human_label": "Compute how large the circle is.",
+        "file_content": PYTHON,
+        "file_path": "shapes/round.py",
+        "package": "",
+        "project": "ours/shapes",
+        "lineno": "7",
+        "end_lineno": "13",
+        "level": "class_runnable",
+        "all_context": '{"import": "math", "file": "", "class": "self.radius"}',
+        "oracle_context": "{ 'apis' : \"['pi']\", 'classes' : '[]', 'vars' : \"['radius']\" }",
+        "dependency": "",
+        "test_name": "",
+        "test_lineno": "",
+        **changes,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def java(**changes: Any) -> dict[str, Any]:
+    """Return a record of the benchmark's own file for Java."""
+    record = {
+        "_id": "6367672d1a6d9265ec017c73",
+        "name": "area",
+        "code": "private double area(final int scale) {\n    return Math.PI * radius * radius * scale;\n}",
+        "docstring": "/** \n * Returns the area.\n * @param scale times what\n */\n",
+        "human_label": "Compute how large the circle is.",
+        "file_content": JAVA,
+        "file_name": "Circle.java",
+        "class_name": "Circle",
+        "package": "ours.shapes",
+        "project": "shapes-master",
+        "lineno": "9",
+        "end_lineno": "11",
+        "level": "class_runnable",
+        "all_context": "",
+        "oracle_context": "",
+        **changes,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def document(folder: Path, *records: Mapping[str, Any], name: str = "CoderEval4Python.json") -> str:
+    path = folder / name
+    path.write_text(json.dumps({"RECORDS": list(records)}))
+    return str(path)
+
+
+def lines(folder: Path, name: str, *records: Mapping[str, Any]) -> str:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return str(path)
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """Return a line of recorded results for Python; what the model wrote says so."""
+    return {
+        "_id": "62e60f43d76274f8a4026e28",
+        "file_path": "shapes/round.py",
+        "project": "ours/shapes",
+        "name": "area",
+        "docstring": DOCSTRING,
+        "level": "class_runnable",
+        "code": ["def area(self):\n    return 'GENERATED'\n"],
+        "generate_results": [{"generate_code": "GENERATED", "is_pass": False, "return_code": 1}],
+        **changes,
+    }
+
+
+def java_result() -> dict[str, Any]:
+    return {
+        "_id": "6367672d1a6d9265ec017c73",
+        "project_name": "shapes-master",
+        "method_name": "area",
+        "docstring": "/** \n * Returns the area.\n * @param scale times what\n */\n",
+        "code_level": "class_runnable",
+        "codes": ["GENERATED"],
+        "generate_results": [{"generate_code": "GENERATED", "is_pass": True, "errormessage": ""}],
+    }
+
+
+def prompts(folder: Path, *more: Mapping[str, Any]) -> list[str]:
+    """Write both files of prompts for `result`; return their paths."""
+    signature = "def area(self, scale=1):"
+
+    def prompt(doc: str) -> dict[str, Any]:
+        shown = f'{signature}\n\t"""\n\t{doc}\n\t"""\n\t'
+        return {"question_id": "62e60f43d76274f8a4026e28", "input": shown, "signature": signature, "docstring": doc}
+
+    return [
+        lines(folder, "CEPythonRaw.jsonl", prompt(DOCSTRING), *more),
+        lines(folder, "CEPythonHumanLabel.jsonl", prompt("Compute how large it is."), *more),
+    ]
+
+
+def imported(home: Home, *files: str, docstring: str = "raw", name: str = "set", **more: Any) -> SampleSet:
+    return import_set("codereval", files, home, name, options=Options(docstring=docstring), **more)
+
+
+def refused(folder: Path, record: Mapping[str, Any]) -> str:
+    with pytest.raises(InputFault) as caught:
+        read_tasks("codereval", [document(folder, record)])
+    return str(caught.value)
+
+
+def left_out(folder: Path, record: Mapping[str, Any], options: Options | None = None) -> tuple[str, str]:
+    """Return reason and message of a record that is no sample, read beside one that is."""
+    told: list[str] = []
+    whole = document(folder, python(_id="another", human_label="Say."), record)
+    read = read_tasks("codereval", [whole], options=options, report=told.append)
+    (reason,) = read.unusable
+    return reason, told[0]
+
+
+def test_a_task_with_its_file(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python()))
+    (sample,) = made.samples
+    assert (sample.id, sample.benchmark, sample.subkind) == (
+        "62e60f43d76274f8a4026e28",
+        "codereval",
+        "class_runnable",
+    )
+    assert (sample.repo, sample.path, sample.name) == ("ours---shapes", "shapes/round.py", "Circle.area")
+    assert (sample.signature, sample.docstring) == ("def area(self, scale=1):", DOCSTRING)
+    assert (sample.span, sample.cursor) == ((6, 13), Cursor(line=12, column=0))
+    assert sample.prefix + "        return math.pi * self.radius ** 2 * scale\n" + (sample.suffix or "") == PYTHON
+    assert made.references[sample.id].target == CODE.strip()
+    assert made.manifest["remarks"] == []
+
+
+def test_what_only_the_benchmark_knows_is_never_shown(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python()))
+    query = repr(made.samples[0].query())
+    for hidden in ("math.pi *", "how large", "vars", "oracle", "return self.radius"):
+        assert hidden not in query
+    assert made.references[made.samples[0].id].fields["record"] == python()
+
+
+def test_a_java_task_with_its_file(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, java(), name="CoderEval4Java.json"))
+    (sample,) = made.samples
+    assert (sample.language, sample.repo, sample.path) == (Language.JAVA, "shapes-master", "ours/shapes/Circle.java")
+    assert (sample.name, sample.signature) == ("Circle.area", "private double area(final int scale)")
+    assert (sample.docstring or "").startswith("/** \n * Returns the area.")
+    assert sample.prefix.endswith("private double area(final int scale) {\n")
+    assert (sample.suffix or "").startswith("    }\n}")
+    assert made.references[sample.id].target.startswith("private double area(")
+
+
+def test_lines_end_as_they_like(home: Home, tmp_path: Path) -> None:
+    plain = imported(home, document(tmp_path, python()), name="a")
+    other = imported(home, document(tmp_path, python(file_content=PYTHON.replace("\n", "\r\n"))), name="b")
+    assert plain.samples == other.samples
+
+
+def test_the_human_docstring_takes_the_place_of_the_raw_one(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python(), java()), docstring="human")
+    for sample in made.samples:
+        assert sample.docstring == "Compute how large the circle is."
+        assert sample.docstring in sample.prefix
+        assert sample.prefix.count("\n") == sample.cursor.line
+        assert "times what" not in repr(sample.query())
+        assert "the area" not in repr(sample.query())
+        assert sample.span is not None
+        assert "area(" in sample.prefix.split("\n")[sample.span[0]]
+    assert any("docstring human" in remark for remark in made.manifest["remarks"])
+
+
+@pytest.mark.parametrize(
+    "label", ['Say "so".', 'A "quote"', 'It has """ in it.', "A \\d back slash.", "One.\nTwo.\n\nThree.\n" * 5]
+)
+def test_any_human_docstring_leaves_a_file_that_parses(label: str, home: Home, tmp_path: Path) -> None:
+    (sample,) = imported(home, document(tmp_path, python(human_label=label)), docstring="human").samples
+    compile(f"{sample.prefix}        pass\n{sample.suffix}", "made", "exec")
+    assert sample.prefix.count("\n") == sample.cursor.line
+
+
+@pytest.mark.parametrize("label", ["", " \n "])
+def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(label: str, tmp_path: Path) -> None:
+    reason, told = left_out(tmp_path, python(human_label=label), Options(docstring="human"))
+    assert (reason, "--docstring raw" in told) == ("no_human_label", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "remark"),
+    [
+        ({"lineno": "9"}, "it begins on line 7, not 9"),
+        ({"lineno": "100000"}, "it begins on line 7, not 100000"),
+        ({"code": CODE.replace("pi", "tau")}, "its code is not the recorded one"),
+    ],
+)
+def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python(**changes)))
+    assert made.samples[0].span == (6, 13)
+    assert made.references[made.samples[0].id].fields["told"] == remark
+    (said,) = made.manifest["remarks"]
+    assert said.startswith(("wrong_lines: 1 ", "other_code: in 1 "))
+
+
+def test_off_its_line_a_function_is_told_by_code_then_docstring_then_nearness(home: Home, tmp_path: Path) -> None:
+    disc = "def area(self, scale=1):\n    return 0"
+    cases = [
+        python(_id="code", lineno="1", code=disc, docstring="Something."),
+        python(_id="docstring", lineno="19", code="def area(self):\n    pass"),
+        python(_id="near", lineno="18", code="def area(self):\n    pass", docstring="Something."),
+    ]
+    made = imported(home, document(tmp_path, *cases))
+    assert [sample.name for sample in made.samples] == ["Disc.area", "Circle.area", "Disc.area"]
+    reason, told = left_out(tmp_path, python(lineno="", code="def area(self):\n    pass", docstring="Something."))
+    assert (reason, "lines 7, 20" in told) == ("ambiguous", True)
+
+
+def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
+    assert left_out(tmp_path, python(name="perimeter"))[0] == "no_function"
+    one_line = "def area(self): return 1\n"
+    assert left_out(tmp_path, python(file_content=one_line, lineno="1"))[0] == "shares_line"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"level": "easy"}, ("field level", "self_contained")),
+        ({"lineno": "seven"}, ("field lineno", "'seven' is no line number")),
+        ({"lineno": "0"}, ("field lineno", "counted from 1")),
+        ({"end_lineno": "-3"}, ("field end_lineno",)),
+        ({"all_context": "{cut"}, ("field all_context", "neither")),
+        ({"oracle_context": "[1, 2]"}, ("field oracle_context", "object")),
+        ({"oracle_context": 7}, ("field oracle_context",)),
+        ({"project": "../../etc"}, ("field project", "inside")),
+        ({"file_path": None}, ("field file_path", "file_name")),
+        ({"file_name": "A.java"}, ("field file_path", "either")),
+        ({"file_content": " "}, ("field file_content", "empty")),
+        ({"human_label": 3}, ("field human_label",)),
+        ({"_id": None, "file_content": None}, ("none of CoderEval's",)),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_named(changes: dict[str, Any], words: tuple[str, ...], tmp_path: Path) -> None:
+    said = refused(tmp_path, python(**changes))
+    assert "RECORDS[0]" in said
+    assert "\n" not in said
+    for word in words:
+        assert word in said
+
+
+def test_a_java_file_name_stays_inside(tmp_path: Path) -> None:
+    assert "field file_name" in refused(tmp_path, java(file_name="../A.java"))
+
+
+def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home, tmp_path: Path) -> None:
+    files = [lines(tmp_path, "Model.Python_out.jsonl.gz", result()), *prompts(tmp_path)]
+    made = imported(home, *files)
+    (sample,) = made.samples
+    assert sample.prefix == f'def area(self, scale=1):\n\t"""\n\t{DOCSTRING}\n\t"""\n\t'
+    assert (sample.cursor, sample.span, sample.suffix) == (Cursor(line=7, column=1), (0, 8), None)
+    assert (sample.repo, sample.path, sample.name) == ("ours---shapes", "shapes/round.py", "area")
+    reference = made.references[sample.id]
+    assert (reference.target, reference.fields["no_reference"]) == ("", True)
+    assert "GENERATED" not in repr((sample, reference))
+    (remark,) = made.manifest["remarks"]
+    assert remark.startswith("no_reference: 1 ")
+
+
+def test_a_list_of_java_results(home: Home, tmp_path: Path) -> None:
+    signature = "private double area(final int scale){"
+    doc = java_result()["docstring"]
+    prompt = {
+        "question_id": java_result()["_id"],
+        "input": f"{doc}\n{signature}",
+        "signature": signature,
+        "docstring": doc,
+    }
+    files = [lines(tmp_path, "out.jsonl", java_result()), lines(tmp_path, "CEJavaRaw.jsonl", prompt)]
+    made = imported(home, *files)
+    (sample,) = made.samples
+    assert sample.prefix == f"{doc}\n{signature}"
+    assert sample.span == (5, 6)
+    assert "GENERATED" not in repr((sample, made.references[sample.id]))
+    write_tree(tmp_path / "repos" / "shapes-master", {"src/ours/shapes/Circle.java": JAVA, "Other.java": "class O {}"})
+    again = imported(home, *files, name="attached", repos=tmp_path / "repos")
+    assert (again.samples[0].path, again.samples[0].name) == ("src/ours/shapes/Circle.java", "Circle.area")
+    assert again.references[sample.id].target.startswith("private double area(")
+
+
+def test_prompts_without_a_task_are_counted_once(home: Home, tmp_path: Path) -> None:
+    extra = {"question_id": "extra", "input": "def f():\n", "signature": "def f():", "docstring": "F."}
+    made = imported(home, lines(tmp_path, "out.jsonl", result()), *prompts(tmp_path, extra))
+    assert made.manifest["unusable"] == {"no_task": 1}
+
+
+def test_tasks_without_a_prompt_are_counted(tmp_path: Path) -> None:
+    told: list[str] = []
+    out = lines(tmp_path, "out.jsonl", result(), result(_id="alone"))
+    read = read_tasks("codereval", [out, prompts(tmp_path)[0]], report=told.append)
+    assert (dict(read.unusable), "CEPythonRaw.jsonl" in told[0]) == ({"no_prompt": 1}, True)
+
+
+def test_a_file_of_human_docstrings_under_another_name_is_found_out(tmp_path: Path) -> None:
+    raw, human = prompts(tmp_path)
+    Path(human).rename(raw)
+    with pytest.raises(InputFault, match="HumanLabel in its name"):
+        read_tasks("codereval", [lines(tmp_path, "out.jsonl", result()), raw])
+
+
+def test_the_same_prompts_twice_are_refused(tmp_path: Path) -> None:
+    raw, _ = prompts(tmp_path)
+    again = tmp_path / "again.jsonl"
+    again.write_bytes(Path(raw).read_bytes())
+    with pytest.raises(InputFault, match="field question_id.*stands at"):
+        read_tasks("codereval", [lines(tmp_path, "out.jsonl", result()), raw, str(again)])
+
+
+def test_a_prompt_without_its_signature_is_refused(tmp_path: Path) -> None:
+    odd = {"question_id": "odd", "input": "def g():\n", "signature": "def f():", "docstring": "F."}
+    with pytest.raises(InputFault, match="field input: does not hold the signature"):
+        read_tasks("codereval", prompts(tmp_path, odd))
+
+
+@pytest.mark.parametrize("docstring", ["raw", "human"])
+def test_with_its_repository_a_listed_task_gets_its_answer(docstring: str, home: Home, tmp_path: Path) -> None:
+    write_tree(tmp_path / "repos" / "shapes", {"src/shapes/round.py": PYTHON, "src/shapes/__init__.py": ""})
+    files = [lines(tmp_path, "out.jsonl", result(), result(_id="b", file_path="shapes/no.py", name="no"))]
+    both = prompts(
+        tmp_path, {"question_id": "b", "input": "def no():", "signature": "def no():", "docstring": DOCSTRING}
+    )
+    made = imported(home, *files, *both, docstring=docstring, repos=tmp_path / "repos")
+    (sample,) = made.samples
+    assert (sample.path, sample.name, sample.span) == ("src/shapes/round.py", "Circle.area", (6, 13))
+    assert ("Compute how large" in sample.prefix, "times what" in sample.prefix) == (
+        docstring == "human",
+        docstring == "raw",
+    )
+    reference = made.references[sample.id]
+    assert reference.target == CODE.strip()
+    assert "no_reference" not in reference.fields
+    assert made.manifest["unusable"] == {"no_file": 1}
+
+
+def files_of(kind: str, folder: Path) -> list[str]:
+    if kind == "whole":
+        return [document(folder, python(), python(_id="2", lineno="9"), java())]
+    return [lines(folder, "out.jsonl", result()), *prompts(folder)]
+
+
+@pytest.mark.parametrize("docstring", ["raw", "human"])
+@pytest.mark.parametrize("kind", ["whole", "listed"])
+def test_import_export_import(kind: str, docstring: str, home: Home, tmp_path: Path) -> None:
+    first = imported(home, *files_of(kind, tmp_path), docstring=docstring, name="first")
+    out = list(codereval.records(first.samples, first.references))
+    second = imported(home, document(tmp_path, *out, name="out.json"), docstring=docstring, name="second")
+    assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
+    assert list(codereval.records(second.samples, second.references)) == out
+
+
+def test_the_official_shape_comes_back(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python(), java()))
+    assert list(codereval.records(made.samples, made.references)) == [python(), java()]
+
+
+def test_a_sample_of_another_benchmark_is_no_record(home: Home, tmp_path: Path) -> None:
+    made = imported(home, document(tmp_path, python()))
+    (sample,) = made.samples
+    with pytest.raises(InputFault, match="no task of CoderEval"):
+        list(codereval.records([sample], {sample.id: Reference(id=sample.id, target="x")}))
+
+
+SHAPE = Shape(
+    format="codereval",
+    key="RECORDS",
+    record=python(),
+    id="_id",
+    target="code",
+    prompt="file_content",
+    path="file_path",
+    line="lineno",
+    # The function is found by its name then, and the set says that the record was wrong.
+    skip=frozenset({"cursor at odds with the prompt"}),
+)
+
+
+@pytest.mark.parametrize("kind", SHAPE.kinds)
+def test_a_broken_file_is_refused(kind: str, home: Home, tmp_path: Path) -> None:
+    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPE, kind, home, tmp_path)
+
+
+def test_the_released_files(home: Home, shared: Path) -> None:
+    data = shared / "codereval"
+    for language, extra in (("Python", {}), ("Java", {"no_task": 9})):
+        files = [data / f"PanGu-Coder.{language}.Raw_Input.jsonl_out.jsonl.gz"]
+        files += [data / f"CE{language}{kind}.jsonl" for kind in ("Raw", "HumanLabel")]
+        for docstring in ("raw", "human"):
+            made = imported(home, *map(str, files), docstring=docstring, name=f"{language}-{docstring}")
+            assert (len(made.samples), made.manifest["unusable"]) == (230, extra)
+            levels = [
+                sum(each.subkind == level for each in made.samples) for level in ("class_runnable", "file_runnable")
+            ]
+            assert levels == ([55, 68] if language == "Python" else [100, 1])
