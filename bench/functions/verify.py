@@ -17,6 +17,8 @@ from sandbox.types import Sandbox
 
 Report = Callable[[str], None]
 REFERENCE, BLANK = "reference", "blank"
+BROKEN, VACUOUS = "broken", "vacuous"
+"""Marks of samples that no score is to rest on: the reference fails its tests; an empty body passes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Checked:
     id: str
     reference: Judgement
     blank: Judgement
+    image: str = ""
+    """What the tests were run in."""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
         """Yield what is not as it must be: ``reference`` or ``blank``, and its judgement."""
@@ -33,6 +37,13 @@ class Checked:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
             yield BLANK, self.blank
+
+    def marks(self) -> Iterator[tuple[str, str]]:
+        """Yield the marks of the sample with their reasons; a fault of the machine is none."""
+        if self.reference.verdict not in (Verdict.PASSED, Verdict.BROKEN):
+            yield BROKEN, f"the reference {self.reference.verdict} {self.reference.reason}".rstrip()
+        if self.blank.verdict is Verdict.PASSED:
+            yield VACUOUS, "an empty body passes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,11 @@ class Verification:
         return sum(each.blank.verdict is Verdict.PASSED for each in self.checked)
 
     @property
+    def machine_faults(self) -> int:
+        """How many verdicts are missing because the machine failed."""
+        return sum(Verdict.BROKEN in (each.reference.verdict, each.blank.verdict) for each in self.checked)
+
+    @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
         """Sample id, ``reference`` or ``blank``, and the judgement that is not as it must be."""
         return tuple((each.id, what, judgement) for each in self.checked for what, judgement in each.faults())
@@ -61,7 +77,7 @@ class Verification:
 def verify(
     home: Home, sample_set: SampleSet, sandbox: Sandbox, *, workers: int, report: Report, tick: Callable[[int], None]
 ) -> Verification:
-    """Judge the reference and an empty body of every sample once.
+    """Judge the reference and an empty body of every sample once, a reference that ran out of time twice.
 
     Args:
         home: where the repositories are.
@@ -98,5 +114,8 @@ def verify(
 
 
 def _check(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Judge) -> Checked:
-    reference = judge.judge(sample, sample_set.references[sample.id].target)
-    return Checked(sample.id, reference, judge.judge(sample, suite.blank(sample)))
+    target = sample_set.references[sample.id].target
+    reference = judge.judge(sample, target)
+    if reference.verdict is Verdict.TIMED_OUT:
+        reference = judge.judge(sample, target)  # a busy machine, perhaps
+    return Checked(sample.id, reference, judge.judge(sample, suite.blank(sample)), judge.image(sample))

@@ -66,6 +66,10 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
             f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
             cure="build a set with `ctxbench samples build NAME --kind function`",
         )
+    if str(held.get("runner", "")).startswith("codereval-"):
+        from bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
+
+        return official.suite(home, repo, known)
     root = home.repos / str(known.get("checkout", ""))
     cure = known.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
     if not known.get("checkout") or not root.is_dir():

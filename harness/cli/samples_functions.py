@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bench.home import Home
-from harness.cli.options import home_option
+from harness.cli.options import db_option, home_option
 from harness.cli.progress import progress
 from sandbox.registry import NAMES
 
 if TYPE_CHECKING:
+    from bench.functions.verify import Verification
     from bench.manifest_types import RepoManifest
     from sandbox.types import Sandbox
 
@@ -87,12 +89,19 @@ def build_functions(
     show_default="all cores",
     help="How many samples to judge at once.",
 )
+@click.option(
+    "--mark",
+    is_flag=True,
+    help="Store what is not so in the database: such samples are left out of leaderboards and comparisons.",
+)
 @sandbox_option
 @home_option
-def verify(name: str, workers: int, sandbox: str | None, home: Home) -> int:
+@db_option
+def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home, db: str | None) -> int:
     """Run the reference and an empty body of every function sample of the set NAME.
 
-    Every reference must pass and every empty body fail: exit 1 otherwise.
+    Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
+    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay.
     """
     from bench import samples as sets
     from bench.functions.verify import verify as verify_set
@@ -105,7 +114,27 @@ def verify(name: str, workers: int, sandbox: str | None, home: Home) -> int:
     click.echo(
         f"{name}: reference {_share(found.references_passed, count)}, blank {_share(found.blanks_passed, count)}"
     )
+    if mark:
+        click.echo(_marked(found, made.digest, db or home.database))
+        return 1 if found.machine_faults else 0
     return 1 if found.faults else 0
+
+
+def _marked(found: Verification, digest: str, url: str) -> str:
+    from harness.store import open_store
+    from harness.store.notes import add_marks
+    from harness.store.records import Mark
+
+    marks = [
+        Mark(sample_id=each.id, mark=mark, reason=reason, image=each.image)
+        for each in found.checked
+        for mark, reason in each.marks()
+    ]
+    with open_store(url) as store:
+        new = add_marks(store, digest, marks)
+    counts = Counter(each.mark for each in marks)
+    told = ", ".join(f"{count} {mark}" for mark, count in sorted(counts.items()))
+    return f"marked: {told} ({new} new)" if marks else "marked: none"
 
 
 def _share(part: int, whole: int) -> str:

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from bench import samples as sets
+from bench.home import Home
+from bench.testing.canaries import Canary
+from harness.store import open_store
+from harness.store.notes import marks_of
 from sandbox import registry, wheels
+from sandbox.errors import SandboxLost
 from sandbox.fake import FakeSandbox
-from sandbox.types import Ended, Outcome
+from sandbox.types import Call, Ended, Job, Outcome
+from tests.bench.testing import told
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.mining import in_process, local_manifest
 
@@ -25,6 +32,18 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
         monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: sandbox)
 
     return put
+
+
+def passed(job: Job) -> Outcome:
+    """Return what a box says in which the job's tests pass."""
+    assert isinstance(job.action, Call)
+    asked = job.action.arguments
+    drawn = [Canary(**each) for each in asked["canaries"]]
+    return told.outcome(told.result(told.events(asked["tests"], drawn), nonce=asked["nonce"]))
+
+
+def lost(job: Job) -> Outcome:
+    raise SandboxLost("gone")
 
 
 @pytest.fixture
@@ -68,6 +87,31 @@ def test_verify(built: str, use: Use) -> None:
     failed = run_cli("samples", "verify", built)
     assert failed.code == 1 and "reference 0.0% (0 of 3)" in failed.out
     assert "demo/shop.py::root: reference TIMED_OUT" in failed.err
+
+
+def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path: Path) -> None:
+    assert run_cli("samples", "verify", built, "--mark").out.endswith("\nmarked: none\n")
+
+    def blind(job: Job) -> Outcome | None:
+        """Answer as a box whose tests do not look at what ``double`` returns."""
+        return None if "return x * RATE" in job.files["shop.py"].decode() else passed(job)
+
+    use(in_process(more=blind))
+    plain = run_cli("samples", "verify", built)
+    assert plain.code == 1
+    marked = run_cli("samples", "verify", built, "--mark")
+    assert marked.code == 0 and marked.out.endswith("marked: 1 vacuous (1 new)\n"), marked
+    assert run_cli("samples", "verify", built, "--mark").out.endswith("marked: 1 vacuous (0 new)\n")
+    use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
+    assert "marked: 3 broken (3 new)" in run_cli("samples", "verify", built, "--mark").out
+    use(in_process(more=lost))
+    machine = run_cli("samples", "verify", built, "--mark")
+    assert machine.code == 1 and "marked: none" in machine.out
+    digest = sets.load(Home(tmp_path / "home"), built).digest
+    with open_store(Home(tmp_path / "home").database) as store:
+        held = [(one.sample_id, one.mark, one.reason) for one in marks_of(store, digest)]
+    assert ("demo/shop.py::double", "vacuous", "an empty body passes") in held
+    assert ("demo/shop.py::root", "broken", "the reference TIMED_OUT ran out of time") in held and len(held) == 4
 
 
 def test_faults(built: str, tmp_path: Path) -> None:
