@@ -10,8 +10,8 @@ from harness.papers.tables import ORIGINS, STATUSES, Row, paper_of
 PROFILE = "infercom"
 """The metric profile of the papers' line tables."""
 _HEADS = {"avg": "mean of levels", "overall": "mean of both languages"}
-_TIMES = {"inference": "seconds", "construction": "construction s"}
-_SHORT = {"missing_in_available_copy": "not in copy"}
+_TIMES = {"inference": "seconds", "construction": "build s"}
+_SHORT = {"missing_in_available_copy": "no copy"}
 
 
 def published_title(listing: Listing) -> str:
@@ -44,7 +44,10 @@ def published_notes(listing: Listing, profile: str) -> tuple[str, ...]:
         profile: the metric profile of the groups above; empty if there are none.
     """
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
-    lines = [f"Published by the {papers}, as printed, in percent: without intervals or counts, never ranked."]
+    lines = [
+        f"Published by the {papers}, as printed, in percent, without intervals or counts; never ranked: "
+        "samples, models, prompts and machine are the paper's."
+    ]
     if listing.benchmark == "CoderEval":
         lines.append("pass@1; the mean of levels is that of class, file and project, each weighing alike.")
     elif profile not in ("", PROFILE):
@@ -52,7 +55,7 @@ def published_notes(listing: Listing, profile: str) -> tuple[str, ...]:
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]
     if any(status == "missing_in_available_copy" for row in listing.shown for status in _statuses(row, listing)):
-        lines.append("not in copy: our copy of the paper lacks that number.")
+        lines.append("no copy: our copy of the paper lacks that number.")
     lines += _grouped((row.preset, remark) for row in listing.shown for remark in row.remarks)
     more = len(listing.rows) - len(listing.shown)
     if more:

@@ -8,8 +8,10 @@ when the advantage varies from repository to repository.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.leaderboard.stats import Array, generator
 
@@ -37,12 +39,18 @@ def p_values(sums: Array, *, seed: str) -> Array:
     bar = np.abs(sums.sum(axis=1)) - _TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
         return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
-    random = generator(f"signflip/{seed}")
     hits = np.zeros(tests, dtype=np.int64)
-    for _ in range(DRAWS // _CHUNK):
-        flips = random.integers(0, 2, size=(_CHUNK, repositories)).astype(np.float64) * 2 - 1
-        hits += (np.abs(flips @ sums.T) >= bar).sum(axis=0)
+    for chunk in _flips(seed, repositories):
+        hits += (np.abs(chunk.astype(np.float64) @ sums.T) >= bar).sum(axis=0)
     return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
+
+
+@lru_cache(maxsize=2)
+def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
+    """Draw signs, shape (chunks, `_CHUNK`, repositories); kept, since all pairs of one metric flip alike."""
+    random = generator(f"signflip/{seed}")
+    drawn = [random.integers(0, 2, size=(_CHUNK, repositories)).astype(np.int8) for _ in range(DRAWS // _CHUNK)]
+    return np.stack(drawn) * np.int8(2) - np.int8(1)
 
 
 def p_value(sums: Array, *, seed: str) -> float:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,12 +146,16 @@ def _wilson(n: int, top: bool, bounds: tuple[float, float]) -> tuple[float, floa
 
 def _bootstrap(sums: Array, sizes: Array, seed: str) -> tuple[float, float]:
     """Draw whole repositories with replacement; return the percentile interval of the mean over samples."""
-    count = len(sums)
-    random = generator(f"bootstrap/{seed}")
-    means = np.empty(_RESAMPLES)
-    step = max(1, _CHUNK // count)
-    for start in range(0, _RESAMPLES, step):
-        drawn = random.integers(0, count, size=(min(step, _RESAMPLES - start), count))
-        means[start : start + step] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    means = np.concatenate([sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(sums))])
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2])
     return float(low), float(high)
+
+
+@lru_cache(maxsize=2)
+def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
+    """Draw repositories, shapes (draws, count); kept, since all rows of one metric draw alike."""
+    random = generator(f"bootstrap/{seed}")
+    step = max(1, _CHUNK // count)
+    return tuple(
+        random.integers(0, count, size=(min(step, _RESAMPLES - start), count)) for start in range(0, _RESAMPLES, step)
+    )

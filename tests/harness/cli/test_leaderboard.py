@@ -13,6 +13,7 @@ import pytest
 from harness import store
 from harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
+from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli
 
 DB = "--db=sqlite:///anything.db"
@@ -51,6 +52,49 @@ def test_options_reach_the_board(stored: Fill) -> None:
     assert {row["samples"] for row in rows} == {"demo"} and {row["ranked_by"] for row in rows} == {"em"}
     assert {row["level"] for row in rows} == {"all", "single-line"}
     assert {row["baseline"] for row in rows} == {None, "b"}
+
+
+def test_published_numbers_stand_below_runs_of_their_benchmark(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3, benchmark="projbench"))
+    rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
+    assert {row["origin"] for row in rows} == {"run", "published"}
+    assert {row["benchmark"] for row in rows} == {"projbench"}
+    assert "published numbers: ProjBench, python" in run_cli("leaderboard", DB).out
+    none = run_cli("leaderboard", DB, "--published", "none")
+    assert "published" not in none.out and none.code == 0
+
+
+def test_all_published_numbers_need_no_run(stored: Fill, tmp_path: Path) -> None:
+    stored()
+    rows = json.loads(run_cli("leaderboard", DB, "--published", "all", "--format", "json").out)
+    assert {row["benchmark"] for row in rows} == {"codereval", "crosscodeeval", "projbench"}
+    home = tmp_path / "home"
+    assert "CrossCodeEval, java" in run_cli("leaderboard", "--home", str(home), "--published", "all").out
+    assert not home.exists()
+    assert_fault(run_cli("leaderboard", DB, "--published", "all", "--samples", "demo"), "no runs", "ctxbench run")
+
+
+def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> None:
+    stored(coder_eval())
+    rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--format", "json").out)
+    assert "class+file+project" in {row["level"] for row in rows}
+    rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--no-by-level", "--format", "json").out)
+    assert {row["level"] for row in rows} == {"all"}
+    assert run_cli("leaderboard", DB).out.count("Ranked by") == 1
+    assert run_cli("leaderboard", DB, "--by-level").out.count("Ranked by") == 6
+
+
+def test_marked_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run_tables(_: object, *, marked: str, **__: object) -> list[RunTable]:
+        asked.append(marked)
+        return [noisy("lc.infile", 0.3)]
+
+    monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
+    monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
+    assert run_cli("leaderboard", DB).code == run_cli("leaderboard", DB, "--marked", "include").code == 0
+    assert asked == ["exclude", "include"]
 
 
 def test_limited_runs_answer_for_a_set_without_full_ones(stored: Fill) -> None:
