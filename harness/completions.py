@@ -19,7 +19,8 @@ from harness.store.records import StoredFault, StoredVerdict
 from harness.store.store import Store
 from harness.store.verdicts import Unjudged
 
-_TEXT = ("sample", "text", "strategy", "generator")
+_TEXT = ("sample", "text", "strategy", "generator", "verdict", "reason")
+"""Verdict and reason stand in exports of judged runs; they are passed over here, where the tests say anew."""
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {"verdict": "FAILED", "reason": "empty", "tests_run": 0, "seconds": 0.0, "peak_bytes": 0}
 """A completion of nothing but blanks needs no test."""

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle, islice
 from typing import Any
 
-from bench import formats
 from bench.errors import InputFault
 from bench.samples import SampleSet
 from bench.types import Kind
 from harness.imported.infercom import first_line
 from harness.store.completions import Completed, Text
+from harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
 """The shapes that are known, sorted."""
-TASKS: Mapping[str, str] = {"crosscodeeval": "crosscodeeval", "projbench": "projbench", "repocoder": "repoeval"}
-"""Shapes that need the sample set -> the shape of its tasks."""
+_KINDS: Mapping[str, Kind] = {"codereval": Kind.FUNCTION, "crosscodeeval": Kind.LINE, "projbench": Kind.LINE}
+"""Shapes that are for one kind of sample."""
 _Line = Callable[[dict[str, Any], tuple[Text, ...]], dict[str, Any]]
 
 
@@ -32,26 +32,39 @@ def rows(
     Args:
         run: what was completed.
         shape: one of `NAMES`.
-        sample_set: the run's samples; needed for the shapes in `TASKS`.
+        sample_set: the run's samples; needed for the shapes in `tasklines.SHAPES`.
         repeat: CoderEval's harness wants so many answers of each task: fewer are repeated.
 
     Raises:
         InputFault: if the shape has no place for such samples, or for several completions.
     """
+    check(run, shape)
     if shape == "ctxbench":
         yield from _own(run)
     elif shape == "codereval":
-        _check_kind(run, shape, Kind.FUNCTION)
         for sample, texts in run.texts.items():
             answers = islice(cycle(one.text for one in texts), max(repeat, len(texts)))
             yield {"_id": sample, "generate_results": list(answers)}
     elif sample_set is not None:
-        if shape != "repocoder":
-            _check_kind(run, shape, Kind.LINE)
-            _check_single(run, shape)
-        tasks = _tasks(TASKS[shape], sample_set)
+        tasks = task_lines(shape, sample_set)
         for sample, texts in run.texts.items():
             yield _LINES[shape](tasks[sample], texts)
+
+
+def check(run: Completed, shape: str) -> None:
+    """Raise `InputFault` if a shape has no place for a run's samples, or for several completions of each."""
+    kind = _KINDS.get(shape)
+    odd = next((sample for sample, found in run.kinds.items() if kind not in (None, found)), None)
+    if odd is not None:
+        raise InputFault(
+            f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {kind} samples",
+            cure="choose another --format; ctxbench takes every run",
+        )
+    if kind is Kind.LINE and run.n > 1:
+        raise InputFault(
+            f"the run {run.run} has {run.n} completions a sample, the format {shape} has room for one",
+            cure="choose --format ctxbench or repocoder",
+        )
 
 
 def _own(run: Completed) -> Iterator[dict[str, Any]]:
@@ -60,28 +73,6 @@ def _own(run: Completed) -> Iterator[dict[str, Any]]:
         for index, one in enumerate(texts):
             judged = {} if one.verdict is None else {"verdict": one.verdict, "reason": one.reason}
             yield {"sample": sample, "index": index, "text": one.text, **labels, **judged}
-
-
-def _check_kind(run: Completed, shape: str, kind: Kind) -> None:
-    odd = next((sample for sample, found in run.kinds.items() if found != kind), None)
-    if odd is not None:
-        raise InputFault(
-            f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {kind} samples",
-            cure="choose another --format; ctxbench takes every run",
-        )
-
-
-def _check_single(run: Completed, shape: str) -> None:
-    if run.n > 1:
-        raise InputFault(
-            f"the run {run.run} has {run.n} completions a sample, the format {shape} has room for one",
-            cure="choose --format ctxbench or repocoder",
-        )
-
-
-def _tasks(shape: str, sample_set: SampleSet) -> dict[str, dict[str, Any]]:
-    records = formats.named(shape).records(sample_set.samples, sample_set.references)
-    return {sample.id: record for sample, record in zip(sample_set.samples, records, strict=True)}
 
 
 def _crosscodeeval(task: dict[str, Any], texts: tuple[Text, ...]) -> dict[str, Any]:

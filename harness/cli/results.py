@@ -121,7 +121,7 @@ def export(
     """
     from bench.errors import InputFault
     from bench.files import write_jsonl
-    from harness.exported import rows
+    from harness.exported import check, rows
     from harness.store import open_store
     from harness.store.completions import completed
 
@@ -135,6 +135,7 @@ def export(
             f"{lacking}, the first {found.missing[0]!r}",
             cure="run the same `ctxbench run` again, or add --partial to export what is there",
         )
+    check(found, shape)
     lines = list(rows(found, shape, _samples_of(found, shape, samples, home), repeat=repeat))
     write_jsonl(out, lines)
     click.echo(f"{out}: {len(found.texts)} samples, {sum(map(len, found.texts.values()))} completions")
@@ -146,9 +147,9 @@ def _samples_of(found: Completed, shape: str, name: str | None, home: Home) -> S
     """Return the sample set of a run where its tasks are written too."""
     from bench import samples as sets
     from bench.errors import InputFault
-    from harness.exported import TASKS
+    from harness.tasklines import SHAPES
 
-    if shape not in TASKS:
+    if shape not in SHAPES:
         return None
     sample_set = sets.load(home, name or found.samples)
     if sample_set.digest != found.samples_digest:

@@ -18,7 +18,7 @@ from harness.imported.types import Answer, Recorded
 
 SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 KIND: Kind | None = Kind.LINE
-TASKS = "projbench"
+TASKS = "infercom"
 
 
 class _Metadata(Strict):

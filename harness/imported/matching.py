@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench import formats
 from bench.errors import InputFault, UnknownName
 from bench.files import dump_line, sha256
 from bench.samples import SampleSet
 from bench.types import Kind, Language, Reference, Sample
 from harness.imported.types import Answer, Recorded, Shape
+from harness.tasklines import task_lines
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy nobody names."""
@@ -122,19 +122,9 @@ def _renamed(found: Sequence[Recorded], shape: Shape, sample_set: SampleSet | No
         return found
     if {one.task for one in found} <= {sample.id for sample in sample_set.samples}:
         return found
-    official = task_ids(shape.TASKS, sample_set)
+    tasks = task_lines(shape.TASKS, sample_set)
+    official = {task["metadata"]["task_id"]: sample for sample, task in tasks.items()}
     return [replace(one, task=official.get(one.task, one.task)) for one in found]
-
-
-def task_ids(shape: str, sample_set: SampleSet) -> dict[str, str]:
-    """Return the id of a task in a shape of sample files -> the id of its sample.
-
-    Raises:
-        InputFault: if the shape has no place for one of the samples.
-    """
-    records = formats.named(shape).records(sample_set.samples, sample_set.references)
-    ids = (record["metadata"]["task_id"] for record in records)
-    return {task: sample.id for task, sample in zip(ids, sample_set.samples, strict=True)}
 
 
 def _check(one: Recorded, known: Mapping[str, Sample], shape: Shape, name: str, language: Language | None) -> None:

@@ -14,7 +14,7 @@ from harness.imported.types import Answer, Recorded
 
 SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
 KIND: Kind | None = None
-TASKS = "repoeval"
+TASKS = "repocoder"
 
 
 class _Metadata(Strict):

@@ -47,7 +47,7 @@ class Shape(Protocol):
     KIND: Kind | None
     """What is completed; None for either."""
     TASKS: str | None
-    """The shape of sample files (`bench.formats`) whose ids the predictions use; None where those are the set's."""
+    """One of `tasklines.SHAPES`, whose names of tasks the predictions use; None where those are the set's ids."""
 
     def read(self, rows: Iterable[Row]) -> list[Recorded]:
         """Read all records.

@@ -1,0 +1,33 @@
+"""The task that each sample of a set is in a benchmark's own file: what predictions name, and stand beside. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench import formats
+from bench.samples import SampleSet
+
+SHAPES = ("crosscodeeval", "infercom", "projbench", "repocoder")
+"""Shapes of predictions that refer to such tasks."""
+
+
+def task_lines(shape: str, sample_set: SampleSet) -> dict[str, dict[str, Any]]:
+    """Return sample -> its task; ``metadata.task_id`` is the task's name.
+
+    Args:
+        shape: one of `SHAPES`.
+        sample_set: the samples.
+
+    Raises:
+        InputFault: if the shape has no place for one of the samples.
+    """
+    records = formats.named(_tasks(shape, sample_set)).records(sample_set.samples, sample_set.references)
+    return {sample.id: record for sample, record in zip(sample_set.samples, records, strict=True)}
+
+
+def _tasks(shape: str, sample_set: SampleSet) -> str:
+    """Return the shape of the tasks: RepoCoder's scorer reads those of RepoEval, which ProjBench's lines are too."""
+    if shape == "crosscodeeval":
+        return shape
+    own = all(sample.benchmark == "repoeval" for sample in sample_set.samples)
+    return "repoeval" if shape == "repocoder" and own else "projbench"
