@@ -9,10 +9,10 @@ import pytest
 
 from bench.errors import InputFault
 from bench.repository import Repository, View, digest_of
-from bench.types import Kind, Language, Query, Use
+from bench.types import Kind, Language, Query, Snippet, StoredContext, Use
 from harness.asking import OVERFLOW
 from harness.cells import InlineCells
-from harness.controls import card_of, defining_files, oracle_prompt
+from harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
 from harness.diagnostics.gains import diagnose, find
 from harness.leaderboard import board, records
 from harness.results import Status
@@ -119,6 +119,19 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
 def test_where_a_name_is_defined(module: str, language: Language, found: list[str]) -> None:
     files = ("java/com/shop/Rules.java", "src/shop/__init__.py", "src/shop/tax.py", "src/shopping/tax2.py")
     assert defining_files(module, tuple(f for f in files if f.endswith(language.suffix)), language) == found
+
+
+def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(bench: Bench) -> None:
+    oracle = StoredContext(name="oracle_bm25", snippets=(Snippet(path="a.py", text="x = 1"),), oracle=True)
+    first = StoredContext(name="rg1_bm25", snippets=(Snippet(path="b.py", text="y = 2"),))
+    sample = make_sample(stored=(first, oracle))
+    prompt = stored_prompt(sample.query(), sample)
+    assert "# x = 1" in prompt.text and "y = 2" not in prompt.text and prompt.text.endswith(sample.prefix)
+    assert prompt.flags == ()
+    [summary] = bench.run(model(), "oracle-stored")
+    assert (summary.scored, summary.missing, bench.cells_run) == (8, 0, 0)
+    bare = make_sample(stored=(first,))
+    assert stored_prompt(bare.query(), bare).flags == ("no_stored_context",)
 
 
 def test_names_are_taken_as_they_are() -> None:
