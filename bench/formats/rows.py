@@ -102,9 +102,9 @@ def _document(path: Path) -> Iterator[Row]:
 
 def _list(document: Any) -> tuple[str, list[Any]]:
     """Return the list of a document with its key: the document itself, or the only list it holds."""
-    if isinstance(document, list):
-        return "", document
-    lists = {key: value for key, value in document.items() if isinstance(value, list)} if document else {}
+    if not isinstance(document, dict):
+        return "", document if isinstance(document, list) else [document]
+    lists = {key: value for key, value in document.items() if isinstance(value, list)}
     if "RECORDS" in lists:
         return "RECORDS", lists["RECORDS"]
     if len(document) == 1 and lists:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench import samples as sets
 from bench.errors import InputFault
@@ -153,7 +155,8 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     assert made.manifest["repositories"]["demo-main"]["drops"] == {"file_missing": 1, "source_mismatch": 1}
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
     assert said == [
-        f"{path}:2: demo-main/1 left out: source_mismatch (the answer does not stand in shop/pay.py where the record says)",
+        f"{path}:2: demo-main/1 left out: source_mismatch"
+        " (the answer does not stand in shop/pay.py where the record says)",
         f"{path}:3: demo-main/2 left out: file_missing (gone.py)",
         "demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)",
     ]
@@ -237,3 +240,38 @@ SHAPE = Shape(
 def test_a_broken_file_is_refused(kind: str, home: Home, tmp_path: Path) -> None:
     assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
     assert_refused(SHAPE, kind, home, tmp_path)
+
+
+_text = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=12)
+
+
+@given(
+    before=st.lists(_text, max_size=6),
+    partial=_text,
+    target=_text.filter(lambda text: bool(text.strip())),
+    masked=st.booleans(),
+    start=st.integers(0, 9),
+    variant=st.sampled_from(["one", "two"]),
+)
+@settings(max_examples=80, deadline=None)
+def test_any_task_comes_back(
+    before: list[str], partial: str, target: str, masked: bool, start: int, variant: str
+) -> None:
+    made = {
+        "prompt": "\n".join([*before, partial]),
+        "metadata": {
+            "task_id": "demo/0",
+            "task_type": "sl" if partial else "nl",
+            "ground_truth": target,
+            "fpath_tuple": ["demo", "a.py"],
+            "context_start_lineno": start,
+            "line_no": start + len(before),
+            "col" if variant == "one" else "col_no": len(partial) if variant == "one" or partial else -1,
+            **({"import_no": [start, start]} if masked and before else {}),
+        },
+    }
+    first = projbench.task(made, where="f:1")
+    [again] = projbench.records([first.sample], {first.sample.id: first.reference})
+    second = projbench.task(json.loads(json.dumps(again)), where="f:1")
+    assert (second.sample, second.reference) == (first.sample, first.reference)
+    assert first.reference.target == target.rstrip()

@@ -1,0 +1,167 @@
+"""RepoBench, v1.1 and v0: the next line of a file, with pieces of other files that its authors found. Pure conversions.
+
+The data hold no whole repositories, so strategies that search one have nothing to search: what there is, is the
+stored contexts ``context`` (the pieces), ``import_statement`` and ``cropped_code`` (of which the official prompt is
+made), and ``gold`` (the piece that the answer uses; retrieved with the answer, so no strategy is shown it).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from bench.errors import InputFault
+from bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from bench.formats.types import Options, Table, Task, Unusable
+from bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, Snippet, StoredContext
+
+SHAPE = (
+    "`repo_name`, `file_path`, `context` (list of `identifier`, `path`, `snippet`; v0 also text), `import_statement`, "
+    "`cropped_code`, `all_code` (v0: `code`), `next_line`, `gold_snippet_index`, and optionally any other."
+)
+BENCHMARK = "repobench"
+PIECES, IMPORTS, CROPPED, GOLD = "context", "import_statement", "cropped_code", "gold"
+"""Names of the stored contexts."""
+_CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
+_Word = Annotated[str, Field(min_length=1)]
+
+
+class _Piece(Strict):
+    identifier: str = ""
+    path: _Word
+    snippet: str
+
+
+class _Ours(Strict):
+    id: _Word
+
+
+class _Record(Strict):
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    repo_name: _Word
+    file_path: _Word
+    context: list[_Piece] | str
+    import_statement: str = ""
+    cropped_code: str | None = None
+    all_code: str | None = None
+    code: str | None = None
+    next_line: str
+    gold_snippet_index: Annotated[int, Field(ge=-1)] = -1
+    ctxbench: _Ours | None = None
+
+
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+    """Read files of one language or both; ids are made of repository, file and line.
+
+    Raises:
+        InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
+    """
+    del options
+    taken: Counter[str] = Counter()
+    for table in tables:
+        for where, row in table.rows:
+            record = checked(_Record, row, where=where, cure=_CURE)
+            with explained(where, _CURE):
+                made = _task(record, taken, where)
+            yield made
+
+
+def _task(record: _Record, taken: Counter[str], where: str) -> Task | Unusable:
+    text, field = _code(record)
+    prefix = text if text.endswith("\n") or not text else f"{text}\n"
+    path, line = inside("file_path", record.file_path), prefix.count("\n")
+    inside("repo_name", record.repo_name)
+    language = language_of(path)
+    if language is None:
+        raise Odd("file_path", f"{path!r} is neither a Python nor a Java file")
+    pieces = 0 if isinstance(record.context, str) else len(record.context)
+    if record.gold_snippet_index >= pieces:
+        what = f"is {record.gold_snippet_index}, but context has {pieces} pieces"
+        raise Odd("gold_snippet_index", what)
+    name = f"{record.repo_name}/{path}#L{line + 1}"
+    taken[name] += 1
+    # One file may be asked for at one line with several pieces.
+    name = record.ctxbench.id if record.ctxbench else name if taken[name] == 1 else f"{name}:{taken[name]}"
+    target = record.next_line.rstrip()
+    if not target:
+        return Unusable(id=name, reason="empty_target", where=where)
+    if "\n" in target or "\r" in target:
+        raise Odd("next_line", "has several lines")
+    sample = Sample(
+        id=name,
+        benchmark=BENCHMARK,
+        language=language,
+        kind=Kind.LINE,
+        subkind=NEXT_LINE,
+        repo=record.repo_name,
+        path=path,
+        cursor=Cursor(line=line, column=0),
+        prefix=prefix,
+        stored=_contexts(record),
+    )
+    fields = {
+        "gold_snippet_index": record.gold_snippet_index,
+        "code": field,
+        "ended": text == prefix,
+        "record": dict(record.model_extra or {}),
+    }
+    return Task(sample, Reference(id=name, target=target, fields=fields), where)
+
+
+def _code(record: _Record) -> tuple[str, str]:
+    """Return the text before the line, newlines plain, and the name of its field."""
+    field = "code" if record.all_code is None else "all_code"
+    text = record.all_code if record.all_code is not None else record.code
+    if text is None:
+        raise Odd("all_code", "is missing (all_code, or code of v0)")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), field
+
+
+def _contexts(record: _Record) -> tuple[StoredContext, ...]:
+    found = record.context
+    text, listed = (found, ()) if isinstance(found, str) else ("", found)
+    pieces = tuple(Snippet(path=one.path, text=one.snippet, name=one.identifier) for one in listed)
+    made = [StoredContext(name=PIECES, text=text, snippets=pieces)]
+    made.append(StoredContext(name=IMPORTS, text=record.import_statement))
+    if record.cropped_code is not None:
+        made.append(StoredContext(name=CROPPED, text=record.cropped_code))
+    if record.gold_snippet_index >= 0:
+        made.append(StoredContext(name=GOLD, snippets=(pieces[record.gold_snippet_index],), oracle=True))
+    return tuple(made)
+
+
+def in_repository(task: Task, text: str) -> Task | None:
+    """Return the task if its answer is that line of the whole file, else None."""
+    lines, line = text.split("\n"), task.sample.cursor.line
+    return task if line < len(lines) and lines[line].rstrip() == task.reference.target else None
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the records of RepoBench's own samples.
+
+    Raises:
+        InputFault: at a sample of another benchmark: it has no pieces that someone found.
+    """
+    for sample in samples:
+        if sample.benchmark != BENCHMARK:
+            what = f"{sample.id} is of {sample.benchmark}: there are no pieces found for it"
+            raise InputFault(what, cure="choose another --format, e.g. ctxbench")
+        reference = references[sample.id]
+        fields, stored = reference.fields, {one.name: one for one in sample.stored}
+        pieces = [{"identifier": one.name, "path": one.path, "snippet": one.text} for one in stored[PIECES].snippets]
+        yield {
+            "repo_name": sample.repo,
+            "file_path": sample.path,
+            "context": stored[PIECES].text or pieces,
+            "import_statement": stored[IMPORTS].text,
+            **({"cropped_code": stored[CROPPED].text} if CROPPED in stored else {}),
+            fields["code"]: sample.prefix if fields["ended"] else sample.prefix.removesuffix("\n"),
+            "next_line": reference.target,
+            "gold_snippet_index": fields["gold_snippet_index"],
+            **fields["record"],
+            "ctxbench": {"id": sample.id},
+        }

@@ -1,0 +1,209 @@
+"""RepoEval: whole next lines, API calls that may go on over several lines, and bodies of functions. Pure conversions.
+
+Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) are function samples: the prompt ends
+after signature and docstring, and the body is wanted. The files bring no tests, so bodies are scored as texts.
+Files whose prompts end in a newline are read, and those of the makers' program, which joins lines without a last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from bench.errors import InputFault
+from bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from bench.formats.crosscodeeval import STATEMENT
+from bench.formats.repoeval_functions import BENCHMARK, Head, body_of, head_of
+from bench.formats.types import Options, Table, Task, Unusable
+from bench.testing.splice import lift
+from bench.types import NEXT_LINE, Cursor, Kind, Language, Reference, Sample
+
+SHAPE = (
+    "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "
+    "(functions), and optionally `context_start_lineno`, `function_name`."
+)
+LEVEL = "function"
+"""Subkind of its function samples: RepoEval has no levels of dependency."""
+_CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
+_Line = Annotated[int, Field(ge=0)]
+
+
+class _Metadata(Strict):
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    task_id: Annotated[str, Field(min_length=1)]
+    ground_truth: str
+    fpath_tuple: Annotated[list[str], Field(min_length=2)]
+    context_start_lineno: _Line = 0
+    line_no: _Line | None = None
+    lineno: _Line | None = None
+    function_name: str | None = None
+
+
+class _Record(Strict):
+    prompt: str
+    metadata: _Metadata
+
+
+def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
+    """Read files of any level.
+
+    Raises:
+        InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
+    """
+    del options
+    for table in tables:
+        rows = [(where, checked(_Record, row, where=where, cure=_CURE)) for where, row in table.rows]
+        joined = any(record.prompt and not record.prompt.endswith("\n") for _, record in rows)
+        for where, record in rows:
+            with explained(where, _CURE):
+                made = _task(record, joined, where)
+            yield made
+
+
+def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
+    data = record.metadata
+    repo, path = _place(data.fpath_tuple)
+    target = _newlines(data.ground_truth).rstrip()
+    if not target:
+        return Unusable(id=data.task_id, reason="empty_target", where=where)
+    if (data.line_no is None) == (data.lineno is None):
+        raise Odd("metadata.line_no", "is missing (line_no, or lineno of functions), or both are there")
+    sample = Sample(
+        id=data.task_id,
+        benchmark=BENCHMARK,
+        language=Language.PYTHON,
+        kind=Kind.LINE,
+        subkind=STATEMENT if "\n" in target else NEXT_LINE,
+        repo=repo,
+        path=path,
+        cursor=Cursor(line=data.line_no or 0, column=0),
+        prefix=_prompt(record, joined),
+        context_start=data.context_start_lineno,
+    )
+    fields = {"metadata": dict(data.model_extra)} if data.model_extra else {}
+    reference = Reference(id=data.task_id, target=target, fields=fields)
+    if data.lineno is None:
+        return Task(sample, reference, where)
+    return _function(sample, reference, data, where)
+
+
+def _function(sample: Sample, reference: Reference, data: _Metadata, where: str) -> Task | Unusable:
+    head = head_of(sample.prefix, reference.target, data.function_name)
+    if head is None:
+        detail = "prompt and answer together end in no whole function"
+        return Unusable(id=sample.id, reason="not_a_function", where=where, detail=detail)
+    line = sample.context_start + sample.prefix.count("\n")
+    declared, told = sample.context_start + head.line, data.lineno or 0
+    # Whether it counts the declaration or the body, from 0 or from 1, is not told; elsewhere it is at odds.
+    if not declared <= told <= line + 1:
+        raise Odd("metadata.lineno", f"is {told}, but the function's head is on lines {declared} to {line - 1}")
+    made = replace(
+        sample,
+        kind=Kind.FUNCTION,
+        subkind=LEVEL,
+        cursor=Cursor(line=line, column=0),
+        name=head.name,
+        signature=head.signature,
+        docstring=head.docstring,
+    )
+    kept = {"body": reference.target, "lineno": told, "named": data.function_name is not None}
+    whole = lift([*_head_lines(made, head), *reference.target.split("\n")]).rstrip("\n")
+    return Task(made, replace(reference, target=whole, fields={**reference.fields, **kept}), where)
+
+
+def _head_lines(sample: Sample, head: Head) -> list[str]:
+    return sample.prefix.split("\n")[head.line : -1]
+
+
+def _place(parts: list[str]) -> tuple[str, str]:
+    if any("/" in part for part in parts):
+        raise Odd("metadata.fpath_tuple", f"{parts} are not the parts of a path inside a repository")
+    repo, _, path = inside("metadata.fpath_tuple", "/".join(parts)).partition("/")
+    if language_of(path) is not Language.PYTHON:
+        raise Odd("metadata.fpath_tuple", f"{parts[-1]!r} is no Python file, and RepoEval is of Python")
+    return repo, path
+
+
+def _prompt(record: _Record, joined: bool) -> str:
+    """Return the prompt with its last newline.
+
+    Args:
+        record: the record.
+        joined: whether the prompts of its file are joined lines, which lack it.
+
+    Raises:
+        Odd: if the prompt does not end where the record says.
+    """
+    data, prompt = record.metadata, _newlines(record.prompt)
+    if data.line_no is None:
+        return f"{prompt}\n" if joined else prompt
+    wanted = data.line_no - data.context_start_lineno
+    whole = f"{prompt}\n" if joined and wanted else prompt
+    if whole.count("\n") != wanted:
+        what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {wanted}"
+        raise Odd("metadata.line_no", what)
+    return whole
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def in_repository(task: Task, text: str) -> Task | None:
+    """Return the task with its prompt made anew from the whole file; None if the answer does not stand there."""
+    sample, reference, lines = task.sample, task.reference, text.split("\n")
+    wanted = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
+    line = sample.cursor.line
+    found = lines[line : line + len(wanted)]
+    if [each.rstrip() for each in found] != [each.rstrip() for each in wanted]:
+        return None
+    prefix, end = "".join(f"{each}\n" for each in lines[:line]), line + len(wanted)
+    made = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]), context_start=0)
+    if sample.kind is Kind.FUNCTION:
+        head = head_of(prefix, "\n".join(wanted), sample.name)
+        if head is None:
+            return None
+        made = replace(made, span=(head.line, end))
+    return replace(task, sample=made)
+
+
+def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Yield the records of whole lines and of functions in Python.
+
+    Raises:
+        InputFault: at a sample that begins inside a line, has masked lines, or is of another language.
+    """
+    for sample in samples:
+        reference = references[sample.id]
+        reason = _no_place(sample, reference)
+        if reason:
+            raise InputFault(f"{sample.id} {reason}", cure="choose another --format, e.g. ctxbench")
+        fields = reference.fields if sample.benchmark == BENCHMARK else {}
+        metadata: dict[str, Any] = {
+            "task_id": sample.id,
+            "ground_truth": reference.target if sample.kind is Kind.LINE else body_of(sample, reference),
+            "fpath_tuple": [sample.repo, *sample.path.split("/")],
+            "context_start_lineno": sample.context_start,
+        }
+        if sample.kind is Kind.LINE:
+            metadata["line_no"] = sample.cursor.line
+        else:
+            metadata["lineno"] = fields.get("lineno", sample.cursor.line)
+            metadata |= {"function_name": sample.name} if fields.get("named", True) else {}
+        yield {"prompt": sample.prefix, "metadata": {**metadata, **fields.get("metadata", {})}}
+
+
+def _no_place(sample: Sample, reference: Reference) -> str:
+    if sample.language is not Language.PYTHON:
+        return f"is of {sample.language}, and RepoEval is of Python"
+    if sample.masked:
+        return "has masked lines, which RepoEval cannot say"
+    if sample.cursor.column or not (sample.prefix.endswith("\n") or not sample.prefix):
+        return "begins inside a line, and RepoEval has whole lines"
+    if "/" in sample.repo:
+        return "is of a repository whose name is no folder's"
+    return "" if reference.target.strip() else "has no answer"

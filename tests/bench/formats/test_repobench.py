@@ -1,0 +1,121 @@
+"""RepoBench's shape, v1.1 and v0, there and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.files import write_jsonl
+from bench.formats import repobench
+from bench.formats.importing import import_set
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import NEXT_LINE, Language
+from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """Return a record of v1.1; None removes a key."""
+    fields = {
+        "repo_name": "owner/shop",
+        "file_path": "shop/pay.py",
+        "context": [
+            {"identifier": "Cart", "path": "shop/cart.py", "snippet": "class Cart: ..."},
+            {"identifier": "rate", "path": "shop/tax.py", "snippet": "def rate(): ..."},
+        ],
+        "import_statement": "from shop.cart import Cart",
+        "token_num": 120,
+        "cropped_code": "def pay():",
+        "all_code": "from shop.cart import Cart\n\ndef pay():\n",
+        "next_line": "    total = Cart(1)",
+        "gold_snippet_index": 0,
+        "created_at": "2023-11-01",
+        "level": "2k",
+        **changes,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def imported(tmp_path: Path, *records: dict[str, Any], name: str = "theirs") -> SampleSet:
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return import_set("repobench", [str(path)], Home(tmp_path / "home"), name)
+
+
+def test_a_record_becomes_a_next_line_sample(tmp_path: Path) -> None:
+    made = imported(tmp_path, record())
+    [sample] = made.samples
+    assert (sample.id, sample.subkind, sample.language) == ("owner/shop/shop/pay.py#L4", NEXT_LINE, Language.PYTHON)
+    assert (sample.prefix, sample.cursor.line) == (record()["all_code"], 3)
+    assert made.references[sample.id].target == "    total = Cart(1)"
+    assert made.references[sample.id].fields["gold_snippet_index"] == 0
+
+
+def test_no_query_holds_the_piece_that_the_answer_uses(tmp_path: Path) -> None:
+    [sample] = imported(tmp_path, record()).samples
+    assert [one.name for one in sample.stored] == ["context", "import_statement", "cropped_code", "gold"]
+    assert [one.name for one in sample.query().stored] == ["context", "import_statement", "cropped_code"]
+    assert sample.stored[-1].snippets[0].name == "Cart"
+
+
+def test_code_without_a_last_newline_gets_one_and_loses_it_on_export(tmp_path: Path) -> None:
+    made = imported(tmp_path, record(all_code="import os\nx = 1"))
+    [sample] = made.samples
+    assert (sample.prefix, sample.cursor.line) == ("import os\nx = 1\n", 2)
+    [again] = repobench.records(made.samples, made.references)
+    assert again["all_code"] == "import os\nx = 1"
+
+
+def test_version_0_has_code_and_context_as_text(tmp_path: Path) -> None:
+    old = record(all_code=None, cropped_code=None, code="x = 1\n", context="# shop/cart.py", gold_snippet_index=None)
+    made = imported(tmp_path, old, record(repo_name="p/q", file_path="A.java"))
+    first, second = made.samples
+    assert (first.prefix, first.stored[0].text) == ("x = 1\n", "# shop/cart.py")
+    assert second.language is Language.JAVA
+
+
+def test_a_line_asked_for_twice_has_two_ids(tmp_path: Path) -> None:
+    made = imported(tmp_path, record(), record(gold_snippet_index=1))
+    assert [sample.id for sample in made.samples] == ["owner/shop/shop/pay.py#L4", "owner/shop/shop/pay.py#L4:2"]
+
+
+def test_import_export_import(tmp_path: Path) -> None:
+    records = (record(), record(gold_snippet_index=1), record(gold_snippet_index=-1, all_code="x = 1", level="4k"))
+    first = imported(tmp_path, *records)
+    exported = list(repobench.records(first.samples, first.references))
+    assert exported[0] | {"ctxbench": None} == record() | {"ctxbench": None}
+    out = tmp_path / "out.jsonl"
+    write_jsonl(out, exported)
+    second = import_set("repobench", [str(out)], Home(tmp_path / "home"), "second")
+    assert (second.samples, second.references) == (first.samples, first.references)
+    assert second.digest == first.digest
+
+
+def test_there_are_no_repositories(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(record()) + "\n")
+    with pytest.raises(InputFault, match="brings no repositories.*leave --repos out"):
+        import_set("repobench", [str(path)], Home(tmp_path / "home"), "x", repos=tmp_path)
+
+
+SHAPE = Shape(
+    format="repobench",
+    record=record(),
+    id="repo_name",
+    target="next_line",
+    prompt="all_code",
+    path="file_path",
+    line="gold_snippet_index",
+    # Ids are made here, so none can be missing or stand twice.
+    skip=frozenset({"double id"}),
+)
+
+
+@pytest.mark.parametrize("kind", SHAPE.kinds)
+def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
+    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

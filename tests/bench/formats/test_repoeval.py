@@ -1,0 +1,240 @@
+"""RepoEval's shape: lines, API calls and functions, there and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.errors import InputFault
+from bench.files import write_jsonl
+from bench.formats import repoeval
+from bench.formats.crosscodeeval import STATEMENT
+from bench.formats.importing import import_set
+from bench.formats.types import Options, Table, Task
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import NEXT_LINE, Kind, Reference, Sample
+from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
+from tests.helpers.trees import write_tree
+
+FILE = dedent('''\
+    from shop.cart import Cart
+
+
+    class Pay:
+        @staticmethod
+        async def pay(
+            amount,
+        ):
+            """Pay an amount.
+
+            And no more.
+            """
+            text = """
+    left
+    """
+            return Cart(
+                amount,
+            ), text
+
+        def other(self):
+            return 1
+''')
+LINES = FILE.split("\n")
+
+
+def record(line: int, target: str, **metadata: Any) -> dict[str, Any]:
+    """Return a task at the beginning of a line of `FILE`; None removes a key."""
+    fields = {
+        "task_id": f"demo/{line}",
+        "ground_truth": target,
+        "fpath_tuple": ["demo", "shop", "pay.py"],
+        "context_start_lineno": 0,
+        "line_no": line,
+        **metadata,
+    }
+    prompt = "".join(f"{text}\n" for text in LINES[fields["context_start_lineno"] : line])
+    return {"prompt": prompt, "metadata": {key: value for key, value in fields.items() if value is not None}}
+
+
+LINE = record(20, "        return 1")
+CALL = record(15, "\n".join(LINES[15:18]))
+FUNCTION = record(12, "\n".join(LINES[12:18]), line_no=None, lineno=5, function_name="pay")
+
+
+def imported(tmp_path: Path, *records: dict[str, Any], name: str = "theirs", repos: Path | None = None) -> SampleSet:
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return import_set("repoeval", [str(path)], Home(tmp_path / "home"), name, repos=repos)
+
+
+def repositories(tmp_path: Path) -> Path:
+    write_tree(tmp_path / "repos" / "demo", {"shop/pay.py": FILE.encode(), "shop/cart.py": "class Cart: ...\n"})
+    return tmp_path / "repos"
+
+
+def test_lines_and_calls(tmp_path: Path) -> None:
+    made = imported(tmp_path, LINE, CALL)
+    line, call = made.samples
+    assert (line.kind, line.subkind, line.cursor.line, line.cursor.column) == (Kind.LINE, NEXT_LINE, 20, 0)
+    assert call.subkind == STATEMENT
+    assert made.references[call.id].target == "        return Cart(\n            amount,\n        ), text"
+
+
+def test_a_function_has_its_signature_and_docstring(tmp_path: Path) -> None:
+    made = imported(tmp_path, FUNCTION)
+    [sample] = made.samples
+    assert (sample.kind, sample.subkind, sample.name) == (Kind.FUNCTION, "function", "pay")
+    assert sample.signature == "async def pay(\n    amount,\n):"
+    assert sample.docstring == "Pay an amount.\n\nAnd no more."
+    assert sample.cursor.line == 12
+    target = made.references[sample.id].target
+    assert target.startswith("async def pay(\n    amount,") and '    text = """\nleft\n"""\n    return' in target
+    assert [one["metadata"]["ground_truth"] for one in repoeval.records(made.samples, made.references)] == [
+        FUNCTION["metadata"]["ground_truth"]
+    ]
+
+
+def test_with_the_repository_the_rest_of_the_file_is_known(tmp_path: Path) -> None:
+    late = record(12, "\n".join(LINES[12:18]), line_no=None, lineno=12, context_start_lineno=4)
+    made = imported(tmp_path, late, CALL, repos=repositories(tmp_path))
+    by_kind = {sample.kind: sample for sample in made.samples}
+    function, call = by_kind[Kind.FUNCTION], by_kind[Kind.LINE]
+    assert (function.span, function.context_start) == ((5, 18), 0)
+    assert function.prefix == "".join(f"{text}\n" for text in LINES[:12])
+    assert function.suffix == "\n    def other(self):\n        return 1\n"
+    assert call.suffix == function.suffix
+
+
+def test_what_is_no_function_is_counted(tmp_path: Path) -> None:
+    wrong = record(12, "        return )", task_id="demo/x", line_no=None, lineno=5)
+    made = imported(tmp_path, LINE, wrong)
+    assert made.manifest["unusable"] == {"not_a_function": 1}
+
+
+def test_prompts_of_joined_lines_get_their_last_newline(tmp_path: Path) -> None:
+    blank = record(3, "class Pay:")  # the line before it is blank
+    records = [{**one, "prompt": one["prompt"].removesuffix("\n")} for one in (LINE, CALL, blank)]
+    made = imported(tmp_path, *records)
+    assert made.samples == imported(tmp_path, LINE, CALL, blank, name="whole").samples
+
+
+@pytest.mark.parametrize("with_repos", [False, True])
+def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
+    repos = repositories(tmp_path) if with_repos else None
+    nameless = record(20, "        return 1", task_id="demo/f", line_no=None, lineno=20, url="kept")
+    first = imported(tmp_path, LINE, CALL, FUNCTION, nameless, repos=repos)
+    assert len(first.samples) == 4
+    out = tmp_path / "out.jsonl"
+    write_jsonl(out, repoeval.records(first.samples, first.references))
+    second = import_set("repoeval", [str(out)], Home(tmp_path / "home"), "second", repos=repos)
+    assert (second.samples, second.references) == (first.samples, first.references)
+    assert second.digest == first.digest
+
+
+def test_a_function_of_another_set_is_written_with_its_indentation(tmp_path: Path) -> None:
+    first = imported(tmp_path, FUNCTION, repos=repositories(tmp_path))
+    [sample] = first.samples
+    foreign = replace(sample, benchmark="ctxbench")
+    [made] = repoeval.records([foreign], {sample.id: replace(first.references[sample.id], fields={})})
+    assert made["metadata"]["ground_truth"] == FUNCTION["metadata"]["ground_truth"]
+
+
+def test_what_has_no_place_is_refused() -> None:
+    def sample(**changes: Any) -> Sample:
+        [task] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", LINE)])], Options())
+        assert isinstance(task, Task)
+        return replace(task.sample, **changes)
+
+    for changes, words in (({"masked": ((1, 2),)}, "masked"), ({"prefix": "x = "}, "inside a line")):
+        made = sample(**changes)
+        with pytest.raises(InputFault, match=words):
+            list(repoeval.records([made], {made.id: Reference(id=made.id, target="x")}))
+
+
+_word = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=12)
+
+
+@given(
+    before=st.lists(_word, max_size=6),
+    target=st.lists(_word, min_size=1, max_size=3).filter(lambda lines: lines[-1].strip()),
+    start=st.integers(0, 50),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_lines_come_back(before: list[str], target: list[str], start: int) -> None:
+    made = {
+        "prompt": "".join(f"{line}\n" for line in before),
+        "metadata": {
+            "task_id": "demo/0",
+            "ground_truth": "\n".join(target),
+            "fpath_tuple": ["demo", "a.py"],
+            "context_start_lineno": start,
+            "line_no": start + len(before),
+        },
+    }
+    first = _read(made)
+    [again] = repoeval.records([first.sample], {first.sample.id: first.reference})
+    second = _read(json.loads(json.dumps(again)))
+    assert (second.sample, second.reference) == (first.sample, first.reference)
+    assert (again["prompt"], again["metadata"]["ground_truth"]) == (made["prompt"], "\n".join(target).rstrip())
+
+
+@given(
+    depth=st.integers(0, 2),
+    body=st.lists(st.sampled_from(["x = 1", "", "# é", "y = '''", "left'''", "return x"]), min_size=1, max_size=6),
+    documented=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_function_comes_back(depth: int, body: list[str], documented: bool) -> None:
+    head = "def f(x):\n" + ('    """Say é."""\n' if documented else "")
+    made = {
+        "prompt": indent(head, "    " * depth),
+        "metadata": {
+            "task_id": "demo/0",
+            "ground_truth": indent("\n".join(body), "    " * (depth + 1)),
+            "fpath_tuple": ["demo", "a.py"],
+            "lineno": 0,
+        },
+    }
+    [first] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", made)])], Options())
+    if not isinstance(first, Task):
+        assert first.reason in ("not_a_function", "empty_target")
+        return
+    [again] = repoeval.records([first.sample], {first.sample.id: first.reference})
+    second = _read(again)
+    assert (second.sample, second.reference) == (first.sample, first.reference)
+    assert again["metadata"]["ground_truth"] == made["metadata"]["ground_truth"].rstrip()
+
+
+def _read(made: dict[str, Any]) -> Task:
+    [task] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", made)])], Options())
+    assert isinstance(task, Task)
+    return task
+
+
+SHAPES = {
+    name: Shape(
+        format="repoeval",
+        record=good,
+        id="metadata.task_id",
+        target="metadata.ground_truth",
+        prompt="prompt",
+        path="metadata.fpath_tuple",
+        line=line,
+    )
+    for name, good, line in (("line", LINE, "metadata.line_no"), ("function", FUNCTION, "metadata.lineno"))
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES["line"].kinds)
+@pytest.mark.parametrize("level", SHAPES)
+def test_a_broken_file_is_refused(level: str, kind: str, tmp_path: Path) -> None:
+    assert_accepted(SHAPES[level], Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPES[level], kind, Home(tmp_path / "home"), tmp_path)

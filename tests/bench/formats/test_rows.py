@@ -1,0 +1,229 @@
+"""Opening files of records: every kind there is, and every way to be broken."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import CtxbenchError, InputFault, MachineFault
+from bench.files import sha256_file
+from bench.formats.rows import open_tables
+
+RECORDS = [{"a": 1, "text": "é\u2028x"}, {"a": 2, "text": None}]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LINES = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in RECORDS).encode()
+
+
+def rows(path: Path) -> list[tuple[str, Any]]:
+    [table] = open_tables([str(path)])
+    return [(where.removeprefix(str(path)), dict(row)) for where, row in table.rows]
+
+
+def test_json_lines_may_have_blank_lines_and_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.v1.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n\n", 1))
+    assert rows(path) == [(":1", RECORDS[0]), (":3", RECORDS[1])]
+    [table] = open_tables([str(path)])
+    assert (table.name, table.source, table.digest) == ("tasks.v1", str(path), sha256_file(path))
+
+
+def test_rows_can_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(LINES)
+    [table] = open_tables([str(path)])
+    assert list(table.rows) == list(table.rows)
+    assert len(list(table.rows)) == 2
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"RECORDS": RECORDS, "other": [1]}, ": RECORDS[{}]"),
+        (RECORDS, ": [{}]"),
+        ({"tasks": RECORDS}, ": tasks[{}]"),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_documents(document: Any, place: str, zipped: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("tasks.json.gz" if zipped else "tasks.json")
+    text = json.dumps(document, indent=1).encode()
+    path.write_bytes(gzip.compress(text) if zipped else text)
+    assert rows(path) == [(place.format(number), record) for number, record in enumerate(RECORDS)]
+    [table] = open_tables([str(path)])
+    assert table.name == "tasks"
+
+
+def test_one_record_is_a_document_too(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({"prompt": "x", "list": [1]}))
+    assert [row for _, row in rows(path)] == [{"prompt": "x", "list": [1]}]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.parquet"
+    write_parquet(path, [{"a": 1, "at": dt.datetime(2024, 1, 2, 3), "list": [{"b": "é"}], "f": float("nan")}] * 300)
+    found = rows(path)
+    assert found[0] == (": row 0", {"a": 1, "at": "2024-01-02T03:00:00", "list": [{"b": "é"}], "f": None})
+    assert found[-1][0] == ": row 299"
+
+
+def write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
+    library: Any = importlib.import_module("pyarrow")
+    importlib.import_module("pyarrow.parquet").write_table(library.Table.from_pylist(records), path)
+
+
+BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
+    "cut line": ("t.jsonl", LINES[:-9], (":2", "not whole JSON", "column")),
+    "cut document": ("t.json", b'{"RECORDS": [\n{"a": 1},\n{"a"', (":3", "not whole JSON")),
+    "lines in a document": ("t.json", LINES, (":2", "extra data", ".jsonl")),
+    "array in lines": ("t.jsonl", b"[1]\n", (":1", "not a JSON object")),
+    "number in a list": ("t.json", b'{"RECORDS": [7]}', ("RECORDS[0]", "not a JSON object")),
+    "number as a document": ("t.json", b"7", ("[0]", "not a JSON object")),
+    "not utf-8": ("t.jsonl", LINES + b'{"a": "\xff"}\n', (":3", f"byte {len(LINES) + 7}", "UTF-8")),
+    "nul": ("t.jsonl", b'{"a": "\0"}\n', (":1", "byte 7", "NUL")),
+    "nul written out": ("t.jsonl", b'{"a": {"b": ["x", "\\u0000"]}}\n', (":1", "field a.b.1", "NUL")),
+    "half surrogate": ("t.jsonl", b'{"a": "\\ud800"}\n', (":1", "field a", "surrogate")),
+    "nan": ("t.jsonl", b'{"a": NaN}\n', (":1", "NaN is no number")),
+    "number of digits": ("t.jsonl", b'{"a": ' + b"9" * 5000 + b"}\n", (":1", "not JSON")),
+    "deep": ("t.jsonl", b'{"a": ' + b"[" * 100_000 + b"\n", (":1", "nested too deeply")),
+    "no gzip": ("t.jsonl.gz", LINES, ("t.jsonl.gz", "no sound gzip file")),
+    "gzip cut": ("t.jsonl.gz", gzip.compress(LINES)[:-9], ("t.jsonl.gz", "ends before its end")),
+    "gzip damaged": ("t.jsonl.gz", gzip.compress(LINES)[:10] + b"\xff" * 60, ("t.jsonl.gz", "no sound gzip file")),
+    "no parquet": ("t.parquet", LINES, ("t.parquet", "no sound Parquet file")),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_file_is_one_line(kind: str, tmp_path: Path) -> None:
+    name, data, words = BROKEN[kind]
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(InputFault) as caught:
+        rows(path)
+    said = str(caught.value)
+    assert said.startswith(str(path)) and caught.value.cure and "\n" not in said
+    for word in words:
+        assert word in said
+
+
+def test_a_parquet_file_that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_parquet(path, [{"a": 1}] * 10)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputFault, match=r"t\.parquet: is no sound Parquet file"):
+        rows(path)
+
+
+def test_columns_that_json_cannot_hold(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_parquet(path, [{"a": {"raw": b"x"}}])
+    with pytest.raises(InputFault, match=r"row 0: field a\.raw: a bytes is no JSON data"):
+        rows(path)
+    write_parquet(path, [{"a": "x\0"}])
+    with pytest.raises(InputFault, match="row 0: field a: holds a NUL"):
+        rows(path)
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="no such file"):
+        open_tables([str(tmp_path / "gone.jsonl")])
+    with pytest.raises(InputFault, match="is a folder"):
+        open_tables([str(tmp_path)])
+
+
+@pytest.mark.parametrize("ref", ["hub:o/n", "t.parquet"])
+def test_a_missing_library_names_its_install_line(ref: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ModuleNotFoundError(name)
+
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"x")
+    monkeypatch.setattr("bench.formats.columns.importlib.import_module", absent)
+    with pytest.raises(InputFault, match=r"not installed; pip install 'ctxbench\[datasets\]'"):
+        [table] = open_tables([ref if ref.startswith("hub:") else str(path)], revision=COMMIT if "hub" in ref else None)
+        list(table.rows)
+
+
+class Hub:
+    """Stands in for the hub: remembers what it was asked, and gives or raises."""
+
+    def __init__(self, gives: Any) -> None:
+        self.gives, self.asked = gives, ()
+
+    def __call__(self, *arguments: str, **options: Any) -> Any:
+        self.asked = (*arguments, options)
+        if isinstance(self.gives, Exception):
+            raise self.gives
+        return self.gives
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Hub]:
+    def put(gives: Any) -> Hub:
+        made = Hub(gives)
+        monkeypatch.setattr("datasets.load_dataset", made)
+        return made
+
+    return put
+
+
+def test_a_data_set_of_a_hub_is_pinned(hub: Callable[[Any], Hub]) -> None:
+    datasets: Any = importlib.import_module("datasets")
+    asked = hub(datasets.Dataset.from_list([{"a": 1}, {"a": 2}]))
+    [table] = open_tables(["hub:tianyang/repobench_python_v1.1/default"], revision=COMMIT, split="in_file")
+    assert asked.asked == ("tianyang/repobench_python_v1.1", "default", {"split": "in_file", "revision": COMMIT})
+    assert (table.name, table.digest) == ("repobench_python_v1.1_default", COMMIT)
+    assert table.source == "hub:tianyang/repobench_python_v1.1/default (in_file)"
+    assert list(table.rows)[1] == ("hub:tianyang/repobench_python_v1.1/default: in_file[1]", {"a": 2})
+
+
+def test_the_only_split_needs_no_name(hub: Callable[[Any], Hub]) -> None:
+    hub({"test": [{"a": 1}]})
+    [table] = open_tables(["hub:o/n"], revision=COMMIT)
+    assert table.source == "hub:o/n (test)"
+    hub({"test": [], "train": []})
+    with pytest.raises(InputFault, match="has the splits test, train; choose one with --split"):
+        open_tables(["hub:o/n"], revision=COMMIT)
+
+
+@pytest.mark.parametrize("revision", [None, "main", "v1.1", COMMIT[:12], COMMIT.upper()])
+def test_a_revision_that_moves_is_refused(revision: str | None, hub: Callable[[Any], Hub]) -> None:
+    asked = hub([])
+    with pytest.raises(InputFault, match="pin it: --revision COMMIT"):
+        open_tables(["hub:o/n"], revision=revision)
+    assert asked.asked == ()
+
+
+@pytest.mark.parametrize("ref", ["hub:", "hub:name", "hub:o/n/c/d", "hub:../x/y z"])
+def test_a_name_that_is_none(ref: str) -> None:
+    with pytest.raises(InputFault, match="hub:OWNER/NAME"):
+        open_tables([ref], revision=COMMIT)
+
+
+def test_what_is_for_hubs_only(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="--revision is for data sets of a hub"):
+        open_tables([str(tmp_path)], revision=COMMIT)
+    with pytest.raises(InputFault, match="--split is for data sets of a hub"):
+        open_tables([str(tmp_path)], split="test")
+
+
+def test_faults_of_the_hub_are_one_line(hub: Callable[[Any], Hub]) -> None:
+    exceptions: Any = importlib.import_module("datasets.exceptions")
+    faults: list[tuple[Exception, type[CtxbenchError], str]] = [
+        (exceptions.DatasetNotFoundError("no o/n\nmore"), InputFault, r"cannot be found \(no o/n\); check the name"),
+        (ValueError("BuilderConfig 'x' not found. Available: ['a']"), InputFault, "Available.*--split"),
+        (ConnectionError("no route"), MachineFault, r"cannot be fetched \(no route\); check the network"),
+        (TimeoutError(), MachineFault, "TimeoutError"),
+    ]
+    for raised, kind, words in faults:
+        hub(raised)
+        with pytest.raises(kind, match=words) as caught:
+            open_tables(["hub:o/n"], revision=COMMIT)
+        assert "\n" not in str(caught.value)
