@@ -77,8 +77,10 @@ class Scorer:
         pairs: dict[tuple[str, str, str], tuple[Prompt, str]] = {}
         keys: list[list[tuple[str, str, str]]] = []
         for one in made:
-            target = behind_cursor(one.sample, self._references[one.sample.id])
-            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if goes_on(one.sample, one.prompt) else ()
+            reference = self._references[one.sample.id]
+            target = behind_cursor(one.sample, reference)
+            priced = has_answer(reference) and goes_on(one.sample, one.prompt)
+            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if priced else ()
             keys.append([(str(one.sample.language), prompt.digest, sha256(target)) for prompt in prompts])
             pairs.update(zip(keys[-1], ((prompt, target) for prompt in prompts), strict=True))
         known = self._store.bits(self._pricer.name, pairs)
@@ -95,11 +97,11 @@ class Scorer:
         if bits:
             baseline, final = bits
             context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
-        target = behind_cursor(made.sample, reference)
-        if self._diagnostics is not None:
+        if has_answer(reference) and self._diagnostics is not None:
+            target = behind_cursor(made.sample, reference)
             context |= _context(self._diagnostics.of_prompt(made.sample, made.prompt, target))
         completions = [
-            _completion(made.sample, reference, one, {**context, **self._of_text(made.sample, one.text, target)})
+            _completion(made.sample, one, {**context, **self._of_text(made.sample, reference, one.text)})
             for one in made.completions
         ]
         failed = all(one.status is Status.MODEL_FAILED for one in completions)
@@ -119,12 +121,24 @@ class Scorer:
             bits=tuple({one.prompt_digest: one for one in bits}.values()),
         )
 
-    def _of_text(self, sample: Sample, text: str, target: str) -> Scores:
-        return _context(self._diagnostics.of_completion(sample, text, target)) if self._diagnostics is not None else {}
+    def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
+        """Return what is said of a text against the answer: metrics, and what it made up."""
+        if not has_answer(reference):
+            return {}
+        scores = _text_scores(sample, reference, text)
+        if self._diagnostics is None:
+            return scores
+        target = behind_cursor(sample, reference)
+        return scores | _context(self._diagnostics.of_completion(sample, text, target))
 
 
 def _context(values: Mapping[str, float | None]) -> Scores:
     return {(CONTEXT, metric): value for metric, value in values.items()}
+
+
+def has_answer(reference: Reference) -> bool:
+    """Return whether the answer is known; of tasks that came without their files nothing but tests can judge."""
+    return not reference.fields.get("no_reference")
 
 
 def goes_on(sample: Sample, prompt: Prompt) -> bool:
@@ -137,11 +151,9 @@ def behind_cursor(sample: Sample, reference: Reference) -> str:
     return reference.target if sample.kind is Kind.LINE else extract.rest(sample, reference.target)
 
 
-def _completion(
-    sample: Sample, reference: Reference, made: Completion, context: Mapping[tuple[str, str], float | None]
-) -> StoredCompletion:
+def _completion(sample: Sample, made: Completion, said: Mapping[tuple[str, str], float | None]) -> StoredCompletion:
     empty = not made.text.strip()
-    scores = {**context, **_text_scores(sample, reference, made.text)}
+    scores = dict(said)
     if sample.kind is Kind.FUNCTION and (empty or made.verdict):
         scores[PROFILE, PASS] = passed(made.verdict) if made.verdict else 0.0
     cut = made.answer.response.finish == LENGTH

@@ -19,7 +19,7 @@ from bench.samples import SampleSet
 from bench.types import Language
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
-from harness.scoring import Pricer, behind_cursor, goes_on
+from harness.scoring import Pricer, behind_cursor, goes_on, has_answer
 from harness.store import gains
 from harness.store.gains import RETRIEVED, Gain, StoredRun
 from harness.store.store import Store
@@ -86,7 +86,11 @@ def diagnose(
     sample_set = _set(home, run)
     samples = {sample.id: sample for sample in sample_set.samples}
     found = gains.prompts(store, run.id)
-    usable = [(sample, prompt) for sample, prompt in found if goes_on(samples[sample], prompt)]
+    usable = [
+        (sample, prompt)
+        for sample, prompt in found
+        if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
+    ]
     with _pricer(run, resolve) as pricer:
         done = gains.priced(store, run.id, pricer.name)
         missing = [(sample, prompt) for sample, prompt in usable if sample not in done]

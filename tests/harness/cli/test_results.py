@@ -14,6 +14,7 @@ from bench import samples as sets
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.testing import judge as judging
+from bench.types import Reference
 from harness.results import Origin, RunTable, Status
 from harness.store import open_store
 from harness.store.completions import completed
@@ -262,6 +263,18 @@ def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: 
         "exec", "--samples", "functions", "--completions", str(home.root / "own.jsonl"), "--home", str(home.root)
     )
     assert checked.code == 0 and "FAILED 12  PASSED 6" in checked.err, "which the tests say anew"
+
+
+def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
+    """A set made of the recorded files alone knows no answers: no similarity to nothing may be stored."""
+    made = make_function_set(home)
+    references = [Reference(id=one.id, target="", fields={"no_reference": True}) for one in made.references.values()]
+    sets.save(home, "bare", made.samples, references, {"repositories": {}})
+    lines = [{"sample": one.id, "text": "x", "verdict": "PASSED"} for one in made.samples]
+    imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "bare")
+    imported(home, "ctxbench", home.root / "m.jsonl", "--samples", "functions")
+    bare, whole = (set(table.metrics) for table in tables(home))
+    assert bare == {"pass@1"} and whole == {"pass@1", "em", "es", "id_em", "id_f1", "id_precision", "id_recall"}
 
 
 def test_what_a_shape_has_no_place_for(home: Home) -> None:
