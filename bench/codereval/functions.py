@@ -48,7 +48,7 @@ class Placed:
     """Whether declaration and body stand on lines of their own."""
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[Placed, ...]:
     """Return the functions of a file in the order of their lines, those inside functions left out.
 

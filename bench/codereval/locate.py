@@ -21,6 +21,8 @@ __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "Record", "l
 
 _IGNORED = {Language.PYTHON: re.compile(r"[\s\"'`\\]+"), Language.JAVA: re.compile(r"[^\w]+")}
 """What docstrings may differ in. Javadoc was printed anew by a parser, which moved its stars, blanks and breaks."""
+_DECLARED = {Language.PYTHON: r"\bdef\s+{}\b", Language.JAVA: r"[\w\]>]\s+{}\s*\("}
+"""What a file with a function's declaration holds at least; the others need not be parsed."""
 
 
 def locate(record: Record, texts: Mapping[str, str], language: Language) -> Located | Missed:
@@ -53,11 +55,12 @@ class _Search:
         self, record: Record, texts: Mapping[str, str], language: Language, wanted: tuple[str, ...] | None
     ) -> None:
         self.record, self.texts, self.language, self.wanted = record, texts, language, wanted
-        self.word = re.compile(rf"\b{re.escape(record.name)}\s*\(")
+        self.word = re.compile(_DECLARED[language].format(re.escape(record.name)))
 
     def of_name(self, path: str) -> list[Placed]:
         text = self.texts[path]
-        if not self.word.search(text):
+        # A substring is found many times faster than a pattern.
+        if self.record.name not in text or not self.word.search(text):
             return []
         return [each for each in functions(text, self.language) if each.leaf == self.record.name]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from bench.errors import InputFault
 from bench.repository import Repository
 from bench.retrieval.types import Hit
 from bench.types import Query
@@ -22,15 +21,7 @@ class Build:
     """One sample's prompt in the making."""
 
     def __init__(self, name: str, recipe: Recipe, choices: Choices, query: Query, repo: Repository) -> None:
-        """Read the current file, and settle what is made of one without functions.
-
-        Raises:
-            InputFault: if the choices ask for what samples do not store.
-        """
-        if choices.docstring == "human":
-            raise InputFault(
-                "no human docstring is stored with this sample", where=query.id, cure="leave docstring=raw"
-            )
+        """Read the current file, and settle what is made of one without functions."""
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files

@@ -39,7 +39,6 @@ class Choices:
     instruction: Literal["default", "A", "B"] = "default"
     target_style: Literal["paper", "clean"] = "paper"
     show_paths: bool = False
-    docstring: Literal["raw", "human"] = "raw"
     max_steps: Annotated[int, AtLeast(1)] = 3
     extra_files: Annotated[int, AtLeast(0)] = 0
     keep_nonfunction_current: bool = True
@@ -56,7 +55,6 @@ MEANING = {
     "instruction": "Which printed instruction; ``default`` is the strategy's own.",
     "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
     "show_paths": "Name the file in each block's header.",
-    "docstring": "Whose docstring; samples store no human one so far, so that asking for it is a fault.",
     "max_steps": "How many steps the model is asked for at most.",
     "extra_files": "How many files besides the current one are documented.",
     "keep_nonfunction_current": "Show a current file without functions, if not blank, after what is retrieved instead.",
@@ -67,7 +65,7 @@ MEANING = {
     "trim_mode": "What is cut of a retrieved file first: what is far from the function found, or its end.",
 }
 
-_ALWAYS = ("instruction", "target_style", "docstring", "window", "overflow")
+_ALWAYS = ("instruction", "target_style", "window", "overflow")
 _BLOCKS = ("show_paths", "trim_mode")
 _FOUND = ("encoder", "k", "retrieve_from_current")
 
