@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -47,6 +48,9 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def _checked(kind: type[Any], record: Mapping[str, Any], outer: str) -> Any:
+    unknown = sorted(record.keys() - {item.name for item in fields(kind)})
+    if unknown:
+        raise Odd(f"{outer}{unknown[0]}", "is not known")
     try:
         # Strict JSON mode: lists become tuples and words enums, but "3" is no number.
         return _adapters()[kind.__name__].validate_json(json.dumps(record), strict=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import formats
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.trees import write_tree
 
@@ -76,6 +77,66 @@ def test_export_and_import(built: str, tmp_path: Path) -> None:
     assert run_cli("samples", "export", built, "--format", "ctxbench", "--out", out).code == 0
     first = json.loads(Path(out).read_text().splitlines()[0])
     assert first["reference"]["id"] == first["id"]
+    result = run_cli("samples", "import", "--format", "ctxbench", out, "--name", "ours")
+    assert "ours: 5 samples (ctxbench, stored prompts), digest" in result.out, result.err
+
+
+def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
+    records = [
+        {
+            "prompt": "",
+            "metadata": {
+                "task_id": f"demo/{number}",
+                "ground_truth": target,
+                "fpath_tuple": ["demo", "shop", "cart.py"],
+                "line_no": 0,
+            },
+        }
+        for number, target in enumerate(["class Cart: ...", " ", "class Other: ..."])
+    ]
+    path = tmp_path / "line_level.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    repos = write_tree(tmp_path / "repos" / "demo", FILES).parent
+    load = ("samples", "import", str(path), "--format", "repoeval", "--name", "lines", "--repos", str(repos))
+    result = run_cli(*load)
+    assert "lines: 1 samples (repoeval, rebuilt prompts), left out: empty_target 1, source_mismatch 1" in result.out
+    assert f"{path}:2: demo/1 left out: empty_target" in result.err
+    shown = run_cli("samples", "show", "lines").out
+    assert f"from {path}  3 rows, " in shown
+    assert "left out: empty_target 1, source_mismatch 1" in shown and "note:" not in shown
+    assert run_cli(*load, "--hygiene", "off", "--force").code == 0
+    assert "note: hygiene off: copies of answers" in run_cli("samples", "show", "lines").out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--format", "projbench", "--rebuild"), "--rebuild is for --format codereval"),
+        (("--format", "projbench", "--image", "x"), "--image is for --format codereval"),
+        (("--format", "projbench", "--docstring", "human"), "--docstring is for --format codereval"),
+        (("--format", "projbench", "--sandbox", "docker"), "--sandbox is for --rebuild"),
+        (("--format", "codereval", "--rebuild", "--image", "x"), "choose one of --rebuild and --image"),
+        (("--format", "codereval", "--rebuild", "--repos", "x"), "--repos is for sets whose tests are not run"),
+        (("--format", "codereval", "--image", "x", "--hygiene", "off"), "--hygiene off is for --repos"),
+        (("--format", "coderevil"), "codereval"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(options: tuple[str, ...], words: str) -> None:
+    result = run_cli("samples", "import", "f.jsonl", "--name", "n", *options)
+    assert result.code == 2 and words in result.err
+
+
+def test_help_tells_every_shape() -> None:
+    said = " ".join(run_cli("samples", "import", "--help").out.split())
+    for name in formats.NAMES:
+        assert " ".join(formats.named(name).SHAPE.split())[:40] in said
+    assert "hub:OWNER/NAME" in said
+
+
+def test_an_export_that_has_no_place_is_refused(built: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert_fault(run_cli("samples", "export", built, "--format", "repobench", "--out", str(out)), "choose another")
+    assert not out.exists()
 
 
 def test_faults(built: str, manifest: str, tmp_path: Path) -> None:

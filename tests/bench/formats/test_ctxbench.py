@@ -1,0 +1,112 @@
+"""Our own shape: everything there and back, and every fault named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.files import write_jsonl
+from bench.formats import ctxbench
+from bench.formats.importing import import_set
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import Language, Sample, Snippet, StoredContext, Use
+from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
+from tests.bench.formats.test_importing import PAY, function, line
+from tests.helpers.trees import write_tree
+
+STORED = (
+    StoredContext(name="rg1", text="# é\n", snippets=(Snippet(path="a.py", text="x", score=0.5, name="n"),)),
+    StoredContext(name="oracle", oracle=True),
+)
+PAIRS = (
+    line(masked=((0, 1),), uses=(Use(name="Cart", module="shop", kind="class"),), stored=STORED),
+    function(hidden=("tests/",), suffix="\n"),
+    line(id="late", context_start=2, prefix='        """Sum up."""\n'),
+)
+PAIRS = (
+    (PAIRS[0][0], replace(PAIRS[0][1], original_import="import x", fields={"gold": [1, {"a": None}]})),
+    (PAIRS[1][0], replace(PAIRS[1][1], tests=("tests/test_pay.py::test_total",))),
+    PAIRS[2],
+)
+
+
+def rows() -> list[dict[str, Any]]:
+    return list(ctxbench.records([one for one, _ in PAIRS], {other.id: other for _, other in PAIRS}))
+
+
+def imported(path: Path, home: Home, name: str, repos: Path | None = None) -> SampleSet:
+    return import_set("ctxbench", [str(path)], home, name, repos=repos)
+
+
+@pytest.mark.parametrize("with_repos", [False, True])
+def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
+    home, path, out = Home(tmp_path / "home"), tmp_path / "set.jsonl", tmp_path / "out.jsonl"
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY})
+    repos = tmp_path / "repos" if with_repos else None
+    write_jsonl(path, rows())
+    first = imported(path, home, "first", repos)
+    assert list(first.samples) == [one for one, _ in PAIRS]
+    assert first.references == {other.id: other for _, other in PAIRS}
+    write_jsonl(out, ctxbench.records(first.samples, first.references))
+    second = imported(out, home, "second", repos)
+    assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
+
+
+def test_an_answer_that_does_not_stand_there_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY.replace("x + 1", "x + 2"), "a.py": "import os\n"})
+    other: tuple[Sample, Any] = line(id="a", path="a.py", prefix="", cursor=replace(line()[0].cursor, line=0))
+    other = (other[0], replace(other[1], target="import os"))
+    pairs = [*PAIRS, other]
+    write_jsonl(path, ctxbench.records([one for one, _ in pairs], {ref.id: ref for _, ref in pairs}))
+    made = imported(path, Home(tmp_path / "home"), "x", tmp_path / "repos")
+    assert [sample.id for sample in made.samples] == ["a"]
+    assert made.manifest["unusable"] == {"source_mismatch": 3}
+
+
+FAULTS = {
+    "no reference": ({"reference": None}, "field reference is missing"),
+    "reference is text": ({"reference": "x"}, "field reference is missing, or no object"),
+    "unknown field": ({"extra": 1}, "field extra"),
+    "another id": ({"reference": {"id": "other", "target": "x"}}, "field reference.id: is 'other'"),
+    "unknown field of the reference": ({"reference": {"id": "l", "target": "x", "y": 1}}, "field reference.y"),
+    "number as text": ({"cursor": {"line": "3", "column": 0}}, "field cursor.line"),
+    "unknown kind": ({"kind": "page"}, "field kind"),
+    "span backwards": ({"masked": [[2, 1]]}, "field masked: a span"),
+    "negative column": ({"cursor": {"line": 3, "column": -1}}, "field cursor: lines and columns"),
+    "repository elsewhere": ({"repo": "../x"}, "field repo"),
+    "language at odds with the file": ({"language": "java"}, "field path: 'shop/pay.py' is no java file"),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), FAULTS.values(), ids=FAULTS)
+def test_faults_name_line_and_field(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    good, path = rows()[0], tmp_path / "set.jsonl"
+    path.write_text(json.dumps({key: value for key, value in {**good, **changes}.items() if value is not None}) + "\n")
+    with pytest.raises(InputFault) as caught:
+        imported(path, Home(tmp_path / "home"), "x")
+    assert str(caught.value).startswith(f"{path}:1: ") and words in str(caught.value) and caught.value.cure
+
+
+SHAPE = Shape(
+    format="ctxbench",
+    record=next(ctxbench.records([line()[0]], {"l": line()[1]})),
+    id="id",
+    target="reference.target",
+    prompt="prefix",
+    path="path",
+    line="cursor.line",
+    language=Language.PYTHON,
+)
+
+
+@pytest.mark.parametrize("kind", SHAPE.kinds)
+def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
+    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

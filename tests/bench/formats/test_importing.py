@@ -1,0 +1,231 @@
+"""The pipeline that every shape goes through: repositories, hygiene, accounts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import formats
+from bench import samples as sets
+from bench.errors import InputFault
+from bench.files import write_jsonl
+from bench.formats import ctxbench
+from bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
+from bench.formats.types import Format, Options
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.snapshot import is_harness_class
+from bench.types import Cursor, Kind, Language, Reference, Sample
+from tests.helpers.trees import write_tree
+
+PAY = 'class Pay:\n    def total(self, x):\n        """Sum up."""\n        return x + 1\n'
+COPY = 'def total(self, x):\n  """Sum up."""\n  return x+1\n'
+TARGET = 'def total(self, x):\n    """Sum up."""\n    return x + 1'
+JAVA = "public class Pay {\n    public int total(int x) {\n        return x + 1;\n    }\n}\n"
+
+
+def function(**changes: Any) -> tuple[Sample, Reference]:
+    sample = Sample(
+        id="f",
+        benchmark="ctxbench",
+        language=Language.PYTHON,
+        kind=Kind.FUNCTION,
+        subkind="class_runnable",
+        repo="demo",
+        path="shop/pay.py",
+        cursor=Cursor(line=3, column=0),
+        prefix='class Pay:\n    def total(self, x):\n        """Sum up."""\n',
+        name="Pay.total",
+        signature="def total(self, x):",
+        docstring="Sum up.",
+        span=(1, 4),
+    )
+    made = replace(sample, **changes)
+    return made, Reference(id=made.id, target=TARGET)
+
+
+def line(**changes: Any) -> tuple[Sample, Reference]:
+    sample = Sample(
+        id="l",
+        benchmark="ctxbench",
+        language=Language.PYTHON,
+        kind=Kind.LINE,
+        subkind="next-line",
+        repo="demo",
+        path="shop/pay.py",
+        cursor=Cursor(line=3, column=0),
+        prefix='class Pay:\n    def total(self, x):\n        """Sum up."""\n',
+    )
+    made = replace(sample, **changes)
+    return made, Reference(id=made.id, target="        return x + 1")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def file(tmp_path: Path, *pairs: tuple[Sample, Reference]) -> str:
+    path = tmp_path / "set.jsonl"
+    write_jsonl(path, ctxbench.records([one for one, _ in pairs], {other.id: other for _, other in pairs}))
+    return str(path)
+
+
+def imported(tmp_path: Path, *pairs: tuple[Sample, Reference], **options: Any) -> SampleSet:
+    return import_set("ctxbench", [file(tmp_path, *pairs)], Home(tmp_path / "home"), "made", **options)
+
+
+def test_every_shape_has_what_a_format_has() -> None:
+    for name in formats.NAMES:
+        form = formats.named(name)
+        assert isinstance(form.SHAPE, str) and form.SHAPE.endswith(".")
+        assert all(callable(getattr(form, part)) for part in Format.__dict__ if part in ("read", "records"))
+
+
+def test_files_that_hold_a_copy_of_the_answer_are_hidden(tmp_path: Path, home: Home) -> None:
+    files = {"shop/pay.py": PAY, "shop/copy.py": COPY, "shop/near.py": COPY.replace("+1", "+2")}
+    write_tree(tmp_path / "repos/demo", files)
+    made = imported(tmp_path, function(), repos=tmp_path / "repos")
+    [sample] = made.samples
+    assert sample.hidden == ("shop/copy.py",)
+    entry = made.manifest["repositories"]["demo"]
+    assert entry["copies_hidden"] == 1 and "copies_visible" not in entry
+    assert made.manifest["remarks"] == []
+    assert "shop/copy.py" in sets.snapshots(home, made)["demo"].files, "only this sample does not see it"
+
+
+def test_hygiene_off_keeps_copies_and_says_so(tmp_path: Path, home: Home) -> None:
+    files = {"shop/pay.py": PAY, "shop/copy.py": COPY, "shop/pay_total_passk_validte.py": PAY}
+    write_tree(tmp_path / "repos/demo", files)
+    said: list[str] = []
+    made = imported(tmp_path, function(), repos=tmp_path / "repos", hygiene=False, report=said.append)
+    assert made.samples[0].hidden == ()
+    assert made.manifest["repositories"]["demo"]["copies_visible"] == 2
+    assert made.manifest["remarks"] == [HYGIENE_OFF] and said == [f"note: {HYGIENE_OFF}"]
+    assert "shop/pay_total_passk_validte.py" in sets.snapshots(home, made)["demo"].files
+    with pytest.raises(InputFault, match="give them with --repos"):
+        imported(tmp_path, function(), hygiene=False)
+
+
+def test_harness_copies_are_dropped_and_counted(tmp_path: Path, home: Home) -> None:
+    files = {"shop/pay.py": PAY, "shop/pay_total_passk_validte.py": PAY, "shop/pay_total_passk_validte3.py": PAY}
+    write_tree(tmp_path / "repos/demo", files)
+    made = imported(tmp_path, function(), repos=tmp_path / "repos")
+    assert made.manifest["repositories"]["demo"]["left_out"] == {"hygiene": 2}
+    assert made.samples[0].hidden == ()
+    assert set(sets.snapshots(home, made)["demo"].files) == {"shop/pay.py"}
+
+
+def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None:
+    main = "class Pay_total { public static void main(String[] args) { System.out.print(new Pay().total(1) == 2); } }\n"
+    files = {"a/Pay.java": JAVA, "a/Pay_total.java": main, "a/Pay_Demo.java": main.replace("_total", "_Demo")}
+    write_tree(tmp_path / "repos/demo", {**files, "b/Pay_total.java": main, "a/Pay_x.java": "class Pay_x {}\n"})
+    sample = replace(line()[0], language=Language.JAVA, path="a/Pay.java", cursor=Cursor(line=0, column=0), prefix="")
+    reference = Reference(id="l", target="public class Pay {")
+    made = imported(tmp_path, (sample, reference), repos=tmp_path / "repos")
+    kept = set(sets.snapshots(home, made)["demo"].files)
+    assert kept == {"a/Pay.java", "a/Pay_Demo.java", "b/Pay_total.java", "a/Pay_x.java"}
+    assert made.manifest["repositories"]["demo"]["left_out"] == {"hygiene": 1}
+
+
+def test_a_harness_class_belongs_to_a_method_of_the_file_beside_it() -> None:
+    main = "public static void main(String[] a) {}"
+    beside = {"A_B.java": "int go_on() {}"}
+    assert is_harness_class("A_B_go_on.java", main, lambda name: beside.get(name, ""))
+    assert not is_harness_class("A_B_go.java", main, lambda name: beside.get(name, ""))
+    assert not is_harness_class("A_B_go_on.java", "void test() {}", lambda name: beside.get(name, ""))
+    assert not is_harness_class("A_B.java", main, lambda name: beside.get(name, ""))
+
+
+def test_lines_that_recur_are_kept_and_counted(tmp_path: Path) -> None:
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY, "shop/other.py": "def f(x):\n    return x + 1\n"})
+    made = imported(tmp_path, line(), repos=tmp_path / "repos")
+    assert len(made.samples) == 1 and made.samples[0].hidden == ()
+    assert made.manifest["repositories"]["demo"]["verbatim_elsewhere"] == 1
+
+
+def test_an_answer_that_stands_twice_in_its_own_file_is_counted(tmp_path: Path) -> None:
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": (PAY + "\n\n" + COPY).encode()})
+    made = imported(tmp_path, function(), repos=tmp_path / "repos")
+    assert made.manifest["repositories"]["demo"]["copies_in_file"] == 1
+
+
+def test_the_folder_may_be_the_only_repository(tmp_path: Path) -> None:
+    write_tree(tmp_path / "checkout", {"setup.cfg": "", "shop/pay.py": PAY})
+    made = imported(tmp_path, function(), repos=tmp_path / "checkout")
+    assert made.manifest["prompts"] == "rebuilt" and len(made.samples) == 1
+
+
+def test_a_repository_may_lack_its_owner(tmp_path: Path) -> None:
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY})
+    made = imported(tmp_path, function(repo="owner---demo"), repos=tmp_path / "repos")
+    assert made.manifest["repositories"]["owner---demo"]["kept"] == 1
+
+
+def test_tasks_of_a_missing_repository_are_counted(tmp_path: Path) -> None:
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY})
+    said: list[str] = []
+    made = imported(tmp_path, function(), line(repo="gone"), repos=tmp_path / "repos", report=said.append)
+    assert made.manifest["unusable"] == {"no_repository": 1}
+    assert made.manifest["totals"] == {"kept": 1, "dropped": 1}
+    assert said == ["gone: 1 of 1 tasks left out (no_repository 1)"]
+
+
+def test_no_repository_at_all_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="no-such-folder: is no folder"):
+        imported(tmp_path, function(), repos=tmp_path / "no-such-folder")
+    write_tree(tmp_path / "repos/demo", {"shop/pay.py": "x = 1\n"})
+    with pytest.raises(InputFault, match=r"no task matches the repositories \(source_mismatch 1\)"):
+        imported(tmp_path, function(), repos=tmp_path / "repos")
+
+
+def test_the_account_names_every_source(tmp_path: Path) -> None:
+    path = file(tmp_path, function(), line())
+    made = import_set("ctxbench", [path], Home(tmp_path / "home"), "made")
+    [source] = made.manifest["sources"]
+    assert (source["source"], source["rows"], len(source["digest"])) == (path, 2, 64)
+    assert made.manifest["kind"] == "function+line"
+    assert made.manifest["unusable"] == {}
+
+
+def test_many_unusable_records_are_told_in_part(tmp_path: Path) -> None:
+    rows = [_repoeval(number, "") for number in range(14)] + [_repoeval(14, "x = 1")]
+    path = tmp_path / "r.jsonl"
+    write_jsonl(path, rows)
+    said: list[str] = []
+    read = read_tasks("repoeval", [str(path)], report=said.append)
+    assert read.unusable == {"empty_target": 14} and len(read.tasks) == 1
+    assert said[0] == f"{path}:1: demo/0 left out: empty_target"
+    assert len(said) == 11 and said[-1] == "… and 4 more left out: empty_target"
+
+
+def test_files_of_nothing_but_unusable_records_are_refused(tmp_path: Path, home: Home) -> None:
+    path = tmp_path / "r.jsonl"
+    write_jsonl(path, [_repoeval(0, " ")])
+    with pytest.raises(InputFault, match=r"no task in the files \(empty_target 1\); give files of the shape repoeval"):
+        import_set("repoeval", [str(path)], home, "x")
+
+
+def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home) -> None:
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.json"
+    write_jsonl(path, [_repoeval(0, "x")])
+    other.write_text(json.dumps([_repoeval(1, "x"), _repoeval(0, "y")]))
+    with pytest.raises(InputFault) as caught:
+        read_tasks("repoeval", [str(path), str(other)])
+    assert str(caught.value).startswith(f"{other}: [1]: the id 'demo/0' stands at {path}:1 too")
+    with pytest.raises(InputFault, match=r"a\.jsonl:1: 'demo/0' is a python sample, not java"):
+        import_set("repoeval", [str(path)], home, "x", options=Options(language=Language.JAVA))
+
+
+def test_a_bad_name_is_told_before_anything_is_read(home: Home) -> None:
+    with pytest.raises(InputFault, match="no name for a sample set"):
+        import_set("ctxbench", ["gone.jsonl"], home, "../x")
+
+
+def _repoeval(number: int, target: str) -> dict[str, Any]:
+    metadata = {"task_id": f"demo/{number}", "ground_truth": target, "fpath_tuple": ["demo", "a.py"], "line_no": 0}
+    return {"prompt": "", "metadata": metadata}
