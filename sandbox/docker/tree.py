@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
-from typing import IO
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
 
 from sandbox.docker.engine import Client, absent, told
 from sandbox.docker.launcher import tidy
@@ -34,35 +34,74 @@ def archive(files: Mapping[str, bytes], *, ended: bool = False) -> bytes:
     return data.getvalue() + (_END if ended else b"")
 
 
-def copy_out(client: Client, image: str, path: str, into: IO[bytes], most: int) -> bool:
-    """Write a folder of an image as a tar, all in it below the folder's own name; False if it has no such folder.
+def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Callable[[str], bool], most: int) -> bool:
+    """Write the plain files of an image's folder as a tar, below its own name; False if it has no such folder.
 
-    Nothing of the image is run.
+    Nothing of the image is run. Equal files give equal bytes.
 
     Args:
         client: the engine's.
         image: name or id.
         path: of the folder, absolute.
         into: where the tar goes.
-        most: bytes that it may have.
+        keep: says of a path below the folder whether the file is wanted.
+        most: bytes that the files may have together.
 
     Raises:
         SandboxUnavailable: if there is no such image.
-        SandboxError: if it is larger.
+        SandboxError: if the files are larger.
     """
     with told(SandboxUnavailable, image):
         # Never started: its program need not be there.
         name = client.api.create_container(image, ["-"], labels={"ctxbench.owner": owner()})["Id"]
         try:
-            chunks, _ = client.api.get_archive(name, path)
-            for chunk in chunks:
-                into.write(chunk)
-                if into.tell() > most:
-                    raise SandboxError(f"is larger than {most >> 20} MiB", where=f"{image}: {path}")
-        except Exception as error:
-            if absent(error):
-                return False
-            raise
+            try:
+                chunks, _ = client.api.get_archive(name, path)
+            except Exception as error:
+                if absent(error):
+                    return False
+                raise
+            size = _filtered(_Stream(chunks), into, keep, most)
         finally:
             tidy(client, name)
+    if size > most:
+        raise SandboxError(f"its files are larger than {most >> 20} MiB", where=f"{image[:19]}: {path}")
     return True
+
+
+def _filtered(stream: _Stream, into: IO[bytes], keep: Callable[[str], bool], most: int) -> int:
+    """Copy wanted files of a tar, whose members lie below one folder; return their size, or one above `most`."""
+    size = 0
+    with tarfile.open(fileobj=stream, mode="r|") as tar, tarfile.TarFile(fileobj=into, mode="w") as out:
+        for member in tar:
+            _, _, inner = member.name.partition("/")
+            data = tar.extractfile(member) if member.isreg() and inner and keep(inner) else None
+            if data is None:
+                continue
+            size += member.size
+            if size > most:
+                break
+            entry = tarfile.TarInfo(member.name)
+            entry.size, entry.mtime = member.size, _TIME
+            out.addfile(entry, data)
+    return size
+
+
+class _Stream(io.RawIOBase):
+    """Chunks as a file that is read once."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            self._rest = next(self._chunks, b"")
+            if not self._rest:
+                return 0
+        taken = self._rest[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._rest = self._rest[len(taken) :]
+        return len(taken)

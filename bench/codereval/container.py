@@ -1,0 +1,217 @@
+"""What CoderEval's official image holds: looked at in a hardened container of it, and copied out of it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import checkout
+from bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
+from bench.errors import InputFault, MachineFault
+from bench.files import sha256_file
+from bench.home import Home
+from bench.manifest_types import RepoManifest
+from bench.sources.base import LocalSource, Report
+from bench.testing.judge import explained
+from bench.types import Language
+from sandbox.docker import DockerSandbox
+from sandbox.errors import SandboxError
+from sandbox.types import MIB, Command, Environment, Job, Limits, Pool
+
+_LIMITS = Limits(memory=1024 * MIB, output=64 * MIB)
+_SECONDS = 300.0
+_MOST = 512 * MIB
+"""Of one project's files."""
+_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
+_WANTED = {
+    Language.PYTHON: lambda path: not path.endswith(".pyc") and not _SKIPPED & set(path.split("/")),
+    Language.JAVA: lambda path: path.endswith(".java"),
+}
+_PYTHONS = (
+    "python",
+    "python3",
+    "/usr/local/bin/python3",
+    "/home/travis/virtualenv/*/bin/python",
+    "/opt/python/*/bin/python",
+    "/opt/pyenv/shims/python",
+    "/opt/conda/bin/python",
+    "/usr/bin/python3",
+)
+_OLDEST = (3, 8)
+"""The oldest Python whose syntax trees put decorators above a function's lines, as the benchmark's numbers do."""
+_ASK = "import sys; print(sys.executable, '.'.join(map(str, sys.version_info[:3])))"
+_JDKS = ("javac", '"$JAVA_HOME"/bin/javac', "/usr/lib/jvm/*/bin/javac", "/opt/*/bin/javac")
+_SECTION = "=== "
+
+
+def _find(folder: str, tests: str, *, kind: str = "f") -> str:
+    return f"cd {folder} 2>/dev/null && find . -type {kind} {tests} 2>/dev/null"
+
+
+_QUESTIONS = {
+    "python": f'for each in {" ".join(_PYTHONS)}; do "$each" -c "{_ASK}" 2>/dev/null; done',
+    "javac": f"for each in {' '.join(_JDKS)}; do found=$(command -v $each) && "
+    'printf "%s " "$(readlink -f "$found")" && "$found" -version 2>&1 | head -n 1; done',
+    "folders": f"cd {PYTHON} 2>/dev/null && find . -maxdepth 1 -type d",
+    "tests": _find(PYTHON, f"\\( -name '*{HARNESS}.py' -o -path './{STANDALONE}/*.py' \\)"),
+    "projects": f"cd {JAVA} 2>/dev/null && find . -maxdepth 1 -type d",
+    "classes": _find(JAVA, "-name '*_*.class' ! -name '*$*'"),
+    "roots": _find(JAVA, "\\( -path '*/target/classes' -o -path '*/target/test-classes' \\)", kind="d"),
+    "jars": f"find {JAVA} /root/.m2 /home/*/.m2 -name '*.jar' -type f 2>/dev/null",
+}
+"""Section -> script of what is asked; a part that fails has nothing to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What an image holds for the official protocol; paths below `PYTHON` and `JAVA`."""
+
+    id: str
+    python: str
+    """The interpreter's path; empty if none of 3.8 or later runs for a plain user."""
+    python_version: str
+    javac: str
+    java: str
+    java_version: str
+    folders: tuple[str, ...]
+    """Of Python projects."""
+    tests: frozenset[str]
+    """Python test files: ``<folder>/…_passk_validte.py``, ``standalone/….py``."""
+    projects: tuple[str, ...]
+    """Folders of Java projects."""
+    classes: frozenset[str]
+    """Compiled classes whose name has an underscore, as those of test programs have."""
+    roots: tuple[str, ...]
+    """Folders of compiled classes."""
+    jars: tuple[str, ...]
+    """Absolute; those of local Maven repositories too."""
+
+
+def look(image: str, report: Report) -> Contents:
+    """Look at an image, in containers without a network that cannot write to it.
+
+    Raises:
+        MachineFault: if there is no such image, or no engine that runs it.
+        InputFault: if it is not laid out as CoderEval's is.
+    """
+    environment = Environment(name=image, image=image, folder=WORK)
+    with tempfile.TemporaryDirectory() as cache, explained():
+        sandbox = DockerSandbox(Path(cache))
+        sandbox.prepare(environment, report)
+        with sandbox.open(environment, limits=_LIMITS) as pool:
+            found = _contents(pool, image_id(image))
+    if not found.folders and not found.projects:
+        raise InputFault(
+            f"has neither {PYTHON} nor {JAVA}",
+            where=image,
+            cure="give the image that CoderEval's authors publish, or one laid out like it",
+        )
+    return found
+
+
+def image_id(image: str) -> str:
+    """Return the id of an image, which names its content: ``sha256:…``.
+
+    Raises:
+        MachineFault: if it is not here.
+    """
+    from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
+    from sandbox.docker.images import find  # noqa: PLC0415
+
+    with explained(), connected() as client:
+        found = find(client, image)
+    if found is None:
+        raise MachineFault("no image of that name or id is here", where=image, cure="see `docker images`")
+    return str(found["Id"])
+
+
+def copied(home: Home, image: str, folder: str, name: str, language: Language, report: Report) -> checkout.Checkout:
+    """Copy a project of an image into the home folder; nothing of the image is run.
+
+    Of Python projects all files come, since their tests run on them; of Java projects the sources, as compiled
+    classes stay in the image. Links are left out.
+
+    Args:
+        home: where it is kept.
+        image: the image's id.
+        folder: absolute.
+        name: the checkout's.
+        language: of its files.
+        report: told what is left out.
+
+    Raises:
+        InputFault: if the image has no such folder, or it is too large.
+    """
+    from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
+    from sandbox.docker.tree import copy_out  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = Path(scratch, "folder.tar")
+        try:
+            with explained(), connected() as client, archive.open("wb") as into:
+                there = copy_out(client, image, folder, into, _WANTED[language], _MOST)
+        except SandboxError as error:
+            raise InputFault(error.what, where=error.where, cure="leave its tasks out") from error
+        if not there:
+            raise InputFault("the image has no such folder", where=folder, cure="see `ctxbench codereval image check`")
+        source = LocalSource(path=archive, sha256=sha256_file(archive))
+        version = f"image-{image.removeprefix('sha256:')[:12]}"
+        manifest = RepoManifest(name=name, language=language, license="NOASSERTION", version=version, sources=(source,))
+        report(f"{name}: copying {folder} out of the image")
+        return checkout.fetch(manifest, home, report=lambda _: None)
+
+
+def _contents(pool: Pool, image: str) -> Contents:
+    found = _asked(pool)
+    python, version = _interpreter(found["python"])
+    javac, java_version = _compiler(found["javac"])
+    return Contents(
+        id=image,
+        python=python,
+        python_version=version,
+        javac=javac,
+        java=javac.removesuffix("javac") + "java" if javac else "",
+        java_version=java_version,
+        folders=tuple(each for each in found["folders"] if each not in (".", STANDALONE)),
+        tests=frozenset(found["tests"]),
+        projects=tuple(each for each in found["projects"] if each != "."),
+        classes=frozenset(found["classes"]),
+        roots=tuple(found["roots"]),
+        jars=tuple(found["jars"]),
+    )
+
+
+def _asked(pool: Pool) -> dict[str, list[str]]:
+    """Ask everything in one container; return section -> lines, sorted but for the programs that were tried."""
+    parts = [f"echo '{_SECTION}{name}'; {script}" for name, script in _QUESTIONS.items()]
+    with explained():
+        outcome = pool.run(Job(action=Command(argv=("/bin/sh", "-c", "\n".join([*parts, "true"]))), seconds=_SECONDS))
+    if outcome.exit_code != 0 or outcome.truncated:
+        why = "says too much" if outcome.truncated else f"ended ({outcome.ended}): {outcome.output[-200:]}"
+        raise MachineFault(f"looking at the image {why}", where="codereval image", cure="the image needs sh and find")
+    found: dict[str, list[str]] = {name: [] for name in _QUESTIONS}
+    section = ""
+    for line in outcome.output.splitlines():
+        if line.startswith(_SECTION):
+            section = line.removeprefix(_SECTION)
+        elif section and line.strip():
+            found[section].append(line.removeprefix("./"))
+    return {name: lines if name in ("python", "javac") else sorted(lines) for name, lines in found.items()}
+
+
+def _interpreter(lines: list[str]) -> tuple[str, str]:
+    """Return the path and version of the first interpreter that is not too old."""
+    for line in lines:
+        path, _, version = line.rpartition(" ")
+        numbers = version.split(".")
+        if path and all(map(str.isdigit, numbers)) and tuple(map(int, numbers[:2])) >= _OLDEST:
+            return path, version
+    return "", ""
+
+
+def _compiler(lines: list[str]) -> tuple[str, str]:
+    """Return a compiler's path and version; one of Java 8, the official version, if there is one."""
+    known = [line.split(" javac ", 1) for line in lines if " javac " in line]
+    known.sort(key=lambda each: not each[1].startswith("1.8"))
+    return (known[0][0], known[0][1]) if known else ("", "")

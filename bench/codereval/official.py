@@ -1,0 +1,210 @@
+"""CoderEval's official protocol for Python, and the suites of sets that come from its image.
+
+A test file is a copy of the source file with a check at its end. In it the **last** function of the name, or of
+the name with an underscore before it, is replaced; the changed copy is run beside the original, and the exit code 0
+means passed. That is weaker than the verdicts of other sets: a completion that ends the process with 0 passes.
+`REMARK` says so wherever the numbers are shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from bench import snapshot
+from bench.codereval.tests_of import PYTHON, STANDALONE
+from bench.errors import InputFault
+from bench.home import Home
+from bench.testing import tree as trees
+from bench.testing.python import blank
+from bench.testing.shifting import indentation
+from bench.testing.types import Judgement, Suite, Verdict
+from bench.types import Language, Reference, Sample
+from sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome
+
+PYTHON_RUNNER, JAVA_RUNNER = "codereval-python", "codereval-java"
+REMARK = (
+    "judged by CoderEval's official protocol: its tests are weak, and the verdict is an exit code or a word of the "
+    "output, which a completion can forge; not comparable with verdicts of ctxbench's own suites"
+)
+SECONDS = 30.0
+LIMITS = Limits(memory=2048 * MIB, disk=256 * MIB, file_bytes=256 * MIB, processes=128, open_files=1024, cpus=2.0)
+_VERSION = "1"
+"""Of the protocol as written here; a part of what verdicts are kept under."""
+_ENDS = re.compile(r"\r\n|\r|\n")
+_CURE = "import the set again with --image"
+
+
+def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
+    """Return the suite of one repository of a set from the official image.
+
+    Args:
+        home: where the checkouts are.
+        repo: the repository's name.
+        entry: what the set's manifest says of it, with `tests`.
+
+    Raises:
+        InputFault: if a checkout is not there as the set was built from it.
+    """
+    held = entry["tests"]
+    if held["runner"] == JAVA_RUNNER:
+        from bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
+
+        root = _checkout(home, repo, str(entry.get("checkout") or ""))
+        read = snapshot.load(repo, root, Language.JAVA)
+        _same(read.digest, entry.get("snapshot"), repo)
+        return OfficialJavaSuite(held, read.texts)
+    tree = laid_out(home, repo, entry)
+    _same(trees.digest(tree), held.get("tree"), repo)
+    return OfficialPythonSuite(str(held["image"]), str(held["python"]), tree)
+
+
+def laid_out(home: Home, repo: str, entry: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files of a Python repository as the image has them below `PYTHON`, standalone tests with them.
+
+    Raises:
+        InputFault: if a checkout is missing, or the files are too large for a box.
+    """
+    held = entry["tests"]
+    tree: dict[str, bytes] = {}
+    if entry.get("checkout"):
+        root = _checkout(home, repo, str(entry["checkout"]))
+        tree |= {f"{held['folder']}/{path}": data for path, data in trees.read(root).items()}
+    if held.get("standalone"):
+        root = _checkout(home, STANDALONE, str(held["standalone"]))
+        tree |= {f"{STANDALONE}/{path}": data for path, data in trees.read(root).items()}
+    return tree
+
+
+def replaced(source: str, name: str, text: str) -> str:
+    """Return a test file with its last function of a name replaced by a completion.
+
+    Args:
+        source: the file.
+        name: the function's; one that is called so with an underscore before it counts too.
+        text: the completion, taken as it is. If its first line is indented less than the function, all of it is
+            indented by the difference.
+
+    Raises:
+        InputFault: if the file has no such function, or is no Python.
+    """
+    lines = _ENDS.split(source)
+    first, end = _span(source, name)
+    own = indentation(lines[first])
+    put = _ENDS.split(text.rstrip("\r\n"))
+    missing = own[: max(0, len(own) - len(indentation(put[0])))]
+    return "\n".join([*lines[:first], *(missing + line if line.strip() else line for line in put), *lines[end:]])
+
+
+def _span(source: str, name: str) -> tuple[int, int]:
+    """Return the lines of the last function of a name, decorators left out."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputFault(f"the test file is no Python ({error})", cure="leave its task out") from None
+    spans = [
+        (node.lineno - 1, node.end_lineno or node.lineno)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in (name, f"_{name}")
+    ]
+    if not spans:
+        raise InputFault(f"the test file has no function {name!r}", cure="leave its task out")
+    return max(spans)
+
+
+class OfficialPythonSuite:
+    """The `Suite` of a Python repository of the official image."""
+
+    def __init__(self, image: str, python: str, tree: Mapping[str, bytes]) -> None:
+        """Take a repository.
+
+        Args:
+            image: the image's id.
+            python: its interpreter.
+            tree: path below `PYTHON` -> content.
+        """
+        self.environment = Environment(
+            name=PYTHON_RUNNER,
+            image=image,
+            folder=PYTHON,
+            tree=tree,
+            variables=(("CTXBENCH_PROTOCOL", f"{PYTHON_RUNNER}-{_VERSION} {python}"),),
+        )
+        self.limits = LIMITS
+        self._python = python
+
+    def blank(self, sample: Sample) -> str:
+        """Return the function with its docstring and no body."""
+        return blank(sample)
+
+    def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's test file with `text` in it.
+
+        Raises:
+            InputFault: if the test file is not there or has no such function, or the text cannot be written.
+        """
+        del secret  # The protocol has no use for one.
+        (path,) = reference.tests
+        if path not in self.environment.tree:
+            raise InputFault(f"the image's files hold no test {path!r}", where=sample.id, cure=_CURE)
+        source = self.environment.tree[path].decode("utf-8", "surrogateescape")
+        name = (sample.name or "").rpartition(".")[2]
+        try:
+            changed = replaced(source, name, text).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise InputFault(f"cannot be written as UTF-8 ({error.reason})", where=sample.id) from None
+        # The harness numbers the samples of a task; ours come one by one.
+        beside = f"{path.removesuffix('.py')}0.py"
+        argv = (self._python, f"{PYTHON}/{beside}")
+        return Job(action=Command(argv=argv), files={beside: changed}, seconds=SECONDS)
+
+    def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
+        """Return what an outcome of that job means: the exit code 0 is all that counts."""
+        del reference, secret
+        return judgement(outcome, passed=outcome.ended is Ended.EXITED and outcome.exit_code == 0)
+
+
+def judgement(outcome: Outcome, *, passed: bool, reason: str = "") -> Judgement:
+    """Return the judgement of an official run.
+
+    Args:
+        outcome: of its box.
+        passed: whether it counts as passed, if its time was not over.
+        reason: why it failed; empty for the last line of its output.
+    """
+    late = outcome.ended is Ended.TIMED_OUT
+    verdict = Verdict.TIMED_OUT if late else Verdict.PASSED if passed else Verdict.FAILED
+    why = "" if verdict is Verdict.PASSED else "its time was over" if late else reason or _last(outcome)
+    return Judgement(
+        verdict=verdict,
+        reason=why,
+        tests_run=1,
+        output=outcome.output,
+        seconds=outcome.seconds,
+        peak_bytes=outcome.peak_bytes,
+    )
+
+
+def _last(outcome: Outcome) -> str:
+    if outcome.out_of_memory:
+        return "out of memory"
+    lines = [line.strip() for line in outcome.output.splitlines() if line.strip()]
+    said = lines[-1][:200] if lines else "no output"
+    return f"exit code {outcome.exit_code}: {said}" if outcome.exit_code is not None else f"{outcome.ended}: {said}"
+
+
+def _checkout(home: Home, repo: str, key: str) -> Any:
+    root = home.repos / key
+    if not key or not root.is_dir():
+        raise InputFault(f"the files of {repo!r} are not there", where=str(root), cure=_CURE)
+    return root
+
+
+def _same(found: str, known: object, repo: str) -> None:
+    if found != known:
+        raise InputFault(f"the files of {repo!r} are not those that the set was built from", cure=_CURE)
