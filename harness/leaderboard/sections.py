@@ -121,6 +121,9 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
     def at(row: Row, level: str) -> Row | None:
         return found.get((level, row.run.id, row.run.strategy))
 
+    def mean_at(row: Row, *, level: str) -> str:
+        return _mean(at(row, level), group.metric)
+
     def of_levels(row: Row) -> str:
         one = at(row, levels.COMBINED)
         mean = one.metrics[group.metric].mean_of_levels if one and group.metric in one.metrics else None
@@ -128,7 +131,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
     single = [level for level in parts if level != levels.COMBINED]
     shown: list[Column] = [
-        (level.removesuffix("_runnable"), lambda row, level=level: _mean(at(row, level), group.metric))  # type: ignore[misc]
+        (level.removesuffix("_runnable"), partial(mean_at, level=level))
         for level in (*single, *([levels.COMBINED] if levels.COMBINED in parts else []))
     ]
     last: list[Column] = [("mean of these levels", of_levels)] if levels.COMBINED in parts else []

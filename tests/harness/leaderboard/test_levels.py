@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -114,9 +115,7 @@ def marked(**changes: Any) -> RunTable:
     """Return a run of which the file task is broken and the one that needs nothing vacuous."""
     status = [Status.SCORED] * 3 + [Status.EXCLUDED, Status.SCORED, Status.EXCLUDED]
     table = coder_eval(**{"status": status, **changes})
-    return RunTable(
-        **{**{name: getattr(table, name) for name in table.__slots__}, "mark": ("", "", "", "broken", "", "vacuous")}
-    )  # type: ignore[arg-type]
+    return dataclasses.replace(table, mark=("", "", "", "broken", "", "vacuous"))
 
 
 def test_marked_samples_are_left_out_and_what_they_would_change_is_said() -> None:
