@@ -46,19 +46,19 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
     return MachineFault(reason, where=where, cure="mend the cause, then run the same command again")
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a whole file: beside its place, flushed to disk, renamed in.
+def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
+    """Write a whole file, given at once or in pieces: beside its place, flushed to disk, renamed in.
 
     Raises:
         MachineFault: if the disk is full; whatever stood at `path` before is still there.
     """
-    raw = data.encode("utf-8") if isinstance(data, str) else data
+    whole = data.encode("utf-8") if isinstance(data, str) else data
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as out:
-                out.write(raw)
+                out.writelines([whole] if isinstance(whole, bytes) else whole)
                 out.flush()
                 os.fsync(out.fileno())
             Path(name).chmod(0o644)
@@ -74,9 +74,18 @@ def dump_line(record: object) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 
-def write_jsonl(path: Path, records: Iterable[object]) -> None:
-    """Write JSON Lines atomically."""
-    write_atomic(path, "".join(dump_line(record) for record in records))
+def write_jsonl(path: Path, records: Iterable[object]) -> str:
+    """Write JSON Lines atomically, record by record; return the hexadecimal SHA-256 of the file."""
+    digest = hashlib.sha256()
+
+    def lines() -> Iterator[bytes]:
+        for record in records:
+            raw = dump_line(record).encode("utf-8")
+            digest.update(raw)
+            yield raw
+
+    write_atomic(path, lines())
+    return digest.hexdigest()
 
 
 def read_text(path: Path) -> str:
@@ -87,10 +96,7 @@ def read_text(path: Path) -> str:
     """
     with explained(path):
         raw = path.read_bytes()
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputFault(f"byte {error.start} is not UTF-8", where=str(path), cure="save the file as UTF-8") from None
+    return _decoded(raw, path)
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -99,8 +105,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         InputFault: at the first line that is not a JSON object, naming file and line.
     """
-    # Split at "\n" only: str.splitlines would also cut at U+2028 inside a JSON string.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
         try:
@@ -114,6 +119,24 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(record, dict):
             raise InputFault("not a JSON object", where=f"{path}:{number}", cure="write one JSON object a line")
         yield number, record
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file one by one: files of sample sets can be larger than memory allows twice."""
+    start = 0
+    # Bytes are split at "\n" only: str.splitlines would also cut at U+2028 inside a JSON string.
+    with explained(path), path.open("rb") as handle:
+        for raw in handle:
+            yield _decoded(raw, path, start)
+            start += len(raw)
+
+
+def _decoded(raw: bytes, path: Path, start: int = 0) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = f"byte {start + error.start} is not UTF-8"
+        raise InputFault(what, where=str(path), cure="save the file as UTF-8") from None
 
 
 def sha256(data: str | bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import records, snapshot
 from bench.errors import InputFault, UnknownName
-from bench.files import dump_line, explained, read_text, sha256, sha256_file, write_atomic
+from bench.files import explained, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from bench.home import Home
 from bench.snapshot import Snapshot
 from bench.types import Language, Reference, Sample
@@ -82,40 +82,42 @@ def save(
         InputFault: if another set has the name and `force` is not given.
     """
     place = folder(home, name)
-    texts = {
-        _SAMPLES: "".join(dump_line(records.from_sample(sample)) for sample in samples),
-        _REFERENCES: "".join(dump_line(records.from_reference(reference)) for reference in references),
-    }
-    files = {file: sha256(text) for file, text in texts.items()}
-    whole = {"format": FORMAT, **manifest, "samples": len(samples), "files": files}
-    texts[_MANIFEST] = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
-    if place.exists():
-        if _same(place, texts):
-            return load(home, name)
-        if not force:
-            raise InputFault(
-                f"another sample set is called {name!r}",
-                where=str(place),
-                cure="add --force to replace it, or choose another name",
-            )
     with explained(place):
         home.samples.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".part", dir=home.samples))
         try:
-            for file, text in texts.items():
-                write_atomic(beside / file, text)
-            beside.chmod(0o755)
-            _swap(beside, place)
+            # Record by record: a benchmark's set can be larger than memory allows twice.
+            files = {
+                _SAMPLES: write_jsonl(beside / _SAMPLES, map(records.from_sample, samples)),
+                _REFERENCES: write_jsonl(beside / _REFERENCES, map(records.from_reference, references)),
+            }
+            whole = {"format": FORMAT, **manifest, "samples": len(samples), "files": files}
+            text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+            write_atomic(beside / _MANIFEST, text)
+            if not place.exists() or not _same(place, text, files):
+                _check_free(place, name, force)
+                beside.chmod(0o755)
+                _swap(beside, place)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
     return load(home, name)
 
 
-def _same(place: Path, texts: Mapping[str, str]) -> bool:
-    with explained(place):
-        return all(
-            (place / file).is_file() and (place / file).read_bytes() == text.encode() for file, text in texts.items()
+def _check_free(place: Path, name: str, force: bool) -> None:
+    if place.exists() and not force:
+        raise InputFault(
+            f"another sample set is called {name!r}",
+            where=str(place),
+            cure="add --force to replace it, or choose another name",
         )
+
+
+def _same(place: Path, manifest: str, files: Mapping[str, str]) -> bool:
+    if not all((place / file).is_file() for file in (_MANIFEST, *files)):
+        return False
+    return (place / _MANIFEST).read_bytes() == manifest.encode() and all(
+        sha256_file(place / file) == digest for file, digest in files.items()
+    )
 
 
 def _swap(beside: Path, place: Path) -> None:

@@ -198,10 +198,10 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     from bench.files import write_atomic, write_jsonl
 
     made = sets.load(home, name)
-    rows = list(formats.named(shape).records(made.samples, made.references))
+    rows = formats.named(shape).records(made.samples, made.references)
     key = formats.DOCUMENTS.get(shape)
     if key is None:
         write_jsonl(out, rows)
     else:
-        write_atomic(out, json.dumps({key: rows}, ensure_ascii=False, indent=1) + "\n")
-    click.echo(f"{out}: {len(rows)} samples")
+        write_atomic(out, json.dumps({key: list(rows)}, ensure_ascii=False, indent=1) + "\n")
+    click.echo(f"{out}: {len(made.samples)} samples")
