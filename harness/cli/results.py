@@ -69,6 +69,7 @@ def import_files(
     from bench import samples as sets
     from bench.formats.rows import open_tables
     from bench.types import Language
+    from harness.cli.progress import progress
     from harness.imported.importing import import_results
     from harness.imported.matching import Labels
     from harness.store import open_store
@@ -84,6 +85,7 @@ def import_files(
                 labels=Labels(strategy=strategy, generator=generator),
                 sample_set=sample_set,
                 language=None if language is None else Language(language),
+                progress=progress,
             ):
                 _say(summary)
 

@@ -6,6 +6,7 @@ the same file again is the same run; after an interrupt it stores what is missin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.formats.types import Table
@@ -13,13 +14,17 @@ from bench.samples import SampleSet
 from bench.types import Language
 from harness import imported
 from harness.asking import Made
+from harness.attempt import Progress
 from harness.imported.made import generation, made_of, remarks, spec_of, unscored
 from harness.imported.matching import Labels, Matched, matched
+from harness.runner import silent
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import notes, verdicts
 from harness.store.records import Finished, Imported
 from harness.store.store import Store
+
+_Scored = tuple[Made, Finished]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,7 @@ def import_results(
     labels: Labels | None = None,
     sample_set: SampleSet | None = None,
     language: Language | None = None,
+    progress: Progress = silent,
 ) -> list[Summary]:
     """Store the predictions and verdicts of one file.
 
@@ -57,6 +63,7 @@ def import_results(
         labels: strategy and generator; default: the file's, else ``recorded`` and the first part of the file's name.
         sample_set: what the ids belong to; may be None where the file tells the facts of its samples (CoderEval).
         language: whose samples are meant; None for all.
+        progress: shows how far it is.
 
     Returns:
         A summary for each run: files of our own shape may hold several.
@@ -76,28 +83,32 @@ def import_results(
     )
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
-    finished = [_finished(store, run, spec, source) for run, spec in prepared]
+    # Scored before anything is stored: what cannot be scored must leave nothing behind.
+    finished: list[list[_Scored]] = []
+    for run, spec in prepared:
+        with progress(f"score {table.name}", len(run.answers)) as tick:
+            finished.append(list(_finished(store, run, spec, source, tick)))
     return [_stored(store, run, spec, source, one) for (run, spec), one in zip(prepared, finished, strict=True)]
 
 
-def _finished(store: Store, run: Matched, spec: RunSpec, source: Imported) -> list[tuple[Made, Finished]]:
-    """Return the samples as they are stored, scored where the answers are known."""
-    made = made_of(run, spec, source)
-    if run.basis.references is None:
-        return [(one, unscored(one)) for one in made]
-    scorer = Scorer(store, run.basis.references, None)
-    return list(zip(made, scorer.finish(made), strict=True))
+def _finished(
+    store: Store, run: Matched, spec: RunSpec, source: Imported, tick: Callable[[int], object]
+) -> Iterator[_Scored]:
+    """Yield the samples that are not stored yet, scored where the answers are known."""
+    scorer = None if run.basis.references is None else Scorer(store, run.basis.references, None)
+    known = store.finished(spec.id)
+    for made in made_of(run, spec, source):
+        if made.sample.id in known:
+            continue
+        yield made, unscored(made) if scorer is None else scorer.finish([made])[0]
+        tick(1)
 
 
-def _stored(
-    store: Store, run: Matched, spec: RunSpec, source: Imported, finished: list[tuple[Made, Finished]]
-) -> Summary:
+def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> Summary:
     said = remarks(run, source)
     id_ = store.add_run(spec, run.basis.samples)
     notes.add_imported(store, id_, source)
     notes.add_remarks(store, id_, said)
-    known = store.finished(id_)
-    new = [(made, one) for made, one in finished if one.sample_id not in known]
     if new:
         attempt = store.start_attempt(id_, "imported")
         done, reason = 0, "interrupted"

@@ -147,7 +147,7 @@ def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
     answers = [one for each in run.answers.values() for one in each]
     lacking = sum(NO_RESULT in one.flags for one in answers)
     absent = len(run.basis.samples) - len(run.answers)
-    said: list[str] = []
+    said = list(run.basis.remarks)
     if lacking:
         said.append(f"{file} lacks {lacking} of {len(answers)} results; they count as failed.")
     if absent:

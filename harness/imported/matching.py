@@ -34,6 +34,8 @@ class Basis:
     samples: tuple[Sample, ...]
     references: Mapping[str, Reference] | None
     """None where there is no set: then nothing but verdicts is known."""
+    remarks: tuple[str, ...] = ()
+    """What a reader of numbers over these samples must know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,13 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
     samples = tuple(one for one in sample_set.samples if language in (None, one.language))
     if not samples:
         raise InputFault(f"the sample set {sample_set.name!r} has no sample in {language}", cure="leave --language out")
-    return Basis(name=sample_set.name, digest=sample_set.digest, samples=samples, references=sample_set.references)
+    return Basis(
+        name=sample_set.name,
+        digest=sample_set.digest,
+        samples=samples,
+        references=sample_set.references,
+        remarks=tuple(sample_set.manifest.get("remarks", ())),
+    )
 
 
 def _of_facts(found: Sequence[Recorded], file: str) -> Basis:

@@ -269,10 +269,11 @@ def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
     """A set made of the recorded files alone knows no answers: no similarity to nothing may be stored."""
     made = make_function_set(home)
     references = [Reference(id=one.id, target="", fields={"no_reference": True}) for one in made.references.values()]
-    sets.save(home, "bare", made.samples, references, {"repositories": {}})
+    sets.save(home, "bare", made.samples, references, {"repositories": {}, "remarks": ["No answers are known."]})
     lines = [{"sample": one.id, "text": "x", "verdict": "PASSED"} for one in made.samples]
     imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "bare")
     imported(home, "ctxbench", home.root / "m.jsonl", "--samples", "functions")
+    assert [table.run.remarks for table in tables(home)] == [("No answers are known.",), ()]
     bare, whole = (set(table.metrics) for table in tables(home))
     assert bare == {"pass@1"} and whole == {"pass@1", "em", "es", "id_em", "id_f1", "id_precision", "id_recall"}
 

@@ -14,11 +14,15 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import URL, text
 
 from bench.errors import InputFault, MachineFault
+from bench.formats.rows import open_tables
+from harness.imported.importing import import_results
 from harness.results import Status
 from harness.store import Store, engine, open_store
+from harness.store.completions import completed
 from harness.store.queries import run_tables, runs
 from harness.store.records import StoredCompletion, StoredFault
 from harness.store.tables import METADATA
+from tests.harness.imported.records import python_task, write
 from tests.harness.store import postgres_server, test_gains, test_notes, test_store, test_verdicts
 from tests.harness.store.making import fill, make_finished, make_generation
 from tests.harness.store.postgres_server import shown
@@ -266,3 +270,15 @@ def test_a_connection_that_the_server_ends_is_one_line_and_loses_nothing(store: 
         connection.execute(text("SELECT 1"))
     postgres_server.execute(url, end)
     assert store.finished(run) == frozenset() and count(store, "run") == 1
+
+
+def test_what_is_imported_is_as_in_sqlite(store: Store, tmp_path: Path) -> None:
+    records = [python_task("b", True, False), python_task("a", True, level="file_runnable")]
+    [table] = open_tables([str(write(tmp_path / "m.jsonl", records))])
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
+        for _ in range(2):
+            [one], [two] = (import_results(each, table, "codereval") for each in (store, other))
+            assert one == two and one.present == 2
+        assert run_tables(store) == run_tables(other)
+        assert completed(store, one.run) == completed(other, one.run)
+    assert [table.metrics for table in run_tables(store)] == [{"pass@1": (0.5, 0.5)}]
