@@ -103,7 +103,9 @@ def remarks(fates: Iterable[Fate]) -> list[str]:
         f"CoderEval tasks rebuilt on published releases and judged by tests that are not the benchmark's: "
         f"{kept} of {len(fates)} tasks"
     ]
-    away = sorted({fate.repo for fate in fates if fate.outcome == UNREACHABLE})
-    if away:
-        found.append(f"the tasks of {', '.join(away)} are missing: their sources could not be reached")
+    whys = {UNREACHABLE: "their sources could not be reached", SUITE_FAILED: "their tests could not be run here"}
+    for outcome, why in whys.items():
+        repos = sorted({fate.repo for fate in fates if fate.outcome == outcome})
+        if repos:
+            found.append(f"the tasks of {', '.join(repos)} are missing: {why}")
     return found

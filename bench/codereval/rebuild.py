@@ -71,7 +71,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has the name.
-        MachineFault: if the sandbox failed, or no repository could be reached; the same build can be run again.
+        MachineFault: if the sandbox failed under a task, or no repository could be tested; the same build can be
+            run again.
     """
     sets.folder(home, name)
     made: dict[str, Made] = {}
@@ -138,7 +139,8 @@ def _surveyed(one: Ready | _Failed, sandbox: Sandbox, report: Report) -> tuple[R
     try:
         with explained():
             return one, miner(one.project.manifest.language).survey(one.project, one.suite, sandbox, report)
-    except InputFault as fault:
+    except (InputFault, MachineFault) as fault:
+        # A box that dies under a suite, every time, is that suite's doing.
         return _Failed(accounts.SUITE_FAILED, fault)
 
 

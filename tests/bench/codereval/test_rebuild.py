@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,7 @@ LOST = {
     Asked("b", "def b():", "Say b.", project="me/untested"): accounts.NO_TESTS,
     Asked("c", "def c():", "Say c.", project="me/away"): accounts.UNREACHABLE,
     Asked("d", "def d():", "Say d.", project="me/sick"): accounts.SUITE_FAILED,
+    Asked("e", "def e():", "Say e.", project="me/endless"): accounts.SUITE_FAILED,
 }
 _TESTS = '[tests]\npaths = ["tests"]\n'
 
@@ -65,14 +67,19 @@ def repositories(folder: Path) -> list[RepoManifest]:
         repository(folder, "shop", tree),
         repository(folder, "untested", tree, tests=""),
         repository(folder, "away", folder / "nowhere"),
-        repository(folder, "sick", write_tree(folder / "sick-tree", {"a.py": "1\n"}), '[tests]\npaths = ["sick"]\n'),
+        *(
+            repository(folder, name, write_tree(folder / "one", {"a.py": "1\n"}), f'[tests]\npaths = ["{name}"]\n')
+            for name in ("sick", "endless")
+        ),
     ]
 
 
 def box(job: Job) -> Outcome | None:
-    """Answer for the repository whose tests cannot be run."""
-    sick = isinstance(job.action, Call) and job.action.function.endswith(":cover") and job.action.arguments["paths"]
-    return Outcome(ended=Ended.TIMED_OUT) if sick == ["sick"] else None
+    """Answer for the repositories whose tests cannot be run."""
+    paths = job.action.arguments.get("paths") if isinstance(job.action, Call) else None
+    if paths == ["sick"]:
+        raise SandboxLost("the box is gone")
+    return Outcome(ended=Ended.TIMED_OUT) if paths == ["endless"] else None
 
 
 def make(
@@ -111,11 +118,12 @@ def test_every_task_is_kept_or_has_its_reason(tmp_path: Path) -> None:
     shop = made.manifest["projects"]["me/shop"]
     assert shop["tasks"] == 9 and shop["kept"] == 2 and shop["flaky"] == 1 and sum(shop.values()) == 18
     assert made.manifest["projects"]["ME---Shop"] == {"tasks": 1, "kept": 1}
-    assert made.manifest["unusable"] == dict.fromkeys(sorted(LOST.values()), 1)
-    assert made.manifest["totals"] == {"tasks": 14, "kept": 3} and list(made.manifest["repositories"]) == ["shop"]
+    assert made.manifest["unusable"] == Counter(LOST.values())
+    assert made.manifest["totals"] == {"tasks": 15, "kept": 3} and list(made.manifest["repositories"]) == ["shop"]
     assert (
-        "3 of 14 tasks" in made.manifest["remarks"][0]
+        "3 of 15 tasks" in made.manifest["remarks"][0]
         and "the tasks of away are missing" in made.manifest["remarks"][1]
+    assert "the tasks of endless, sick are missing: their tests could not be run" in made.manifest["remarks"][2]
     )
     assert told[PUT.id]["how"] == "other-file" and told[DOUBLE.id]["judged_by"] == "project"
     assert told[DOUBLE.id]["tests"] == [f"{TEST_FILE}::test_double"]
