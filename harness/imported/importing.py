@@ -6,7 +6,7 @@ the same file again is the same run; after an interrupt it stores what is missin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.formats.types import Table
@@ -84,24 +84,23 @@ def import_results(
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
     # Scored before anything is stored: what cannot be scored must leave nothing behind.
-    finished: list[list[_Scored]] = []
-    for run, spec in prepared:
-        with progress(f"score {table.name}", len(run.answers)) as tick:
-            finished.append(list(_finished(store, run, spec, source, tick)))
-    return [_stored(store, run, spec, source, one) for (run, spec), one in zip(prepared, finished, strict=True)]
+    scored = [
+        _scored(store, run, made_of(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared
+    ]
+    return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
-def _finished(
-    store: Store, run: Matched, spec: RunSpec, source: Imported, tick: Callable[[int], object]
-) -> Iterator[_Scored]:
-    """Yield the samples that are not stored yet, scored where the answers are known."""
-    scorer = None if run.basis.references is None else Scorer(store, run.basis.references, None)
-    known = store.finished(spec.id)
-    for made in made_of(run, spec, source):
-        if made.sample.id in known:
-            continue
-        yield made, unscored(made) if scorer is None else scorer.finish([made])[0]
-        tick(1)
+def _scored(store: Store, run: Matched, made: Sequence[Made], progress: Progress) -> list[_Scored]:
+    """Return samples as they are stored, with scores where their answers are known."""
+    if run.basis.references is None:
+        return [(one, unscored(one)) for one in made]
+    scorer = Scorer(store, run.basis.references, None)
+    found: list[_Scored] = []
+    with progress(f"score {run.generator}", len(made)) if made else silent("", 0) as tick:
+        for one in made:
+            found += [(one, finished) for finished in scorer.finish([one])]
+            tick(1)
+    return found
 
 
 def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> Summary:

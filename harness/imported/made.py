@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from pathlib import PurePath
 
@@ -47,12 +47,13 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
     )
 
 
-def made_of(run: Matched, spec: RunSpec, source: Imported) -> list[Made]:
-    """Return the samples that the file has, as if a model had just made their completions."""
+def made_of(run: Matched, spec: RunSpec, source: Imported, known: Collection[str]) -> list[Made]:
+    """Return the samples of the file that are not known yet, as if a model had just made their completions."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _made(samples[id_], [_completion(spec, source, id_, idx, one) for idx, one in enumerate(answers)])
         for id_, answers in run.answers.items()
+        if id_ not in known
     ]
 
 
