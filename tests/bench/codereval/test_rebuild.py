@@ -120,11 +120,9 @@ def test_every_task_is_kept_or_has_its_reason(tmp_path: Path) -> None:
     assert made.manifest["projects"]["ME---Shop"] == {"tasks": 1, "kept": 1}
     assert made.manifest["unusable"] == Counter(LOST.values())
     assert made.manifest["totals"] == {"tasks": 15, "kept": 3} and list(made.manifest["repositories"]) == ["shop"]
-    assert (
-        "3 of 15 tasks" in made.manifest["remarks"][0]
-        and "the tasks of away are missing" in made.manifest["remarks"][1]
-    assert "the tasks of endless, sick are missing: their tests could not be run" in made.manifest["remarks"][2]
-    )
+    rebuilt, away, failed = made.manifest["remarks"][-3:]
+    assert "3 of 15 tasks" in rebuilt and "the tasks of away are missing" in away
+    assert "the tasks of endless, sick are missing: their tests could not be run" in failed
     assert told[PUT.id]["how"] == "other-file" and told[DOUBLE.id]["judged_by"] == "project"
     assert told[DOUBLE.id]["tests"] == [f"{TEST_FILE}::test_double"]
 
