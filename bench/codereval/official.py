@@ -101,10 +101,12 @@ def replaced(source: str, name: str, text: str) -> str:
 
 def _span(source: str, name: str) -> tuple[int, int]:
     """Return the lines of the last function of a name, decorators left out."""
+    # Bytes that are no text, and a byte-order mark, are nothing to a parser of text; no line moves.
+    plain = source.encode("utf-8", "replace").decode().removeprefix("\ufeff")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(source)))
+            nodes = list(ast.walk(ast.parse(plain)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputFault(f"the test file is no Python ({error})", cure="leave its task out") from None
     spans = [
