@@ -6,22 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 from bench.errors import InputFault
 from bench.samples import SampleSet
-from bench.types import Kind
+from bench.types import Kind, Sample
+from harness.extract import body
+from harness.extract.given import given
 from harness.imported.infercom import first_line
-from harness.store.completions import Completed, Text
+from harness.store.completions import Completed
 from harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
 """The shapes that are known, sorted."""
 _KINDS: Mapping[str, Kind] = {"codereval": Kind.FUNCTION, "crosscodeeval": Kind.LINE, "projbench": Kind.LINE}
 """Shapes that are for one kind of sample."""
-_Line = Callable[[dict[str, Any], tuple[Text, ...]], dict[str, Any]]
+_Line = Callable[[dict[str, Any], Sequence[str]], dict[str, Any]]
 
 
 def rows(
@@ -43,12 +46,13 @@ def rows(
         yield from _own(run)
     elif shape == "codereval":
         for sample, texts in run.texts.items():
-            answers = islice(cycle(one.text for one in texts), max(repeat, len(texts)))
+            answers = islice(cycle(made.text for made in texts), max(repeat, len(texts)))
             yield {"_id": sample, "generate_results": list(answers)}
     elif sample_set is not None:
         tasks = task_lines(shape, sample_set)
-        for sample, texts in run.texts.items():
-            yield _LINES[shape](tasks[sample], texts)
+        for one in sample_set.samples:
+            if one.id in run.texts:
+                yield _LINES[shape](tasks[one.id], [_behind_cursor(one, made.text) for made in run.texts[one.id]])
 
 
 def check(run: Completed, shape: str) -> None:
@@ -75,21 +79,26 @@ def _own(run: Completed) -> Iterator[dict[str, Any]]:
             yield {"sample": sample, "index": index, "text": one.text, **labels, **judged}
 
 
-def _crosscodeeval(task: dict[str, Any], texts: tuple[Text, ...]) -> dict[str, Any]:
-    return {"task_id": task["metadata"]["task_id"], "pred": texts[0].text}
+def _behind_cursor(sample: Sample, text: str) -> str:
+    """Return what follows the cursor: of a function that has another head than the sample, its body."""
+    if sample.kind is Kind.LINE or not text.strip():
+        return text
+    head = given(sample)
+    if text.startswith(head.head):
+        return text.removeprefix(head.head)
+    return textwrap.indent(body(sample, text), head.body_indent)
 
 
-def _projbench(task: dict[str, Any], texts: tuple[Text, ...]) -> dict[str, Any]:
-    text = texts[0].text
-    return {**task, "pred_res": text, "choices": [{"text": first_line(text)}]}
+def _crosscodeeval(task: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    return {"task_id": task["metadata"]["task_id"], "pred": texts[0]}
 
 
-def _repocoder(task: dict[str, Any], texts: tuple[Text, ...]) -> dict[str, Any]:
-    return {**task, "choices": [{"text": one.text} for one in texts]}
+def _projbench(task: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    return {**task, "pred_res": texts[0], "choices": [{"text": first_line(texts[0])}]}
 
 
-_LINES: Mapping[str, _Line] = {
-    "crosscodeeval": _crosscodeeval,
-    "projbench": _projbench,
-    "repocoder": _repocoder,
-}
+def _repocoder(task: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    return {**task, "choices": [{"text": text} for text in texts]}
+
+
+_LINES: Mapping[str, _Line] = {"crosscodeeval": _crosscodeeval, "projbench": _projbench, "repocoder": _repocoder}

@@ -6,6 +6,7 @@ from typing import Any
 
 from bench import formats
 from bench.samples import SampleSet
+from bench.types import Kind
 
 SHAPES = ("crosscodeeval", "infercom", "projbench", "repocoder")
 """Shapes of predictions that refer to such tasks."""
@@ -26,8 +27,8 @@ def task_lines(shape: str, sample_set: SampleSet) -> dict[str, dict[str, Any]]:
 
 
 def _tasks(shape: str, sample_set: SampleSet) -> str:
-    """Return the shape of the tasks: RepoCoder's scorer reads those of RepoEval, which ProjBench's lines are too."""
+    """Return the shape of the tasks: RepoCoder's scorer reads RepoEval's and lines of ProjBench."""
     if shape == "crosscodeeval":
         return shape
-    own = all(sample.benchmark == "repoeval" for sample in sample_set.samples)
-    return "repoeval" if shape == "repocoder" and own else "projbench"
+    lines = all(sample.kind is Kind.LINE and sample.benchmark != "repoeval" for sample in sample_set.samples)
+    return "projbench" if lines or shape != "repocoder" else "repoeval"

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from bench.code_tokens import NAME as TOKENIZER
 from bench.files import sha256
 from bench.types import Sample
-from harness.asking import FINAL, Completion, Made
+from harness.asking import FINAL, Completion, Made, completion
 from harness.batcher import Answer as Kept
 from harness.generators.base import Response, Sampling
 from harness.imported.codereval import NO_RESULT
@@ -51,7 +51,7 @@ def made_of(run: Matched, spec: RunSpec, source: Imported, known: Collection[str
     """Return the samples of the file that are not known yet, as if a model had just made their completions."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
-        _made(samples[id_], [_completion(spec, source, id_, idx, one) for idx, one in enumerate(answers)])
+        _made(samples[id_], [_completion(spec, source, samples[id_], idx, one) for idx, one in enumerate(answers)])
         for id_, answers in run.answers.items()
         if id_ not in known
     ]
@@ -67,12 +67,12 @@ def _made(sample: Sample, completions: Sequence[Completion]) -> Made:
     )
 
 
-def _completion(spec: RunSpec, source: Imported, sample: str, idx: int, one: Answer) -> Completion:
-    key = sha256(f"imported\0{spec.id}\0{sample}\0{idx}")
-    response = Response(text=one.text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
-    return Completion(
-        answer=Kept(key, response), text=one.text, flags=one.flags, verdict=_verdict(source, key, sample, one)
-    )
+def _completion(spec: RunSpec, source: Imported, sample: Sample, idx: int, one: Answer) -> Completion:
+    key = sha256(f"imported\0{spec.id}\0{sample.id}\0{idx}")
+    answer = Kept(key, Response(text=one.text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
+    if one.behind:
+        return completion(sample, answer)
+    return Completion(answer=answer, text=one.text, flags=one.flags, verdict=_verdict(source, key, sample.id, one))
 
 
 def _verdict(source: Imported, key: str, sample: str, one: Answer) -> StoredVerdict | None:
@@ -134,7 +134,7 @@ def generation(spec: RunSpec, source: Imported, one: Completion) -> StoredGenera
         prompt=_PROMPT.text,
         sampling="{}",
         idx=0,
-        text=one.text,
+        text=one.answer.response.text,
         finish=one.answer.response.finish,
         tokens_in=0,
         tokens_out=0,

@@ -1,4 +1,4 @@
-"""RepoCoder's predictions: the task's line with ``choices``, a completion each."""
+"""RepoCoder's predictions: the task's line with ``choices``, each what follows the cursor, also of functions."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def read(rows: Iterable[Row]) -> list[Recorded]:
     found = []
     for where, record in rows:
         one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
-        answers = tuple(Answer(text=choice.text) for choice in one.choices)
+        answers = tuple(Answer(text=choice.text, behind=True) for choice in one.choices)
         found.append(Recorded(where=where, task=one.metadata.task_id, answers=answers))
     return found

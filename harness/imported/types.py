@@ -16,12 +16,14 @@ class Answer:
     """One completion."""
 
     text: str
-    """What follows the cursor; of functions the whole function."""
+    """What follows the cursor; of functions the whole function, or what `behind` says."""
     verdict: Verdict | None = None
     """What its tests said; None if the file does not say."""
     reason: str = ""
     """One short line; empty when it passed."""
     flags: tuple[str, ...] = ()
+    behind: bool = False
+    """Whether the text follows the cursor for functions too: then the whole function is made of it, as in a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

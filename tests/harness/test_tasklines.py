@@ -1,0 +1,39 @@
+"""Which shape the tasks beside predictions have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault
+from bench.home import Home
+from bench.types import Cursor
+from harness.tasklines import SHAPES, task_lines
+from tests.helpers.functions import make_function_set
+from tests.helpers.sets import make_set
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_sample_has_a_task_with_a_name_of_its_own(tmp_path: Path, shape: str) -> None:
+    made = make_set(Home(tmp_path))
+    tasks = task_lines(shape, made)
+    assert list(tasks) == [sample.id for sample in made.samples]
+    assert len({task["metadata"]["task_id"] for task in tasks.values()}) == len(tasks)
+
+
+def test_repoeval_keeps_its_own_lines(tmp_path: Path) -> None:
+    own = make_set(Home(tmp_path), benchmark="repoeval", cursor=Cursor(line=2, column=0), prefix="a\nb\n")
+    first = next(iter(task_lines("repocoder", own).values()))["metadata"]
+    assert first["task_id"] == own.samples[0].id and first["line_no"] == 2 and "col" not in first
+    assert "col" in next(iter(task_lines("infercom", own).values()))["metadata"]
+
+
+def test_functions_go_to_repocoder_as_repoeval_has_them(tmp_path: Path) -> None:
+    first = next(iter(task_lines("repocoder", make_function_set(Home(tmp_path))).values()))
+    assert first["metadata"]["ground_truth"] == "    return amount * 2"
+
+
+def test_functions_are_no_lines(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="function sample"):
+        task_lines("infercom", make_function_set(Home(tmp_path)))
