@@ -49,7 +49,7 @@ def test_list_groups_strategies_by_what_they_are_for() -> None:
     assert {"lc.infercom", "lc.repofuse"} <= set(found["For lines"])
     assert {"icl.direct", "icl.rag_s", "icl.selfdoc_ragot_s", "base.rlcoder"} <= set(found["For functions"])
     assert found["For lines and functions"]["lc.infile"] == "Show the target file up to the cursor and nothing else."
-    assert "aim" in found["Wrappers"] and set(found["Controls"]) == {"gold", "blank", "oracle-context"}
+    assert "aim" in found["Wrappers"] and set(found["Controls"]) == {"gold", "blank", "oracle-context", "oracle-stored"}
     assert "Presets: 156 rows" in result.out
 
 
