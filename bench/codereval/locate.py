@@ -15,6 +15,7 @@ from posixpath import basename
 
 from bench.codereval.functions import Placed, functions, parameters_of
 from bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record
+from bench.functions.python.definitions import parse
 from bench.types import Language
 
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "Record", "locate"]
@@ -123,7 +124,8 @@ class _Search:
             return Missed("no_file", f"{said} file has the function {self.record.name}")
         shown = ", ".join(named[:3])
         if not here:
-            return Missed("no_function", f"{shown} has no function {self.record.name}")
+            unread = self.language is Language.PYTHON and any(parse(self.texts[path]) is None for path in named)
+            return Missed("no_function", f"{shown} {lacks(self.record.name, unread=unread)}")
         if not fitting:
             return Missed("other_signature", f"{shown}: {self.record.name} has other parameters than the record's")
         return Missed("other_docstring", f"{shown}: {self.record.name} has another docstring than the record's")
@@ -159,6 +161,11 @@ def placed(record: Record, path: str, text: str, each: Placed, how: str) -> Loca
         doc=each.doc,
         remark="; ".join(said),
     )
+
+
+def lacks(name: str, *, unread: bool) -> str:
+    """Return in words that a file does not have a function; `unread`: because it is no Python of this version."""
+    return f"cannot be read by this Python, to look for {name}" if unread else f"has no function {name}"
 
 
 def bare(docstring: str, language: Language) -> str:

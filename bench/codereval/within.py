@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bench.codereval.functions import Placed, functions
-from bench.codereval.locate import bare, has_code, has_line, placed
+from bench.codereval.locate import bare, has_code, has_line, lacks, placed
 from bench.codereval.records import EXACT, Located, Missed, Record
+from bench.functions.python.definitions import parse
 from bench.types import Language
 
 
@@ -22,7 +23,8 @@ def within(record: Record, path: str, text: str, language: Language) -> Located 
     """
     named = [each for each in functions(text, language) if each.leaf == record.name]
     if not named:
-        return Missed("no_function", f"the file has no function {record.name}")
+        unread = language is Language.PYTHON and parse(text) is None
+        return Missed("no_function", f"the file {lacks(record.name, unread=unread)}")
     chosen = _chosen(record, text, named, language)
     if len(chosen) > 1:
         places = ", ".join(str(each.start + 1) for each in chosen[:5])

@@ -160,8 +160,10 @@ def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
     assert found(changed(code="def area(width):\n    return 0")).remark == "its code is not the recorded one"
 
 
-def test_a_file_that_is_no_python_holds_no_function() -> None:
-    assert missed(RECORD, {"shapes/plain.py": "def area(width, height=1:\n"}) == "no_function"
+def test_a_file_that_this_python_cannot_read_is_told() -> None:
+    result = locate(RECORD, {"shapes/plain.py": "def area(width, height=1):\n    print width\n"}, Language.PYTHON)
+    assert isinstance(result, Missed)
+    assert (result.reason, "cannot be read" in result.detail) == ("no_function", True)
 
 
 JAVA = textwrap.dedent("""\

@@ -296,6 +296,8 @@ def test_off_its_line_a_function_is_told_by_code_then_docstring_then_nearness(ho
 
 def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
     assert left_out(tmp_path, python(name="perimeter"))[0] == "no_function"
+    reason, told = left_out(tmp_path, python(file_content=PYTHON + "print 1\n"))
+    assert (reason, "cannot be read" in told) == ("no_function", True)
     one_line = "def area(self): return 1\n"
     assert left_out(tmp_path, python(file_content=one_line, lineno="1"))[0] == "shares_line"
 
