@@ -93,8 +93,8 @@ def contexts_of(record: Record, file: str) -> tuple[StoredContext, ...]:
             Snippet(path=item.filename, text=item.retrieved_chunk, score=item.score, name=_said(item.model_extra or {}))
             for item in one.items or ()
         )
-        # Whoever shares a context made with the answer says so in its name; the benchmark's authors do.
-        oracle = "oracle" in name.lower()
+        # The benchmark's authors say in a name that a context was made with the answer.
+        oracle = "oracle" in name.lower() or any(_reaches_past(each, record) for each in snippets)
         found[name] = StoredContext(name=name, text=one.text or "", snippets=snippets, oracle=oracle)
     return ordered(found.values())
 
@@ -158,6 +158,15 @@ def _named(record: Record, file: str) -> list[tuple[str, _Context]]:
         *((name, getattr(record, field)) for name, field in GRAPHS.items()),
     ]
     return [(name, one) for name, one in named if one is not None and (one.text or one.items)]
+
+
+def _reaches_past(piece: Snippet, record: Record) -> bool:
+    """Return whether a piece is of the task's own file and not wholly before the cursor."""
+    return piece.path == record.metadata.file and f"\n{_code(piece.text)}\n" not in f"\n{_code(record.prompt)}\n"
+
+
+def _code(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _said(extra: Mapping[str, Any]) -> str:

@@ -8,6 +8,8 @@ import pytest
 
 from bench.code_tokens import count, pieces
 from bench.errors import InputFault
+from bench.formats import repobench
+from bench.formats.types import Options, Table, Task
 from bench.repository import View
 from bench.types import Cursor, Language, Query, Snippet, StoredContext
 from strategies import BlockKind, Prompt, resolve
@@ -148,6 +150,22 @@ def test_repobenchs_pieces_give_way_from_their_end() -> None:
     assert [one.score for one in cut.dropped] == [1.0]
     bare = ask("lc.repobench(max_prompt=1)", query(*BENCH, **NEXT))
     assert bare.text == "\n\n" + HERE, "the file is never cut"
+
+
+def test_repobenchs_records_hold_what_its_prompt_needs() -> None:
+    record = {
+        "repo_name": "owner/shop",
+        "file_path": "shop/checkout.py",
+        "context": [{"identifier": "x", "path": one.path, "snippet": one.text} for one in SNIPPETS],
+        "import_statement": BENCH[1].text,
+        "cropped_code": BENCH[2].text,
+        "all_code": NEXT["prefix"],
+        "next_line": "    return cart",
+        "gold_snippet_index": 1,
+    }
+    [made] = repobench.read([Table(name="t", source="t", digest="", rows=[("t:1", record)])], Options())
+    assert isinstance(made, Task)
+    assert ask("lc.repobench", made.sample.query()).text == ask("lc.repobench", query(*BENCH, **NEXT)).text
 
 
 def test_samples_of_others_in_repobenchs_prompt() -> None:

@@ -136,6 +136,17 @@ def test_dependency_graphs_come_last() -> None:
     assert again(made) == made
 
 
+@pytest.mark.parametrize(
+    ("piece", "hidden"), [("def pay(cart, rate):", False), ("\n" + TARGET, True), (FILE, True), ("def pay", True)]
+)
+def test_no_query_holds_a_piece_of_the_own_file_behind_the_cursor(piece: str, hidden: bool) -> None:
+    context = {"text": "", "list": [{**PIECES[0]}, {**PIECES[0], "filename": "shop/pay.py", "retrieved_chunk": piece}]}
+    made = task(table(record(crossfile_context=context), name="line_completion_rg1_bm25"))
+    assert [one.oracle for one in made.sample.stored] == [hidden]
+    assert len(made.sample.query().stored) == (not hidden)
+    assert again(made) == made
+
+
 def test_unknown_fields_come_back() -> None:
     made = task(table(record(full_left_context="x", url="u"), name="a"))
     assert made.reference.fields["record"] == {"full_left_context": "x"}
