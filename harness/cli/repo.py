@@ -47,6 +47,9 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 # kind = "local"            # a folder or an archive, relative to this file
 # path = "../example"
 
+# Optional: the projects of CoderEval whose tasks are rebuilt on it.
+# codereval = ["owner/example"]
+
 # Optional: how its own tests run, for function samples.
 # [tests]
 # requirements = ["attrs"]                  # beside the package itself
@@ -54,6 +57,8 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 # paths = ["tests"]
 # arguments = ["-o", "addopts="]
 # deselect = ["tests/test_cli.py::test_main"]
+# added = "my-tests/example"                # a folder of more tests, relative to this file
+# wheel = false                             # the index has no wheel of it: requirements name all it needs
 # notes = ""
 """
 
