@@ -103,7 +103,7 @@ def look(image: str, report: Report) -> Contents:
             found = _contents(pool, image_id(image))
     if not found.folders and not found.projects:
         raise InputFault(
-            f"has neither {PYTHON} nor {JAVA}",
+            f"has neither {PYTHON} nor {JAVA} that a plain user may enter",
             where=image,
             cure="give the image that CoderEval's authors publish, or one laid out like it",
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench import samples as sets
 from bench.codereval import container, official, official_java
 from bench.codereval.container import Contents
 from bench.codereval.image import check, import_image
@@ -339,6 +340,9 @@ def test_a_set_accounts_for_every_task_and_hides_the_harness_copies(
         )
     ]
     assert list(suite_of(home, made, "nobody---alone").environment.tree) == ["standalone/alone-words-longest.py"]
+    # What strategies may search: no copy of an answer that the harness keeps, and no standalone test.
+    seen = {repo: each.files for repo, each in sets.snapshots(home, made).items()}
+    assert seen == {"owner---mini": ("mini/__init__.py", "mini/names.py", "mini/prices.py")}
     # The same again is the same set.
     again = import_image(tasks(tmp_path, "python"), home, "set", image="i", about=about)
     assert again.digest == made.digest
