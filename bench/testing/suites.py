@@ -19,6 +19,12 @@ from sandbox.types import Sandbox
 
 _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
 _TEXTS = ("pythonpath", "notes", "release", "encoding")
+_BUILD = "build a set with `ctxbench samples build NAME --kind function`"
+_CURES = {
+    "codereval": "import it again with --rebuild or --image IMAGE, or judge the completions elsewhere: "
+    "`ctxbench results export --format codereval`"
+}
+"""By the format that a set was imported from."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -64,7 +70,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     if not isinstance(known, dict) or not isinstance(held, dict):
         raise InputFault(
             f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
-            cure="build a set with `ctxbench samples build NAME --kind function`",
+            cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
     if str(held.get("runner", "")).startswith("codereval-"):
         from bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
