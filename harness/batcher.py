@@ -3,7 +3,9 @@
 A thread enters with `member` and asks with `ask`, which waits. One thread of the batcher's own takes
 what is pending as soon as a batch is full, every member waits, or nothing new came for `LINGER` seconds;
 it looks the requests up in the store, sends the rest to the generator and stores the answers.
-Whatever happens, every asker is answered or gets the fault.
+For a generator that is called side by side (``concurrent``) there are `batch_size` such threads, and each takes
+one request as soon as it is free: none waits for a batch to fill, or for the slowest of a batch to end.
+Whatever happens, every asker is answered or gets the fault; the faults of some requests of a batch are theirs alone.
 """
 
 from __future__ import annotations
@@ -13,20 +15,21 @@ import dataclasses
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from bench.errors import MachineFault
 from bench.files import sha256
-from harness.generators.base import Generator, Request, Response
+from harness.generators.base import Generator, Request, Response, TooLong
 from harness.runspec import sampling_key
+from harness.slots import Slot, Waiter, stored
 from harness.store.records import StoredGeneration
 from harness.store.rows import clean
 
 LINGER = 0.5
 """Seconds without a new request after which a batch goes out though members are still at work."""
 GIVE_UP = 3
-"""Failed calls in a row after which the generator counts as lost."""
+"""Batches in a row without a single answer after which the generator counts as lost."""
 _CLOSE_SECONDS = 10.0
 
 
@@ -54,48 +57,33 @@ class Stopped(MachineFault):
     """Raised in a thread that asks after the run was interrupted."""
 
 
-class _Waiter:
-    """One call of `ask`."""
-
-    def __init__(self, missing: int) -> None:
-        self.missing, self.done = missing, threading.Event()
-
-
-@dataclass(slots=True)
-class _Slot:
-    """One distinct request in flight."""
-
-    id: str
-    request: Request
-    waiters: list[_Waiter] = field(default_factory=list)
-    result: Response | BaseException | None = None
-
-
 class Batcher:
     """A generator, shared by threads."""
 
     def __init__(self, generator: Generator, spec: str, store: AnswerStore) -> None:
-        """Start the batcher's thread.
+        """Prepare; threads start with the first request.
 
         Args:
-            generator: who answers; called by one thread at a time.
+            generator: who answers; called by one thread at a time, unless it is ``concurrent``.
             spec: its canonical spec, which together with its version says whose answers these are.
             store: where answers are looked up and kept.
         """
         self._generator, self._spec, self._store = generator, spec, store
         self._changed = threading.Condition()
-        self._slots: dict[str, _Slot] = {}
-        self._pending: list[_Slot] = []
+        self._slots: dict[str, Slot] = {}
+        self._pending: list[Slot] = []
         self._members = self._waiting = self._failures = 0
         self._newest = 0.0
         self._fatal: BaseException | None = None
-        self._thread = threading.Thread(target=self._loop, name="batcher", daemon=True)
-        self._thread.start()
+        self._gone: MachineFault | None = None
+        batch = max(1, generator.batch_size)
+        self._lanes, self._size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        self._threads: list[threading.Thread] = []
 
     @property
     def lost(self) -> bool:
         """Whether asking on is of no use: the generator failed often in a row, or the batcher has ended."""
-        return self._failures >= GIVE_UP or self._fatal is not None
+        return self._gone is not None or self._fatal is not None
 
     @property
     def instructs(self) -> bool:
@@ -118,18 +106,20 @@ class Batcher:
         """Wait for the answers to `requests`, in order.
 
         Raises:
-            MachineFault: what the generator raised for one of them; `Stopped` after `close`.
+            MachineFault: what became of one of them; the last fault of a generator that is lost; `Stopped`
+                after `close`.
         """
         ids = [self.id_of(request) for request in requests]
         with self._changed:
             self._check()
             slots = {id_: self._slot(id_, request) for id_, request in zip(ids, requests, strict=True)}
-            waiter = _Waiter(len(slots))
+            waiter = Waiter(len(slots))
             for slot in slots.values():
                 slot.waiters.append(waiter)
             if slots:
                 self._waiting += 1
                 self._newest = time.monotonic()
+                self._start()
                 self._changed.notify_all()
         if slots:
             waiter.done.wait()
@@ -152,20 +142,31 @@ class Batcher:
         return sha256("\n".join(map(str, parts)))
 
     def close(self) -> None:
-        """Stop: every waiting thread gets `Stopped`, and so does whoever asks later."""
-        self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
-        self._thread.join(_CLOSE_SECONDS)
+        """Stop: every waiting thread gets `Stopped`, and so does whoever asks later.
 
-    def _slot(self, id_: str, request: Request) -> _Slot:
+        Answers that are on their way are given some seconds to come and be stored.
+        """
+        self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
+        until = time.monotonic() + _CLOSE_SECONDS
+        while self._threads:
+            self._threads.pop().join(max(0.0, until - time.monotonic()))
+
+    def _start(self) -> None:
+        """See that there are threads for what is asked. Called with the condition held."""
+        for number in range(len(self._threads), min(self._lanes, len(self._slots))):
+            self._threads.append(threading.Thread(target=self._loop, name=f"batcher-{number}", daemon=True))
+            self._threads[-1].start()
+
+    def _slot(self, id_: str, request: Request) -> Slot:
         slot = self._slots.get(id_)
         if slot is None:
-            slot = self._slots[id_] = _Slot(id_, request)
+            slot = self._slots[id_] = Slot(id_, request)
             self._pending.append(slot)
         return slot
 
     def _check(self) -> None:
-        if self._fatal is not None:
-            raise self._fatal
+        if (fault := self._fatal or self._gone) is not None:
+            raise fault
 
     def _fail(self, error: BaseException) -> None:
         """Answer everyone who waits, and everyone who will ask, with `error`."""
@@ -176,7 +177,7 @@ class Batcher:
             self._pending.clear()
             self._changed.notify_all()
 
-    def _settle(self, slot: _Slot, result: Response | BaseException) -> None:
+    def _settle(self, slot: Slot, result: Response | BaseException) -> None:
         """Answer a slot's waiters, once. Called with the condition held."""
         if self._slots.pop(slot.id, None) is None:
             return
@@ -195,55 +196,54 @@ class Batcher:
         except BaseException as error:  # noqa: BLE001 - a thread's end must reach those who wait for it
             self._fail(error)
 
-    def _next(self) -> list[_Slot]:
+    def _next(self) -> list[Slot]:
         """Wait for a batch; an empty one means the end."""
-        size = max(1, self._generator.batch_size)
         with self._changed:
             while self._fatal is None:
                 left = self._newest + LINGER - time.monotonic()
-                if self._pending and (len(self._pending) >= size or self._waiting >= self._members or left <= 0):
-                    batch, self._pending = self._pending[:size], self._pending[size:]
+                full = len(self._pending) >= self._size
+                if self._pending and (full or self._waiting >= self._members or left <= 0):
+                    batch, self._pending = self._pending[: self._size], self._pending[self._size :]
                     return batch
                 self._changed.wait(left if self._pending else None)
         return []
 
-    def _answer(self, batch: Sequence[_Slot]) -> None:
-        found: dict[str, Response] = self._store.generations([slot.id for slot in batch])
+    def _answer(self, batch: Sequence[Slot]) -> None:
+        found: dict[str, Response | MachineFault] = {**self._store.generations([slot.id for slot in batch])}
         asked = [slot for slot in batch if slot.id not in found]
-        fault: MachineFault | None = None
         if asked:
-            try:
-                responses = self._generator.generate([slot.request for slot in asked])
-                self._failures = 0
-            except MachineFault as error:
-                fault = error
-                self._failures += 1
-            else:
-                made = {
-                    slot.id: dataclasses.replace(response, text=clean(response.text))
-                    for slot, response in zip(asked, responses, strict=True)
-                }
-                self._store.add_generations([self._row(slot, made[slot.id]) for slot in asked])
-                found |= made
+            outcomes = self._ask(asked)
+            made = {
+                slot.id: dataclasses.replace(outcome, text=clean(outcome.text))
+                for slot, outcome in zip(asked, outcomes, strict=True)
+                if isinstance(outcome, Response)
+            }
+            if made:
+                whose = {"spec": self._spec, "version": self._generator.version}
+                self._store.add_generations([stored(slot, made[slot.id], **whose) for slot in asked if slot.id in made])
+            found |= {slot.id: outcome for slot, outcome in zip(asked, outcomes, strict=True)} | made
         with self._changed:
             for slot in batch:
-                answer = found.get(slot.id) or fault
-                if answer is not None:
-                    self._settle(slot, answer)
+                self._settle(slot, found[slot.id])
+            if self._gone is not None:
+                # What is pending would only wait to fail as well.
+                for slot in self._pending:
+                    self._settle(slot, self._gone)
+                self._pending.clear()
 
-    def _row(self, slot: _Slot, response: Response) -> StoredGeneration:
-        request = slot.request
-        return StoredGeneration(
-            id=slot.id,
-            generator=self._spec,
-            version=self._generator.version,
-            prompt_digest=request.prompt.digest,
-            prompt=request.prompt.text,
-            sampling=sampling_key(request.sampling),
-            idx=request.index,
-            text=response.text,
-            finish=response.finish,
-            tokens_in=response.tokens_in,
-            tokens_out=response.tokens_out,
-            seconds=response.seconds,
-        )
+    def _ask(self, slots: Sequence[Slot]) -> Sequence[Response | MachineFault]:
+        """Ask the generator, and note whether it is alive."""
+        outcomes: Sequence[Response | MachineFault]
+        try:
+            outcomes = self._generator.generate([slot.request for slot in slots])
+        except MachineFault as error:
+            outcomes = [error] * len(slots)
+        with self._changed:
+            if any(isinstance(outcome, Response) for outcome in outcomes):
+                self._failures, self._gone = 0, None
+            elif faults := [one for one in outcomes if isinstance(one, MachineFault) and not isinstance(one, TooLong)]:
+                self._failures += 1
+                # As many calls side by side as there are lanes fail together, and are one failure.
+                if self._failures >= GIVE_UP * self._lanes:
+                    self._gone = faults[-1]
+        return outcomes

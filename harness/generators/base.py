@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from bench.errors import MachineFault
 from bench.types import Kind, Language
 from strategies.api import Prompt
 
@@ -44,10 +45,20 @@ class Response:
     tokens_out: int
     seconds: float
     """Wall time of this answer; a batch's time is shared out evenly."""
+    cached: int = 0
+    """How many of `tokens_in` the service had at hand from earlier requests, as it says. Not stored."""
+
+
+class TooLong(MachineFault):
+    """Raised for a request that is too long for the model; says nothing against the generator's health."""
 
 
 class Generator(Protocol):
-    """A model behind a spec. A call that fails raises `MachineFault`; it never returns a made-up text."""
+    """A model behind a spec. A call that fails is a `MachineFault`; it never returns a made-up text.
+
+    One thread at a time calls `generate`, unless the generator has an attribute ``concurrent`` that is true: then up
+    to `batch_size` threads do, each with one request, so that no request waits for a slower one.
+    """
 
     @property
     def version(self) -> str:
@@ -61,11 +72,16 @@ class Generator(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """The most requests that are worth sending at once."""
+        """The most requests that are worth sending at once: in one call, or in calls side by side."""
         ...
 
-    def generate(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Answer every request, in order."""
+    def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:
+        """Answer every request, in order; one that failed alone has its fault in its place.
+
+        Raises:
+            MachineFault: if all of them failed.
+            InputFault: if no request can be answered before the user mends something; ends the run.
+        """
         ...
 
     def close(self) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from bench.errors import CtxbenchError
+from bench.errors import CtxbenchError, MachineFault
 from bench.types import Language
 from harness.generators.base import Coder, Generator, Request, Response, Sampling
 from strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 _ANSWER = "area(width, height) * depth"
+_MOST_THREADS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,36 @@ def check(generator: Generator) -> list[Finding]:
 def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     yield "has a version", bool(generator.version), generator.version or "empty: cached answers could be another's"
     yield "has a batch size", generator.batch_size >= 1, str(generator.batch_size)
-    first = generator.generate([_request(_CODE), _request("x = 1\ny = ")])
+    first = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
     yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
     yield "accounts for its answers", all(map(_sound, first)), "finish, tokens and seconds"
-    again = generator.generate([_request(_CODE), _request("x = 1\ny = ")])
+    again = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
     equal = [one.text for one in first] == [one.text for one in again]
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
-    [short] = generator.generate([_request(_CODE, max_tokens=1)])
+    [short] = _answers(generator, [_request(_CODE, max_tokens=1)])
     yield "keeps to the token limit", short.tokens_out <= 1, f"{short.tokens_out} tokens of at most 1"
+    if getattr(generator, "concurrent", False):
+        yield _side_by_side(generator)
     if isinstance(generator, Coder):
         yield from _coding(generator.bits)
+
+
+def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
+    """Return the answers; raise the first fault that stands in the place of one."""
+    given = generator.generate(requests)
+    for one in given:
+        if isinstance(one, MachineFault):
+            raise one
+    return [one for one in given if isinstance(one, Response)]
+
+
+def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
+    """Call from as many threads as it wants, each with a prompt of its own."""
+    width = min(generator.batch_size, _MOST_THREADS)
+    requests = [_request(f"{_CODE}{number} * ") for number in range(width)]
+    with ThreadPoolExecutor(width) as threads:
+        given = list(threads.map(lambda request: _answers(generator, [request]), requests))
+    return "answers side by side", all(map(len, given)), f"{width} calls at once"
 
 
 def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
@@ -61,7 +83,8 @@ def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
 def _sound(response: Response) -> bool:
     return (
         response.finish in ("stop", "length")
-        and min(response.tokens_in, response.tokens_out) >= 0
+        and min(response.tokens_out, response.cached) >= 0
+        and response.tokens_in >= response.cached
         and response.seconds >= 0
     )
 
