@@ -1,6 +1,7 @@
 """One printable, parseable spelling for everything configured: ``name(key=value, …)``.
 
 The first argument may come without its key (``aim(lc.infile)``); what that key is only the thing named knows.
+``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, and may have arguments behind it.
 Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
 word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
 ``aim(inner=lc.repocoder(iterations=1))``) stays its text.
@@ -23,6 +24,8 @@ POSITIONAL = ""
 """The key of a first argument that came without one."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
+_SHORT = re.compile(r"openai:(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
+"""A model, and where it is served; a model's own name may hold an ``@``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,16 @@ def parse(text: str) -> Spec:
     if not match:
         raise InputFault(f"{text!r} is not a spec", cure=_CURE)
     name, rest = match.group(), text[match.end() :].strip()
+    arguments: dict[str, Value] = {}
+    if name.startswith("openai:"):
+        short = _SHORT.fullmatch(name)
+        if not short:
+            raise InputFault(f"{text!r} is not a spec", cure="write it as openai:MODEL@URL")
+        name, arguments = "openai", {key: value for key, value in short.groupdict().items() if value}
     if not rest:
-        return Spec(name)
+        return Spec(name, arguments)
     if not (rest.startswith("(") and rest.endswith(")")):
         raise InputFault(f"{text!r} is not a spec", cure=_CURE)
-    arguments: dict[str, Value] = {}
     for number, part in enumerate(_split(rest[1:-1], text)):
         named = _ARGUMENT.match(part)
         key = named.group(1) if named else POSITIONAL
