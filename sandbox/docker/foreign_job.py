@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,7 +75,8 @@ class ForeignJob:
         if not whole and not state["OOMKilled"]:
             raise SandboxLost(f"it was ended from outside, with {state['ExitCode']}", where=f"box {box.name[:12]}")
         code = int(state["ExitCode"])
-        signalled = code > 128  # a shell's way to tell a signal
+        # A shell's way to tell a signal; a program that ends with such a number by itself cannot be told from it.
+        signalled = 128 < code <= 128 + signal.NSIG
         return Outcome(
             ended=Ended.KILLED if signalled else Ended.EXITED,
             exit_code=None if signalled else code,

@@ -177,6 +177,7 @@ def test_how_it_ends_is_told_apart(pool: Pool) -> None:
     assert late.ended is Ended.TIMED_OUT and late.truncated and 1.0 <= late.seconds < 10.0
     assert len(late.output) < 5000
     assert pool.run(Job(action=Command(argv=("no-such-program",)))).exit_code == 127
+    assert pool.run(Job(action=Command(argv=("sh", "-c", "exit 255")))).exit_code == 255
 
 
 @pytest.mark.slow
