@@ -35,6 +35,8 @@ class Kind(StrEnum):
 
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
+UNTESTED = "untested"
+"""Subkind of functions of benchmarks that bring no tests: completions are compared as texts only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -129,7 +131,7 @@ class Sample:
     language: Language
     kind: Kind
     subkind: str
-    """``single-line`` or ``next-line``; for functions the CoderEval level."""
+    """``single-line``, ``next-line`` or ``statement``; for functions the CoderEval level, or ``untested``."""
     repo: str
     path: str
     cursor: Cursor
@@ -149,6 +151,11 @@ class Sample:
     hidden: tuple[str, ...] = ()
     """Files, and folders (ended by ``/``), that no strategy sees: the tests, and exact copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
+
+    @property
+    def tested(self) -> bool:
+        """Whether tests judge its completions: those of lines are compared as texts, and so are some functions'."""
+        return self.kind is Kind.FUNCTION and self.subkind != UNTESTED
 
     def query(self, *, seed: int = 0) -> Query:
         """Return what a strategy may know of this sample."""

@@ -14,7 +14,7 @@ from typing import Any
 from bench.errors import InputFault, MachineFault
 from bench.samples import SampleSet
 from bench.snapshot import Snapshot
-from bench.types import Kind, Sample
+from bench.types import Sample
 from harness import plan
 from harness.asking import Asker, Made
 from harness.cells import StrategyFault
@@ -102,7 +102,7 @@ class Attempt:
         """
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
-        self._functions = any(sample.kind is Kind.FUNCTION for sample in planned)
+        self._functions = any(sample.tested for sample in planned)
         self._scorer = scorer
         self._executes = executes
         self._attempt = 0

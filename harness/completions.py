@@ -12,7 +12,7 @@ from bench.errors import InputFault, MachineFault, UnknownName
 from bench.files import read_jsonl
 from bench.samples import SampleSet
 from bench.testing.types import Verdict
-from bench.types import Kind, Sample
+from bench.types import Sample
 from harness.execution import Executor
 from harness.judging import judge_stored
 from harness.store.records import StoredFault, StoredVerdict
@@ -63,7 +63,7 @@ def read(file: Path, sample_set: SampleSet) -> list[Given]:
         if sample is None:
             fault = UnknownName(f"sample of {sample_set.name!r}", record["sample"], samples)
             raise InputFault(fault.what, where=where, cure=fault.cure)
-        if sample.kind is not Kind.FUNCTION:
+        if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
         labels: dict[str, str] = {name: record[name] for name in ("strategy", "generator") if name in record}
         whose = (sample.id, labels.get("strategy", ""), labels.get("generator", ""))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from bench.errors import MachineFault
 from bench.samples import SampleSet
-from bench.types import Kind
 from harness.asking import Made
 from harness.execution import Executor
 from harness.store import verdicts
@@ -22,7 +21,7 @@ def judged(made: Made, executor: Executor | None) -> Made:
     Raises:
         MachineFault: if one of them cannot be had; the others are kept in the store.
     """
-    if executor is None or made.sample.kind is not Kind.FUNCTION:
+    if executor is None or not made.sample.tested:
         return made
     begun = [executor.submit(made.sample, one.text) if one.text.strip() else None for one in made.completions]
     completions = [

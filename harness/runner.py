@@ -104,7 +104,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
     planned = plan.choose(sample_set.samples, choices.limit)
     hidden = _hidden(home, store, sample_set)
     executor = None
-    if choices.sandbox != NO_SANDBOX and any(sample.kind is Kind.FUNCTION for sample in planned):
+    if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
         # Opened only when something is missing.
         executor = functools.partial(
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges

@@ -19,14 +19,12 @@ from bench.formats.crosscodeeval import STATEMENT
 from bench.formats.repoeval_functions import BENCHMARK, Head, body_of, head_of
 from bench.formats.types import Options, Table, Task, Unusable
 from bench.testing.splice import lift
-from bench.types import NEXT_LINE, Cursor, Kind, Language, Reference, Sample
+from bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Language, Reference, Sample
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "
     "(functions), and optionally `context_start_lineno`, `function_name`."
 )
-LEVEL = "function"
-"""Subkind of its function samples: RepoEval has no levels of dependency."""
 _CURE = "mend that line; the shape is described under `ctxbench samples import --help`"
 _Line = Annotated[int, Field(ge=0)]
 
@@ -104,7 +102,7 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
     made = replace(
         sample,
         kind=Kind.FUNCTION,
-        subkind=LEVEL,
+        subkind=UNTESTED,
         cursor=Cursor(line=line, column=0),
         name=head.name,
         signature=head.signature,

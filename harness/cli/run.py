@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from bench.types import Kind
 from harness.cli.options import check_ks, db_option, home_option, k_option
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def run(
     from harness.store import open_store
 
     sample_set = sets.load(home, samples)
-    functions = any(sample.kind is Kind.FUNCTION for sample in sample_set.samples)
+    functions = any(sample.tested for sample in sample_set.samples)
     n = n or max(ks, default=1)
     check_ks(ks, n, functions=functions, samples=samples)
     chosen = Choices(

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, select
 
-from bench.types import Kind
+from bench.types import UNTESTED, Kind
 from harness.results import Status
 from harness.store import passes
 from harness.store import tables as t
@@ -33,6 +33,11 @@ class Planned:
     calls: float | None
     seconds: float | None
 
+    @property
+    def tested(self) -> bool:
+        """Whether tests judge it, as of `bench.types.Sample`."""
+        return self.kind == Kind.FUNCTION and self.level != UNTESTED
+
     def settled(self, verdicts: passes.Counts, n: int, *, excluded: bool, imported: bool) -> Planned:
         """Return it with its status: excluded, or infra-failed where a function lacks a verdict.
 
@@ -45,7 +50,7 @@ class Planned:
         one = replace(self, context_tokens=None, calls=None, seconds=None) if imported else self
         if excluded:
             return replace(one, status=Status.EXCLUDED)
-        judged = one.kind != Kind.FUNCTION or verdicts.get(one.id, (0, 0))[0] == n
+        judged = not one.tested or verdicts.get(one.id, (0, 0))[0] == n
         return one if judged else replace(one, status=Status.INFRA_FAILED)
 
 

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Row, Table, func, select
 
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
-from bench.types import Kind
 from harness.results import Origin, RunInfo, RunTable, Status
 from harness.store import gains, notes, passes, planned
 from harness.store import tables as t
@@ -184,7 +183,7 @@ def _info(
         profile=profile,
         ranked=not is_control(run.strategy),
         control=is_control(run.strategy),
-        functions=any(one.kind == Kind.FUNCTION for one in samples),
+        functions=any(one.tested for one in samples),
         completions=run.n,
         # How imported completions were decoded their file does not say.
         sampling="" if imported else run.sampling,

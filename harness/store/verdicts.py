@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, insert, select
 
-from bench.types import Kind
+from bench.types import UNTESTED, Kind
 from harness.results import Status
 from harness.store import rows
 from harness.store import tables as t
@@ -89,7 +89,7 @@ def unjudged(store: Store, run: str) -> list[Unjudged]:
     query = (
         select(c.sample_id, c.idx, c.text)
         .select_from(joined)
-        .where(c.run_id == run, m.kind == Kind.FUNCTION, s.value.is_(None))
+        .where(c.run_id == run, m.kind == Kind.FUNCTION, m.subkind != UNTESTED, s.value.is_(None))
         .order_by(p.ordinal, c.idx)
     )
     with store.reading() as connection:

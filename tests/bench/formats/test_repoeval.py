@@ -20,7 +20,7 @@ from bench.formats.importing import import_set
 from bench.formats.types import Options, Table, Task
 from bench.home import Home
 from bench.samples import SampleSet
-from bench.types import NEXT_LINE, Kind, Reference, Sample
+from bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
@@ -91,7 +91,7 @@ def test_lines_and_calls(tmp_path: Path) -> None:
 def test_a_function_has_its_signature_and_docstring(tmp_path: Path) -> None:
     made = imported(tmp_path, FUNCTION)
     [sample] = made.samples
-    assert (sample.kind, sample.subkind, sample.name) == (Kind.FUNCTION, "function", "pay")
+    assert (sample.kind, sample.subkind, sample.name) == (Kind.FUNCTION, UNTESTED, "pay")
     assert sample.signature == "async def pay(\n    amount,\n):"
     assert sample.docstring == "Pay an amount.\n\nAnd no more."
     assert sample.cursor.line == 12
