@@ -154,7 +154,7 @@ def behind_cursor(sample: Sample, reference: Reference) -> str:
 def _completion(sample: Sample, made: Completion, said: Mapping[tuple[str, str], float | None]) -> StoredCompletion:
     empty = not made.text.strip()
     scores = dict(said)
-    if sample.kind is Kind.FUNCTION and (empty or made.verdict):
+    if sample.tested and (empty or made.verdict):
         scores[PROFILE, PASS] = passed(made.verdict) if made.verdict else 0.0
     cut = made.answer.response.finish == LENGTH
     flags = [*made.flags, *(flag for flag, holds in ((EMPTY, empty), (LENGTH, cut)) if holds)]

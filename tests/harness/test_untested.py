@@ -35,6 +35,8 @@ def test_they_are_scored_as_texts_and_ranked(imported: str, monkeypatch: pytest.
     result = run_cli("run", "--samples", imported, "--strategy", "lc.infile", "--generator", generator)
     assert result.code == 0 and "scored 1  model-failed 0  missing 0" in result.out, result.err
     assert "unjudged" not in result.out
+    silent = run_cli("run", "--samples", imported, "--strategy", "icl.direct", "--generator", "scripted(text=' ')")
+    assert "model-failed 1" in silent.out, silent.err
     board = run_cli("leaderboard", "--samples", imported, "--metric", "es")
     assert board.code == 0 and "Ranked by es" in board.out, board
     assert "pass@1" not in board.out and "Unscored" not in board.out
