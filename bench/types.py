@@ -185,7 +185,8 @@ class Reference:
 
     id: str
     target: str
-    """What follows the cursor: rest of the line, or the whole next line with its indentation; no newline.
+    """What follows the cursor: rest of the line, or the whole next line with its indentation, or the rest of a
+    statement, which may go over several lines. It ends in no newline unless the benchmark's own does.
     For functions the whole function without its decorators, dedented."""
     original_import: str | None = None
     """The text of the masked import lines, if any."""
