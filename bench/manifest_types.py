@@ -57,7 +57,7 @@ class RepoManifest:
     """Globs of paths whose files give no samples; ``*`` also matches ``/``."""
     sets: tuple[str, ...] = ()
     codereval: tuple[str, ...] = ()
-    """The projects of CoderEval, as ``owner/repository``, whose tasks are rebuilt on it."""
+    """The projects of CoderEval, as ``owner/repository`` or a folder's name (Java), whose tasks are rebuilt on it."""
     tests: TestSuite | None = None
 
     def excludes(self, path: str) -> bool:

@@ -38,7 +38,8 @@ class Fate:
     repo: str = ""
     """The repository that stands for its project."""
     path: str = ""
-    name: str = ""
+    name: str
+    """The function's: within its file once it is located, before that as recorded."""
     how: str = ""
     """How its function was located, see `bench.codereval.records.Located`."""
     remark: str = ""
@@ -75,7 +76,7 @@ class Fate:
 
     def line(self) -> str:
         """Return it for a person, on one line."""
-        return f"{self.id} {self.project}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
+        return f"{self.id} {self.project} {self.name}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
 
 
 def account(fates: Sequence[Fate]) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> Made:
         outcome: why it is not kept.
         detail: more of that.
     """
-    return Made(Fate(id=task.sample.id, project=record_of(task).project, outcome=outcome, detail=detail, repo=repo))
+    record = record_of(task)
+    return Made(Fate(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo))
 
 
 def rebuilt(

@@ -82,7 +82,7 @@ WRONG = [
     (HEAD + PYPI + '\n[tests]\npaths = ["../x"]\n', "tests.paths[1]", "list of folders"),
     (HEAD + PYPI + '\n[tests]\nadded = "ours"\n', "tests.added: there is no folder", "relative to the manifest"),
     (HEAD.replace("python", "java") + PYPI + '\n[tests]\nadded = "."\n', "tests.added", "leave it out"),
-    (HEAD + 'codereval = ["owner"]\n' + PYPI, "codereval[1]: 'owner' is not", "a list of projects"),
+    (HEAD + 'codereval = ["a b"]\n' + PYPI, "codereval[1]: 'a b' is not", "a list of projects"),
     (HEAD + PYPI.replace('kind = "pypi"', 'kind = "svn"'), "source[1].kind: 'svn'", "git, pypi, debian, local"),
     (HEAD + PYPI.replace('kind = "pypi"\n', ""), "source[1].kind: is missing", "git, pypi, debian, local"),
     (HEAD + PYPI.replace(SHA, SHA[:-1]), "source[1].sha256", "sha256sum"),

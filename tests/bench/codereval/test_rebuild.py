@@ -114,7 +114,7 @@ def test_every_task_is_kept_or_has_its_reason(tmp_path: Path) -> None:
     }
     assert [sample.id for sample in made.samples] == [PUT.id, DOUBLE.id, ROOT.id]
     for one, reason in LOST.items():
-        assert [line for line in said if line.startswith(f"{one.id} {one.project}: {reason}")], said
+        assert [line for line in said if line.startswith(f"{one.id} {one.project} {one.name}: {reason}")], said
     shop = made.manifest["projects"]["me/shop"]
     assert shop["tasks"] == 9 and shop["kept"] == 2 and shop["flaky"] == 1 and sum(shop.values()) == 18
     assert made.manifest["projects"]["ME---Shop"] == {"tasks": 1, "kept": 1}
