@@ -38,7 +38,7 @@ class Fate:
     repo: str = ""
     """The repository that stands for its project."""
     path: str = ""
-    name: str
+    name: str = ""
     """The function's: within its file once it is located, before that as recorded."""
     how: str = ""
     """How its function was located, see `bench.codereval.records.Located`."""
