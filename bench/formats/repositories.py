@@ -12,7 +12,7 @@ from typing import Any
 
 from bench import snapshot
 from bench.errors import InputFault
-from bench.files import explained, write_atomic
+from bench.files import explained
 from bench.formats.hygiene import cleaned
 from bench.formats.telling import LeftOut, Report
 from bench.formats.types import Format, Locating, Task, Unusable
@@ -126,8 +126,10 @@ def _copied(read: Snapshot, home: Home) -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".imported.", suffix=".part", dir=place.parent))
         try:
+            # Not one by one to disk: what a crash leaves half would not have the snapshot's digest.
             for path, text in read.texts.items():
-                write_atomic(beside / path, text)
+                (beside / path).parent.mkdir(parents=True, exist_ok=True)
+                (beside / path).write_bytes(text.encode("utf-8"))
             beside.chmod(0o755)
             beside.rename(place)
         finally:
