@@ -17,6 +17,7 @@ from bench.codereval.projects import by_project, key
 from bench.codereval.rebuilding import Made, lost, rebuilt
 from bench.codereval.records import record_of
 from bench.errors import CtxbenchError, InputFault, MachineFault
+from bench.formats import codereval
 from bench.formats.types import Task
 from bench.functions.mining import Lock, Report, Survey, miner
 from bench.functions.prepare import Ready, one_ahead, prepare, silent
@@ -67,7 +68,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         report: told what happens, a line at a time; called from many threads.
         force: replace another set of that name.
         manifests: the user's repositories, which go before the shipped ones.
-        about: what else the set's manifest says; its ``unusable`` and ``remarks`` are added to ours.
+        about: what else the set's manifest says; its ``unusable`` is added to ours, and its ``remarks``, which
+            are of the tasks as they were read, are made anew of those that are kept.
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has the name.
@@ -160,7 +162,7 @@ def _saved(
         "rebuilt": True,
         **told,
         "unusable": dict(sorted((Counter(about.get("unusable", {})) + Counter(told["unusable"])).items())),
-        "remarks": [*about.get("remarks", []), *accounts.remarks(fates)],
+        "remarks": [*codereval.remarks(kept), *accounts.remarks(fates)],
         "repositories": dict(entries),
         "totals": {"tasks": len(fates), "kept": len(kept)},
     }

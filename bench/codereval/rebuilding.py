@@ -22,6 +22,7 @@ from bench.functions.mining import Spot, Survey
 from bench.functions.prepare import Ready, certificates_of, provisional
 from bench.functions.samples import hidden_for
 from bench.testing.judge import Judge
+from bench.testing.tree import digest
 from bench.types import Reference
 
 if TYPE_CHECKING:
@@ -110,7 +111,15 @@ class _Rebuilding:
             tests=judged.tests,
             covering=judged.covering,
         )
-        return Made(fate, _with_tests(whole, judged.tests) if judged.outcome == accounts.KEPT else None)
+        return Made(fate, self.kept(whole, judged.tests) if judged.outcome == accounts.KEPT else None)
+
+    def kept(self, task: Task, tests: tuple[str, ...]) -> Task:
+        """Return a task with its tests; where these are files, their digest makes other tests another set."""
+        tree, files = self.ready.suite.environment.tree, {test.partition("::")[0] for test in tests}
+        judges = {path: tree[path] for path in files if path in tree}
+        made = _with_tests(task, tests)
+        fields = {**made.reference.fields, **({"judges": digest(judges)} if judges else {})}
+        return replace(made, reference=replace(made.reference, fields=fields))
 
     def certificate(self, task: Task) -> tuple[str, str]:
         sample, reference = task.sample, task.reference

@@ -162,10 +162,14 @@ def test_a_second_run_repeats_nothing_and_workers_change_nothing(tmp_path: Path)
 
 
 def test_what_is_said_of_the_files_stays_beside_what_is_said_of_the_tasks(tmp_path: Path) -> None:
-    about = {"imported_from": "codereval", "unusable": {"no_prompt": 2}, "remarks": ["a remark"]}
+    about = {
+        "imported_from": "codereval",
+        "unusable": {"no_prompt": 2},
+        "remarks": ["no_reference: of the tasks as they were read"],
+    }
     made = make(tmp_path, [DOUBLE, next(iter(LOST))], about=about)
     assert made.manifest["unusable"] == {"flaky": 1, "no_prompt": 2}
-    assert made.manifest["imported_from"] == "codereval" and made.manifest["remarks"][0] == "a remark"
+    assert made.manifest["imported_from"] == "codereval" and "1 of 2 tasks" in made.manifest["remarks"][0]
 
 
 def test_nothing_to_keep_is_a_fault(tmp_path: Path) -> None:
@@ -191,6 +195,15 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
     )
     own = manifests.load(str(tmp_path / "mine.toml"))
     assert projects.by_project([own])[Language.PYTHON, "pexip/os-python-cachetools"] is own
+
+
+def test_other_tests_make_another_set(tmp_path: Path) -> None:
+    digests = set()
+    for number, body in enumerate(("assert double(2) == 4", "assert double(2) == 4  # seen again", None)):
+        files = {**FILES, TEST_FILE: FILES[TEST_FILE].replace("assert double(2) == 4", body)} if body else FILES
+        shop = repository(tmp_path / str(number), "shop", write_tree(tmp_path / f"tree{number}", files))
+        digests.add(make(tmp_path / str(number), [DOUBLE], manifests=[shop]).digest)
+    assert len(digests) == 2, "equal tests, equal sets"
 
 
 def runs(count: int, *, seconds: float = 0.1) -> dict[str, TestRun]:
