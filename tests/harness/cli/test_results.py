@@ -108,6 +108,9 @@ def test_facts_verdicts_and_labels_of_a_file_without_a_set(home: Home) -> None:
     assert table.repo == ("owner/shop",) * 2 and table.status == (Status.SCORED,) * 2
     assert table.metrics == {"pass@1": (0.5, 0.5)}
     assert table.calls == table.context_tokens == table.seconds == (None, None)
+    with open_store(home.database) as store, store.reading() as connection:
+        flags = connection.execute(sql("SELECT sample_id, idx, flags FROM completion ORDER BY 1, 2")).all()
+    assert flags == [("a", 0, "[]"), ("a", 1, "[]"), ("b", 0, "[]"), ("b", 1, '["no_result", "empty"]')]
 
 
 def test_an_empty_answer_and_java(home: Home) -> None:
@@ -208,6 +211,23 @@ def test_what_is_exported_is_imported_again_equal(home: Home, out_shape: str, in
     assert one.metrics == other.metrics and one.status == other.status
     labels = (one.run.strategy, other.run.strategy)
     assert (labels == ("lc.infile", "lc.infile")) is (in_shape == "ctxbench"), "our own shape keeps the labels"
+
+
+@pytest.mark.parametrize("shape", ["ctxbench", "crosscodeeval"])
+def test_samples_are_exported_in_the_order_of_the_set(home: Home, shape: str) -> None:
+    made = make_set(home, repos=1, per_repo=8)
+    wanted = [sample.id for sample in made.samples]
+    assert wanted != sorted(wanted)
+    lines = [{"sample": id_, "text": str(n), "index": n} for n in (1, 0) for id_ in sorted(wanted)]
+    lines = lines if shape == "ctxbench" else lines[len(wanted) :]
+    [run] = imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "demo")
+    assert results(home, "export", run, "--format", shape, "--out", home.root / "out.jsonl").code == 0
+    records = [json.loads(line) for line in (home.root / "out.jsonl").read_text().splitlines()]
+    if shape == "ctxbench":
+        assert [(one["sample"], one["index"]) for one in records] == [(id_, n) for id_ in wanted for n in (0, 1)]
+        assert [one["text"] for one in records[:2]] == ["0", "1"]
+    else:
+        assert [one["task_id"] for one in records] == wanted
 
 
 def test_the_shapes_that_others_scorers_read(home: Home) -> None:
