@@ -64,12 +64,13 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the ProjBench records of line samples, numbered within each repository.
 
     Raises:
-        InputFault: at a sample that is not a line sample.
+        InputFault: at a sample that is no line, or whose answer has several, or whose repository has no folder's name.
     """
     numbers: dict[str, int] = {}
     for sample in samples:
-        if sample.kind is not Kind.LINE:
-            raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="ProjBench has line samples only")
+        reason = _no_place(sample, references[sample.id])
+        if reason:
+            raise InputFault(f"{sample.id} {reason}", cure="choose another --format, e.g. ctxbench")
         number = numbers.get(sample.repo, 0)
         numbers[sample.repo] = number + 1
         single = sample.subkind == SINGLE_LINE
@@ -91,6 +92,14 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             "uses": [{"name": use.name, "module": use.module, "kind": use.kind} for use in sample.uses],
         }
         yield {"prompt": sample.prefix, "metadata": metadata}
+
+
+def _no_place(sample: Sample, reference: Reference) -> str:
+    if sample.kind is not Kind.LINE:
+        return f"is a {sample.kind} sample, and ProjBench has line samples only"
+    if "\n" in reference.target:
+        return "has an answer of several lines, and those of ProjBench have one"
+    return "is of a repository whose name is no folder's" if "/" in sample.repo else ""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:

@@ -104,7 +104,7 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
         kind=Kind.FUNCTION,
         subkind=UNTESTED,
         cursor=Cursor(line=line, column=0),
-        name=head.name,
+        name=data.function_name or head.name,
         signature=head.signature,
         docstring=head.docstring,
     )

@@ -126,15 +126,26 @@ def _text(raw: bytes, where: str, start: int) -> str:
 def _parsed(text: str, path: str, number: int) -> Any:
     where = f"{path}:{number}"
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         what = f"not whole JSON (column {error.colno}: {error.msg.lower()})"
         cure = "one JSON object a line belongs in a .jsonl file" if error.msg == "Extra data" else _WHOLE
         raise InputFault(what, where=f"{path}:{number + error.lineno - 1}", cure=cure) from None
     except RecursionError:
         raise InputFault("is nested too deeply", where=where, cure="write it as the benchmark does") from None
-    except ValueError as error:  # a constant that is none of JSON's, a number of thousands of digits
-        raise InputFault(f"not JSON ({error})", where=where, cure="write numbers as JSON does") from None
+    except ValueError as error:  # a constant that is none of JSON's, a number of thousands of digits, a field twice
+        raise InputFault(
+            f"not sound JSON ({error})", where=where, cure="write it as JSON asks, each field once"
+        ) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {twice!r} stands twice in one object")
+    return found
 
 
 def _no_constant(word: str) -> NoReturn:

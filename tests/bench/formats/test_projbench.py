@@ -18,7 +18,7 @@ from bench.formats import projbench
 from bench.formats.importing import import_set
 from bench.home import Home
 from bench.projbench.build import build_samples, manifest_of
-from bench.types import NEXT_LINE, SINGLE_LINE, Sample
+from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import make_snapshot, write_tree
 
@@ -275,3 +275,17 @@ def test_any_task_comes_back(
     second = projbench.task(json.loads(json.dumps(again)), where="f:1")
     assert (second.sample, second.reference) == (first.sample, first.reference)
     assert first.reference.target == target.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("changes", "target", "words"),
+    [
+        ({"kind": Kind.FUNCTION}, "x", "line samples only"),
+        ({}, "x(\n)", "an answer of several lines"),
+        ({"repo": "owner/demo"}, "x", "no folder's"),
+    ],
+)
+def test_what_has_no_place_is_refused(changes: dict[str, Any], target: str, words: str) -> None:
+    sample = replace(read(record()), **changes)
+    with pytest.raises(InputFault, match=words):
+        list(projbench.records([sample], {sample.id: Reference(id=sample.id, target=target)}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,16 @@ def test_import_export_import(tmp_path: Path) -> None:
     second = import_set("repobench", [str(out)], Home(tmp_path / "home"), "second")
     assert (second.samples, second.references) == (first.samples, first.references)
     assert second.digest == first.digest
+
+
+def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:
+    path = tmp_path / "cross_file_first.parquet"
+    library: Any = importlib.import_module("pyarrow")
+    table = library.Table.from_pylist([record(), record(gold_snippet_index=-1)])
+    importlib.import_module("pyarrow.parquet").write_table(table, path)
+    first = imported(tmp_path, record(), record(gold_snippet_index=-1))
+    second = import_set("repobench", [str(path)], Home(tmp_path / "home"), "columns")
+    assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
 
 
 def test_there_are_no_repositories(tmp_path: Path) -> None:

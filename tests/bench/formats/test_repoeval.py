@@ -18,12 +18,15 @@ from bench.formats import repoeval
 from bench.formats.crosscodeeval import STATEMENT
 from bench.formats.importing import import_set
 from bench.formats.types import Options, Table, Task
+from bench.functions.python import definitions
 from bench.home import Home
 from bench.samples import SampleSet
+from bench.testing.splice import lift
 from bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
+ROOT = Path(__file__).resolve().parents[3]
 FILE = dedent('''\
     from shop.cart import Cart
 
@@ -157,6 +160,35 @@ def test_what_has_no_place_is_refused() -> None:
         made = sample(**changes)
         with pytest.raises(InputFault, match=words):
             list(repoeval.records([made], {made.id: Reference(id=made.id, target="x")}))
+
+
+@pytest.mark.parametrize(
+    "path", ["bench/files.py", "bench/testing/splice.py", "bench/repository.py", "sandbox/pool.py"]
+)
+def test_heads_are_those_that_the_miner_finds(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    lines, tree = text.split("\n"), definitions.parse(text)
+    assert tree is not None
+    found = definitions.definitions(text, tree).usable
+    assert len(found) > 3
+    for one in found:
+        body = "\n".join(lines[one.cursor.line : one.end])
+        made = {
+            "prompt": "".join(f"{line}\n" for line in lines[: one.cursor.line]),
+            "metadata": {
+                "task_id": "demo/0",
+                "ground_truth": body,
+                "fpath_tuple": ["demo", "a.py"],
+                "lineno": one.start,
+            },
+        }
+        placed = repoeval.in_repository(_read(made), text)
+        assert placed is not None
+        sample = placed.sample
+        assert (sample.signature, sample.docstring or "") == (one.signature, one.docstring), one.name
+        assert (sample.name, sample.cursor) == (one.name.rpartition(".")[2], one.cursor)
+        assert sample.span == (one.start, one.end)
+        assert placed.reference.target == lift(lines[one.start : one.end]).rstrip("\n")
 
 
 _word = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=12)
