@@ -44,7 +44,7 @@ def _replaced(prefix: str, doc: tuple[Cursor, Cursor], text: str, language: Lang
     begin, end = (_offset(prefix, each) for each in doc)
     indent = prefix[prefix.rfind("\n", 0, begin) + 1 : begin]
     held = prefix[begin:end].count("\n")
-    lines = text.strip().split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")
     if len(lines) - 1 > held:
         lines = [" ".join(text.split())]
     made = _marked(f"\n{indent if not indent.strip() else ''}".join(lines), language)

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench.errors import InputFault
 from bench.formats import codereval
 from bench.formats.importing import import_set, read_tasks
-from bench.formats.types import Options
+from bench.formats.types import Options, Table, Task
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.types import Cursor, Language, Reference
@@ -257,6 +259,23 @@ def test_any_human_docstring_leaves_a_file_that_parses(label: str, home: Home, t
     (sample,) = imported(home, document(tmp_path, python(human_label=label)), docstring="human").samples
     compile(f"{sample.prefix}        pass\n{sample.suffix}", "made", "exec")
     assert sample.prefix.count("\n") == sample.cursor.line
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60)
+
+
+@settings(max_examples=50)
+@given(label=_TEXT.filter(str.strip), docstring=_TEXT)
+def test_any_text_goes_in_and_comes_back(label: str, docstring: str) -> None:
+    record = python(human_label=label, docstring=docstring)
+    for chosen in ("raw", "human"):
+        table = Table(name="CoderEval4Python", source="f", digest="", rows=[("f: RECORDS[0]", record)])
+        (task,) = codereval.read([table], Options(docstring=chosen))
+        assert isinstance(task, Task)
+        assert task.sample.docstring == (label if chosen == "human" else docstring)
+        assert task.sample.prefix.count("\n") == task.sample.cursor.line
+        compile(f"{task.sample.prefix}        pass\n{task.sample.suffix}", "made", "exec")
+        assert list(codereval.records([task.sample], {task.sample.id: task.reference})) == [record]
 
 
 @pytest.mark.parametrize("label", ["", " \n "])
