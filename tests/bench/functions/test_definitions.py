@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from bench.functions.python.definitions import Definitions, definitions, parse
+from bench.functions.python.definitions import Definitions, definition_at, definitions, parse
 
 SHOP = dedent(
     '''
@@ -159,3 +159,33 @@ def test_equal_code_is_recognised_whatever_its_layout_and_place() -> None:
 def test_what_this_python_cannot_read_is_none() -> None:
     assert parse("def f(:") is None
     assert parse("x = '\\d'") is not None, "an invalid escape is no fault"
+
+
+def test_a_function_is_found_by_its_line_documented_or_not() -> None:
+    text = dedent(
+        '''
+        @staticmethod
+        def bare(
+            x,
+        ):
+            # Said before.
+            return x
+
+        class Cart:
+            def add(self, item):
+                """Add it."""
+                return item
+
+            def empty(self):
+                """Only this."""
+        '''
+    )
+    tree = parse(text)
+    assert tree is not None
+    bare, add = definition_at(text, tree, 2), definition_at(text, tree, 9)
+    assert bare is not None and add is not None
+    assert (bare.name, bare.docstring, bare.start, bare.first, bare.end) == ("bare", "", 2, (6, 4), 7)
+    assert bare.signature == "def bare(\n    x,\n):"
+    assert (add.name, add.docstring, add.cursor.line, add.parameter) == ("Cart.add", "Add it.", 11, "self")
+    assert definition_at(text, tree, 13) is None, "it has no body"
+    assert definition_at(text, tree, 1) is None, "that is a decorator"

@@ -7,13 +7,13 @@ from textwrap import dedent, indent
 
 import pytest
 
-from bench.functions.mining import Project
+from bench.functions.mining import Project, Spot
 from bench.functions.python import static
 from bench.functions.types import Level
 from bench.home import Home
 from bench.manifest_types import RepoManifest, TestSuite
 from bench.sources.base import LocalSource
-from bench.types import Language, Use
+from bench.types import Cursor, Language, Use
 from tests.helpers.trees import make_snapshot
 
 HEAD = """
@@ -155,3 +155,13 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         "excluded": 1,
         "syntax_error": 1,
     }
+
+
+def test_what_a_function_that_others_chose_needs(tmp_path: Path) -> None:
+    text = HEAD + "\n\ndef bare(x):\n    return rules.round_up(load_all(x))\n"
+    start = text[: text.index("def bare")].count("\n")
+    uses = static.uses_of(project(tmp_path, {**FILES, "shop/pay.py": text}))
+    spot = Spot(path="shop/pay.py", name="bare", start=start, cursor=Cursor(line=start + 1, column=0), end=start + 2)
+    assert [use.name for use in uses(spot)] == ["rules", "load_all"], "it has no docstring"
+    nowhere = Spot(path="shop/pay.py", name="x", start=0, cursor=Cursor(line=1, column=0), end=2)
+    assert uses(nowhere) == ()
