@@ -83,6 +83,12 @@ def matched(
     for one in found:
         _check(one, known, shape, basis.name, language)
         key = (labels.strategy or one.strategy or STRATEGY, labels.generator or one.generator or stem)
+        if not all(label.isprintable() for label in key):
+            raise InputFault(
+                f"the label {next(label for label in key if not label.isprintable())!r} cannot be printed in a table",
+                where=one.where,
+                cure="give another with --strategy or --generator",
+            )
         if one.task in runs[key]:
             raise InputFault(
                 f"{one.task!r} stands here a second time; the first is {runs[key][one.task].where}",

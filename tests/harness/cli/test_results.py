@@ -385,6 +385,7 @@ BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
     ),
     "a verdict of a line": ("ctxbench", [{**GOOD, "verdict": "PASSED"}], (":1", "field verdict", "line sample")),
     "functions for lines": ("codereval", [{"_id": GOOD["sample"], "generate_results": ["x"]}], (":1", "line sample")),
+    "a label of two lines": ("ctxbench", [GOOD, {**GOOD, "generator": "a\nb"}], (":2", "cannot be printed")),
     "another shape": ("repocoder", [GOOD], (":1", "field metadata", "choices")),
 }
 
