@@ -264,7 +264,7 @@ def test_any_human_docstring_leaves_a_file_that_parses(label: str, home: Home, t
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(label=_TEXT.filter(str.strip), docstring=_TEXT)
 def test_any_text_goes_in_and_comes_back(label: str, docstring: str) -> None:
     record = python(human_label=label, docstring=docstring)
@@ -418,6 +418,32 @@ def test_a_prompt_without_its_signature_is_refused(tmp_path: Path) -> None:
     odd = {"question_id": "odd", "input": "def g():\n", "signature": "def f():", "docstring": "F."}
     with pytest.raises(InputFault, match="field input: does not hold the signature"):
         read_tasks("codereval", prompts(tmp_path, odd))
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        (result(level="easy"), "level"),
+        (result(generate_results="none"), "generate_results"),
+        (result(file_path="../round.py"), "file_path"),
+        (result(file_path="shapes/round.pyx"), "file_path"),
+        (result(docstring=None), "docstring"),
+        (result(_id=""), "_id"),
+        ({**java_result(), "code_level": "hard"}, "level"),
+        ({**java_result(), "project_name": "/etc"}, "project"),
+        ({**java_result(), "method_name": 1}, "method_name"),
+        ({"question_id": "q", "signature": "def f():", "docstring": "F."}, "input"),
+        ({"question_id": "q", "input": "def f():", "signature": "", "docstring": "F."}, "signature"),
+        ({"question_id": 5, "input": "def f():", "signature": "def f():", "docstring": "F."}, "question_id"),
+    ],
+)
+def test_a_field_of_a_list_or_prompt_is_named(row: Mapping[str, Any], field: str, tmp_path: Path) -> None:
+    with pytest.raises(InputFault) as caught:
+        read_tasks("codereval", [lines(tmp_path, "out.jsonl", row)])
+    said = str(caught.value)
+    assert "out.jsonl:1" in said
+    assert f"field {field}" in said
+    assert caught.value.cure
 
 
 @pytest.mark.parametrize("docstring", ["raw", "human"])
