@@ -41,7 +41,8 @@ class ModuleIndex:
     def _root_of(self, path: str) -> str:
         """Return the folder from which the file's own absolute name starts."""
         folder = dirname(path)
-        if not self._is_package(folder):
+        # A repository with an __init__.py of its own is no package: nothing says what it would be called.
+        if not folder or not self._is_package(folder):
             return folder
         while folder and self._is_package(folder):
             top, folder = folder, dirname(folder)

@@ -258,3 +258,9 @@ def test_lines_that_are_no_targets() -> None:
         9: "header",
         10: "header",
     }  # the f-string's line holds only a quoted load
+
+
+def test_a_repository_with_an_init_of_its_own_is_read() -> None:
+    files = {**SHOP, "__init__.py": "", "setup.py": "", "app.py": "from shop.cart import RATE\nx = RATE\n"}
+    assert found(files, "app.py") == [(1, "RATE", "shop.cart", "variable")]
+    assert found(files, "shop/facade.py") == []
