@@ -1,0 +1,70 @@
+"""`openai`: a model behind any server that speaks OpenAI's protocol: vLLM, llama.cpp, SGLang, OpenAI itself."""
+
+from __future__ import annotations
+
+from bench.errors import InputFault
+from harness.generators.openai import settings as given
+from harness.generators.openai.generator import OpenAI, PricingOpenAI
+from harness.generators.registry import generator
+
+
+@generator("openai")
+def openai(  # noqa: PLR0913 - what a user may decide about a server
+    *,
+    model: str,
+    url: str = given.OFFICIAL,
+    endpoint: str = given.AUTO,
+    revision: str = "",
+    bits: bool = False,
+    lines: str = given.ASKED,
+    window: int = 0,
+    extra: str = "",
+    concurrency: int = 16,
+    timeout: float = 300.0,
+    retries: int = 8,
+    backoff: float = 0.5,
+    key_env: str = "OPENAI_API_KEY",
+) -> OpenAI:
+    """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
+
+    Args:
+        model: its name, as the server lists it.
+        url: the server's address, without user, password and query; ``/v1`` is added where there is no path.
+        endpoint: ``chat`` (follows instructions), ``completions`` (goes on with text), or ``auto``: chat if the
+            model's name says so (``…-Instruct``, ``…-chat``, ``gpt-…``).
+        revision: what you know of the served weights, one word; part of the key of every kept answer.
+        bits: whether it also measures context gain; needs a server that gives ``echo`` with ``logprobs``.
+        lines: ``asked`` to tell a chat model to go on with the code of a line's prompt, ``raw`` to send the code alone.
+        window: tokens of prompt and answer that the model takes; 0 if the server refuses what is too long.
+        extra: JSON object of more fields of every request; null takes a field out.
+        concurrency: requests at once.
+        timeout: seconds that one try may take.
+        retries: tries after the first.
+        backoff: seconds before the second try; doubles with every further one.
+        key_env: the environment variable that holds the key.
+    """
+    for name, number, least in (
+        ("window", window, 0),
+        ("concurrency", concurrency, 1),
+        ("timeout", timeout, 0.01),
+        ("retries", retries, 0),
+        ("backoff", backoff, 0),
+    ):
+        given.at_least(name, number, least)
+    if lines not in (given.ASKED, given.RAW):
+        raise InputFault(f"lines={lines} is unknown", where="openai", cure="give asked or raw")
+    settings = given.Settings(
+        model=given.word("model", model),
+        url=given.base_url(url),
+        chat=given.is_chat(endpoint, model),
+        asked=lines == given.ASKED,
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        backoff=backoff,
+        window=window,
+        key_env=given.key_variable(key_env),
+        extra=given.extra_fields(extra),
+    )
+    made = PricingOpenAI if bits else OpenAI
+    return made(settings, revision=given.word("revision", revision) if revision else "")

@@ -1,0 +1,55 @@
+"""Line completion by a chat model: the message around the prompt, and the code in its answer. Pure.
+
+The message is the one that InferCom's released code sends to a chat model, word for word: one that is shown bare
+code explains it.
+"""
+
+from __future__ import annotations
+
+from bench.types import Kind, Language
+from harness.generators.base import Request
+from strategies.api import BlockKind
+
+_LANGUAGES = {Language.PYTHON: "Python", Language.JAVA: "Java"}
+_OPEN = "<output_start>"
+_CLOSE = ("<output_end>", "</output_end>", "</output_start>")
+_MESSAGE = """\
+You are a code completion assistant. Given a {language} code prefix, your task is to generate the next few lines of \
+code that would logically follow the prefix. Stop at the first newline character. Do not include explanations or \
+additional output.
+
+Only output the generated code between the special tokens <output_start> and <output_end>.
+
+Here is the code prefix:
+
+{prefix}
+
+Complete the code (do not repeat the prefix):"""
+
+
+def is_line(request: Request) -> bool:
+    """Say whether a prompt is code to go on with; questions about code are sent as they are."""
+    blocks = request.prompt.blocks
+    return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
+
+
+def message(request: Request, asked: bool) -> str:
+    """Return what a chat model is told.
+
+    Args:
+        request: what is wanted.
+        asked: whether code to go on with is put into the message; else the prompt is all.
+    """
+    text = request.prompt.text
+    if not asked or not is_line(request):
+        return text
+    return _MESSAGE.format(language=_LANGUAGES[request.language], prefix=text)
+
+
+def answer(request: Request, text: str) -> str:
+    """Return the code in an answer to `message`: what stands between the tokens, else all of it."""
+    if not is_line(request):
+        return text
+    _, found, inner = text.partition(_OPEN)
+    text = inner if found else text
+    return text[: min((at for close in _CLOSE if (at := text.find(close)) >= 0), default=len(text))]

@@ -1,0 +1,152 @@
+"""What a spec of `openai` says, checked. Pure: nothing is asked of a server or of the environment."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.errors import InputFault
+
+OFFICIAL = "https://api.openai.com/v1"
+CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
+ASKED, RAW = "asked", "raw"
+_WHERE = "openai"
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_WORD = re.compile(r"\S+")
+_FOLLOWS = re.compile(
+    r"(?:^|[-_.:])(?:instruct|chat|it|gpt-(?:\d|oss)\w*|chatgpt|o[1-9]|claude|gemini|command)(?:[-_.:@]|$)", re.I
+)
+"""A piece of a model's name by which its maker says that it follows instructions."""
+_OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suffix")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One model behind one server."""
+
+    model: str
+    url: str
+    """Without a slash at its end; with ``/v1`` where the spec gave no path."""
+    chat: bool
+    """Whether answers are asked of ``/chat/completions``."""
+    asked: bool
+    """Whether a chat model is told what to do with the prompt of a line."""
+    concurrency: int
+    timeout: float
+    """Seconds a try may take."""
+    retries: int
+    backoff: float
+    """Seconds before the second try."""
+    window: int
+    """Tokens of prompt and answer that the model takes; 0: the server refuses what is too long."""
+    key_env: str
+    extra: Mapping[str, Any]
+    """More fields of every request's body; None takes a field out."""
+
+    @property
+    def where(self) -> str:
+        """The model and its server, for messages."""
+        return f"{self.model} at {self.url}"
+
+    @property
+    def official(self) -> bool:
+        """Whether this is OpenAI's own service."""
+        return urlsplit(self.url).hostname == urlsplit(OFFICIAL).hostname
+
+
+def follows_instructions(model: str) -> bool:
+    """Say whether a model's name says that it follows instructions, as ``…-Instruct``, ``…-chat`` and ``gpt-4…`` do."""
+    return _FOLLOWS.search(model.rpartition("/")[2]) is not None
+
+
+def is_chat(endpoint: str, model: str) -> bool:
+    """Return whether answers are asked of the chat endpoint; `AUTO` goes by the model's name.
+
+    Raises:
+        InputFault: if there is no such endpoint.
+    """
+    if endpoint not in (CHAT, COMPLETIONS, AUTO):
+        raise InputFault(f"endpoint={endpoint} is unknown", where=_WHERE, cure="give chat, completions or auto")
+    return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
+
+
+def base_url(url: str) -> str:
+    """Return a server's address as requests use it.
+
+    Raises:
+        InputFault: if it is no address, or could hold a secret: a spec is stored and shown. It is not repeated then.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise InputFault("the url is none", where=_WHERE, cure="give http://HOST:PORT/v1")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InputFault(
+            "the url has a user, a password, a query or a fragment",
+            where=_WHERE,
+            cure="give the bare address, and the key in an environment variable (key_env=NAME)",
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
+
+
+def key_variable(name: str) -> str:
+    """Return the name of an environment variable.
+
+    Raises:
+        InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
+    """
+    if not _VARIABLE.fullmatch(name):
+        raise InputFault(
+            "key_env is no name of an environment variable",
+            where=_WHERE,
+            cure="give the variable's name in capitals, never the key: key_env=OPENAI_API_KEY",
+        )
+    return name
+
+
+def word(name: str, value: str) -> str:
+    """Return a text that must be one word.
+
+    Raises:
+        InputFault: if it is empty or has blanks.
+    """
+    if not _WORD.fullmatch(value):
+        raise InputFault(f"{name}={value!r} is not one word", where=_WHERE, cure=f"write {name}=NAME without blanks")
+    return value
+
+
+def at_least(name: str, value: float, least: float) -> None:
+    """See that a number is large enough.
+
+    Raises:
+        InputFault: if it is not, or is not finite.
+    """
+    if not least <= value < float("inf"):
+        raise InputFault(f"{name}={value:g} does not fit", where=_WHERE, cure=f"give {least:g} or more")
+
+
+def extra_fields(text: str) -> dict[str, Any]:
+    """Read the parameter ``extra``: JSON text of an object; empty for none.
+
+    Raises:
+        InputFault: if it is not, or has fields that are decided elsewhere.
+    """
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputFault("extra is no JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
+    taken = [key for key in _OURS if key in found]
+    if taken:
+        raise InputFault(f"extra has the field {taken[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
+    return found

@@ -1,0 +1,409 @@
+"""The generator `openai` against a server that answers, fails and breaks off as planned."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Language
+from harness.generators import openai, registry
+from harness.generators.base import Request, Response, Sampling, TooLong
+from harness.generators.conformance import check
+from harness.generators.openai.generator import OpenAI
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, VLLM_OLD, Fault, Server, rate_limited, raw, serving
+
+KEY = "sk-test-5Zq8-secret"
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def ask(text: str = "total = ", index: int = 0, kind: BlockKind = BlockKind.TEXT, **sampling: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=kind, text=text),))
+    return Request(prompt=prompt, language=Language.PYTHON, index=index, sampling=Sampling(**sampling))
+
+
+@contextmanager
+def model(server: Server, **changes: Any) -> Iterator[OpenAI]:
+    given = {"model": "tiny", "url": server.url, "backoff": 0.001, "retries": 3, "timeout": 10.0}
+    with closing(openai.openai(**{**given, **changes})) as made:
+        yield made
+
+
+def one(made: OpenAI, request: Request | None = None) -> Response:
+    [found] = made.generate([request or ask()])
+    assert isinstance(found, Response), found
+    return found
+
+
+def fault(made: OpenAI, request: Request | None = None) -> MachineFault:
+    [found] = made.generate([request or ask()])
+    assert isinstance(found, MachineFault), found
+    assert "\n" not in str(found) and found.cure
+    return found
+
+
+# Answers
+
+
+def test_an_answer_with_its_account() -> None:
+    with serving(answer=lambda prompt, _: f"sum({prompt.split()[0]})", cached=2) as server, model(server) as made:
+        answer = one(made)
+    assert (answer.text, answer.finish, answer.tokens_in, answer.tokens_out) == ("sum(total)", "stop", 3, 4)
+    assert answer.cached == 2 and 0 < answer.seconds < 10
+    assert server.calls == [{"model": "tiny", "prompt": "total = ", "max_tokens": 128, "temperature": 0.0}]
+
+
+def test_a_finish_at_the_limit() -> None:
+    with serving(answer=lambda *_: "one two three") as server, model(server) as made:
+        answer = one(made, ask(max_tokens=2))
+    assert (answer.text, answer.finish, answer.tokens_out) == ("one two", "length", 2)
+
+
+def test_chat_sends_one_message_and_follows_instructions() -> None:
+    with serving(model="tiny-Instruct") as server, model(server, model="tiny-Instruct") as made:
+        assert made.instructs and one(made, ask("Explain.")).text == "answer"
+    assert server.calls[0]["messages"] == [{"role": "user", "content": "Explain."}]
+
+
+def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
+    said = "Sure!\n<output_start>sum(cart)<output_end> Hope it helps."
+    with serving(answer=lambda *_: said) as server:
+        with model(server, endpoint="chat") as made:
+            assert one(made, ask(kind=BlockKind.INFILE)).text == "sum(cart)"
+        with model(server, endpoint="chat", lines="raw") as made:
+            assert one(made, ask(kind=BlockKind.INFILE)).text == said
+    asked, bare = (call["messages"][0]["content"] for call in server.calls)
+    assert "the special tokens <output_start> and <output_end>.\n\nHere is the code prefix:\n\ntotal = \n\n" in asked
+    assert bare == "total = "
+
+
+def test_sampling_has_seeds_that_follow_from_the_index() -> None:
+    with serving() as server, model(server) as made:
+        for index in (0, 1, 0):
+            one(made, ask(index=index, temperature=0.8, top_p=0.95, seed=7, stop=("\n",)))
+        one(made, ask(index=1, seed=7))
+    first, second, again, greedy = server.calls
+    assert first == again and {**first, "seed": 0} == {**second, "seed": 0}
+    assert first["seed"] != second["seed"] and 0 <= first["seed"] < 2**31
+    assert (first["temperature"], first["top_p"], first["stop"]) == (0.8, 0.95, ["\n"])
+    assert not {"seed", "top_p", "stop"} & set(greedy)
+
+
+def test_extra_fields_come_in_and_null_takes_one_out() -> None:
+    with serving() as server, model(server, extra='{"top_k": 1, "temperature": null}') as made:
+        one(made)
+    assert server.calls[0]["top_k"] == 1 and "temperature" not in server.calls[0]
+
+
+def test_who_answered_is_known_afterwards() -> None:
+    with serving(shape=OPENAI) as server, model(server) as made:
+        assert made.served == ()
+        one(made)
+        assert made.served == ("tiny (fp_1)",)
+
+
+def test_a_server_that_counts_nothing() -> None:
+    with serving(usage=False) as server, model(server) as made:
+        answer = one(made, ask("a b c"))
+    assert (answer.tokens_in, answer.tokens_out) == (3, 1)
+
+
+def test_a_model_that_says_nothing_is_heard() -> None:
+    def refuse(body: dict[str, Any]) -> None:
+        body["choices"][0]["message"] = {"role": "assistant", "content": None, "refusal": "No."}
+
+    def think(body: dict[str, Any]) -> None:
+        body["choices"][0] |= {"message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}
+
+    with serving(faults=[Fault(change=refuse), Fault(change=think)]) as server, model(server, endpoint="chat") as made:
+        assert one(made).text == "No."
+        thoughts = one(made)
+    assert (thoughts.text, thoughts.finish) == ("", "length")
+
+
+# Many at once
+
+
+def test_sixty_four_requests_at_once() -> None:
+    with serving(answer=lambda prompt, _: prompt.upper(), delay=0.3) as server, model(server, concurrency=64) as made:
+        answers = made.generate([ask(f"t{number}") for number in range(130)])
+    assert [answer.text for answer in answers if isinstance(answer, Response)] == [f"T{n}" for n in range(130)]
+    assert server.most == 64 == made.batch_size
+
+
+def test_callers_share_the_bound() -> None:
+    with serving(delay=0.05) as server, model(server, concurrency=3) as made:
+        threads = [threading.Thread(target=made.generate, args=([ask(str(n)), ask(f"x{n}")],)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    assert len(server.calls) == 12 and server.most == 3
+
+
+def test_one_fault_spoils_no_other_answer() -> None:
+    def answer(prompt: str, _: object) -> str:
+        return prompt.upper()
+
+    with serving(answer=answer, window=200) as server, model(server) as made:
+        found = made.generate([ask(f"t{n}" if n != 5 else "x " * 400) for n in range(64)])
+    assert isinstance(found[5], TooLong)
+    assert sum(isinstance(answer, Response) for answer in found) == 63
+
+
+# What passes is waited out
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        Fault(status=500),
+        Fault(status=503, text="<html>busy</html>"),
+        rate_limited(0),
+        Fault(cut=True),
+        Fault(drop=True),
+        raw('{"choices": [{"text": "half'),
+        raw("<html>a proxy's page</html>"),
+        raw('{"choices": []}'),
+        raw('{"choices": [{"finish_reason": "stop"}]}'),
+        raw("[]"),
+        raw("null"),
+        Fault(change=lambda body: body["choices"][0].update(finish_reason="abort")),
+        Fault(change=lambda body: body["choices"][0].update(finish_reason=None)),
+    ],
+)
+def test_what_passes_is_tried_again(planned: Fault) -> None:
+    with serving(faults=[planned, planned]) as server, model(server) as made:
+        assert one(made).text == "answer"
+    assert len(server.calls) == 3 and server.calls[0] == server.calls[2]
+
+
+def test_tries_come_to_an_end() -> None:
+    with serving(faults=[Fault(status=500)] * 9) as server, model(server) as made:
+        assert "tiny at http://127.0.0.1" in str(fault(made)) and "as planned (4 tries)" in str(fault(made))
+    assert len(server.calls) == 8
+
+
+@pytest.mark.parametrize("planned", [Fault(stall=5), Fault(drip=0.05)])
+def test_an_answer_that_never_comes(planned: Fault) -> None:
+    with serving(faults=[planned] * 2) as server, model(server, timeout=0.3, retries=1) as made:
+        begin = time.monotonic()
+        assert "no answer within 0.3 s (2 tries)" in str(fault(made))
+        assert time.monotonic() - begin < 3
+        assert one(made).text == "answer"
+
+
+def test_retry_after_is_waited_out_by_all() -> None:
+    with serving(faults=[rate_limited(0.4)]) as server, model(server) as made:
+        first = threading.Thread(target=made.generate, args=([ask("a")],))
+        first.start()
+        while not server.calls:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        one(made, ask("b"))
+        first.join(10)
+    assert len(server.calls) == 3
+    assert all(later - server.times[0] >= 0.39 for later in server.times[1:])
+
+
+def test_a_server_that_asks_for_too_long_a_wait() -> None:
+    with serving(faults=[rate_limited(3600)]) as server, model(server) as made:
+        assert "lower concurrency=16" in str(fault(made))
+    assert len(server.calls) == 1
+
+
+def test_pauses_double() -> None:
+    with serving(faults=[Fault(status=500)] * 4) as server, model(server, backoff=0.1, retries=3) as made:
+        fault(made)
+    gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
+    assert all(gap >= least for gap, least in zip(gaps, (0.05, 0.1, 0.2), strict=True))
+
+
+def test_no_server_and_then_one() -> None:
+    server = Server()
+    server.start()
+    server.stop()
+    with model(server, retries=0) as made:
+        assert "no connection" in str(fault(made))
+        server.start()
+        try:
+            assert one(made).text == "answer"
+            server.stop()
+            assert "see that the server is well" in str(fault(made))
+            server.start()
+            assert one(made).text == "answer"
+        finally:
+            server.stop()
+
+
+def test_closing_wakes_who_waits_for_another_try() -> None:
+    with serving(faults=[Fault(status=500)] * 9) as server, model(server, backoff=60) as made:
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.extend(made.generate([ask()])))
+        thread.start()
+        while not server.calls:
+            time.sleep(0.005)
+        made.close()
+        thread.join(5)
+    assert not thread.is_alive() and isinstance(found[0], MachineFault)
+
+
+# What does not pass is said once
+
+
+@pytest.mark.parametrize("shape", [VLLM, VLLM_OLD, OPENAI, LLAMA_CPP])
+def test_a_prompt_over_the_window_is_told_apart(shape: str) -> None:
+    with serving(window=50, shape=shape) as server, model(server) as made:
+        found = fault(made, ask("word " * 60, max_tokens=8))
+        assert isinstance(found, TooLong) and "smaller window" in found.cure
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("shape", [VLLM, VLLM_OLD, OPENAI])
+def test_an_answer_gets_what_the_window_leaves(shape: str) -> None:
+    with serving(window=50, shape=shape, answer=lambda *_: "y " * 60) as server, model(server) as made:
+        answer = one(made, ask("word " * 30, max_tokens=128))
+    assert (answer.tokens_out, answer.finish) == (50 - answer.tokens_in, "length")
+    assert server.calls[1]["prompt"] == server.calls[0]["prompt"] and len(server.calls) == 2
+
+
+def test_a_server_that_takes_more_than_the_model_can() -> None:
+    with serving() as server, model(server, window=20) as made:
+        assert isinstance(fault(made, ask("word " * 30)), TooLong)
+        assert one(made).text == "answer"
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "tool_calls"])
+def test_an_answer_that_a_service_kept_back_is_none(reason: str) -> None:
+    with serving(finish=reason) as server, model(server) as made:
+        assert reason in str(fault(made))
+    assert len(server.calls) == 1
+
+
+def test_a_refused_request_is_not_sent_again() -> None:
+    odd = Fault(status=400, text='{"detail": [{"loc": ["body", "top_k"], "msg": "extra inputs are not permitted"}]}')
+    with serving(faults=[odd]) as server, model(server) as made:
+        assert "(status 400): extra inputs are not permitted; mend the spec" in str(fault(made))
+    assert len(server.calls) == 1
+
+
+def test_no_credit_is_not_waited_for() -> None:
+    text = (
+        '{"error": {"message": "You exceeded your quota.", "type": "insufficient_quota", "code": "insufficient_quota"}}'
+    )
+    with serving(faults=[Fault(status=429, text=text)]) as server, model(server) as made:
+        assert "no credit left" in str(fault(made))
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "other"}, "The model `other` does not exist"),
+        ({"url": "URL/v2"}, "no such address (status 404): Not Found"),
+    ],
+)
+def test_what_the_user_must_mend_ends_the_run(changes: dict[str, Any], words: str) -> None:
+    with serving() as server:
+        changes = {key: value.replace("URL", server.url[:-3]) for key, value in changes.items()}
+        with model(server, **changes) as made, pytest.raises(InputFault) as caught:
+            made.generate([ask(), ask("b")])
+    assert words in str(caught.value) and "check the url" in caught.value.cure
+    assert len(server.calls) <= 2
+
+
+def test_the_other_endpoint_is_the_cure() -> None:
+    text = '{"error": {"message": "This is a chat model and not supported in the v1/completions endpoint."}}'
+    with (
+        serving(faults=[Fault(status=404, text=text)]) as server,
+        model(server) as made,
+        pytest.raises(InputFault) as caught,
+    ):
+        made.generate([ask()])
+    assert caught.value.cure == "give endpoint=chat"
+
+
+def test_a_redirect_is_not_followed() -> None:
+    moved = Fault(status=308, headers=(("Location", "http://127.0.0.1:1/v1"),))
+    with serving(faults=[moved]) as server, model(server) as made, pytest.raises(InputFault) as caught:
+        made.generate([ask()])
+    assert "points to http://127.0.0.1:1/v1" in str(caught.value)
+
+
+# The key
+
+
+def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", f" {KEY}\n")
+    with serving(key=KEY) as server, model(server, key_env="MY_KEY") as made:
+        assert one(made).text == "answer"
+        assert KEY not in f"{made.version} {made.served}"
+    with serving() as server, model(server) as made:
+        one(made)
+        assert "Authorization" not in server.headers[0]
+
+
+def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving(key="another") as server, model(server) as made, pytest.raises(InputFault) as caught:
+        made.generate([ask()])
+    assert "put a valid one into OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
+    assert KEY not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {caplog.text}"
+
+
+@pytest.mark.parametrize("bad", ["two words", "line\nend", "schlüssel"])
+def test_a_key_that_cannot_be_one(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", bad)
+    with serving() as server, model(server) as made, pytest.raises(InputFault) as caught:
+        made.generate([ask()])
+    assert bad not in str(caught.value) and not server.calls
+
+
+def test_the_official_service_needs_a_key() -> None:
+    with closing(openai.openai(model="gpt-4o-mini")) as made, pytest.raises(InputFault, match="OPENAI_API_KEY is not"):
+        made.generate([ask()])
+
+
+# By name
+
+
+def test_the_short_spelling_is_the_long_one() -> None:
+    short = "openai:Qwen/Qwen2.5-Coder-7B@http://localhost:8000/v1"
+    assert registry.canonical(short) == "openai(model=Qwen/Qwen2.5-Coder-7B, url=http://localhost:8000/v1)"
+    assert registry.canonical(f"{short}(endpoint=auto, retries=8)") == registry.canonical(short)
+    made = registry.resolve(f"{short}(endpoint=chat, revision=a1b2)")
+    assert (made.instructs, made.version, made.batch_size) == (True, "1-a1b2", 16)
+
+
+def test_making_one_speaks_to_nobody() -> None:
+    made = registry.resolve("openai:tiny@http://127.0.0.1:1")
+    assert made.version == "1" and not made.instructs
+    made.close()
+
+
+@pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}, {"bits": True}])
+def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
+    def answer(prompt: str, _: object) -> str:
+        return prompt.split(maxsplit=1)[0] + " + 1"
+
+    with serving(answer=answer) as server, model(server, **changes) as made:
+        findings = check(made)
+    assert [finding for finding in findings if not finding.passed] == []
+    names = [finding.name for finding in findings]
+    assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
+
+
+def test_the_check_shows_a_fault_in_a_request_s_place() -> None:
+    with serving(window=1) as server, model(server) as made:
+        assert "too long" in check(made)[-1].detail and not check(made)[-1].passed

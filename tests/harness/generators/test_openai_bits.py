@@ -1,0 +1,127 @@
+"""Prices of texts from a server's log-probabilities, and who is a coder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Language
+from harness.generators import openai
+from harness.generators.base import Coder
+from harness.generators.openai.generator import OpenAI, PricingOpenAI
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import Fault, Server, bits_of, serving
+
+
+def prompt(text: str) -> Prompt:
+    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),) if text else ())
+
+
+@contextmanager
+def model(server: Server, **changes: Any) -> Iterator[PricingOpenAI]:
+    with closing(openai.openai(model="tiny", url=server.url, bits=True, backoff=0.001, retries=1, **changes)) as made:
+        assert isinstance(made, PricingOpenAI)
+        yield made
+
+
+def price(made: PricingOpenAI, *pairs: tuple[str, str]) -> list[float]:
+    return made.bits([prompt(one) for one, _ in pairs], [text for _, text in pairs], Language.PYTHON)
+
+
+def rising(_: list[str], at: int) -> float:
+    """Every token has a price of its own."""
+    return -float(at)
+
+
+def test_only_who_is_asked_for_it_is_a_coder() -> None:
+    plain, pricing = openai.openai(model="m"), openai.openai(model="m", bits=True)
+    assert isinstance(pricing, Coder) and not isinstance(plain, Coder) and isinstance(plain, OpenAI)
+
+
+def test_the_tokens_of_the_text_are_priced_and_no_others() -> None:
+    # The tokens are a ( b ( c )) \n and what the server made: numbers 5 and 6 are the text's.
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("a(b(c", "))")) == pytest.approx([bits_of(-5, -6)])
+    assert server.calls[0]["prompt"] == "a(b(c))\n"
+    assert (server.calls[0]["echo"], server.calls[0]["logprobs"], server.calls[0]["max_tokens"]) == (True, 1, 1)
+
+
+def test_a_token_that_begins_in_the_prompt_counts_whole() -> None:
+    # The prompt ends within the token `total`.
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("x = to", "tal")) == pytest.approx([bits_of(-2, -3)])
+
+
+def test_many_prices_come_in_order() -> None:
+    with serving(costs=rising) as server, model(server, concurrency=8) as made:
+        found = price(made, *[("a " * length, "d") for length in range(1, 40)])
+        assert found == sorted(found) and len(set(found)) == 39
+    assert server.most <= 8
+
+
+def test_a_mark_before_the_prompt_changes_no_price() -> None:
+    with serving(costs=lambda tokens, at: -float(len(tokens) - at), bos="<s>") as server, model(server) as made:
+        assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -2)])
+
+
+def test_characters_of_several_tokens_shift_nothing() -> None:
+    def split(body: dict[str, Any]) -> None:
+        """Show the first token of the prompt as three, each as long as a character."""
+        given = body["choices"][0]["logprobs"]
+        given["tokens"][:1] = ["\ufffd"] * 3
+        given["token_logprobs"][:1] = [None, -100.0, -100.0]
+        given["text_offset"] = [0, 1, *(at + 2 for at in given["text_offset"])]
+        body["usage"]["prompt_tokens"] += 2
+
+    with serving(costs=rising, faults=[Fault(change=split)]) as server, model(server) as made:
+        assert price(made, ("Å b c ", "d")) == pytest.approx([bits_of(-3, -4)])
+
+
+def test_an_empty_prompt_is_a_line_end() -> None:
+    with serving(costs=rising) as server, model(server) as made:
+        assert price(made, ("", "d")) == pytest.approx([bits_of(-1, -2)])
+    assert server.calls[0]["prompt"] == "\nd\n"
+
+
+def test_a_server_without_prices_is_the_users_choice_to_mend() -> None:
+    silent = Fault(change=lambda body: body["choices"][0].update(logprobs=None))
+    with serving(faults=[silent]) as server, model(server) as made, pytest.raises(InputFault, match="leave bits=true"):
+        price(made, ("a", "b"))
+    assert len(server.calls) == 1
+
+
+def test_a_server_that_ignores_echo_is_found_out() -> None:
+    def forget(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        for key in given:
+            given[key] = given[key][-1:]
+
+    with serving(faults=[Fault(change=forget)]) as server, model(server) as made, pytest.raises(InputFault) as caught:
+        price(made, ("a b", "c"))
+    assert "does not repeat the prompt" in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["tokens", "text_offset", "usage", "cost"])
+def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
+    def change(body: dict[str, Any]) -> None:
+        given = body["choices"][0]["logprobs"]
+        if missing == "usage":
+            del body["usage"]
+        elif missing == "cost":
+            given["token_logprobs"][-2] = None
+        else:
+            given[missing] = given[missing][:-1]
+
+    with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault, match="log-probabilit"):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
+def test_a_fault_of_one_is_the_fault_of_all() -> None:
+    with serving(window=30) as server, model(server) as made, pytest.raises(MachineFault, match="too long"):
+        price(made, ("a ", "b"), ("a " * 60, "b"), ("c ", "d"))
