@@ -1,0 +1,256 @@
+"""What a server's words mean, and what a spec may say. No server."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Kind, Language
+from harness.generators import openai, registry
+from harness.generators.base import Request, TooLong
+from harness.generators.openai import lines
+from harness.generators.openai.faults import Problem, refused
+from harness.generators.openai.settings import Settings, follows_instructions
+from harness.generators.openai.wire import body, seed
+from strategies.api import Block, BlockKind, Prompt
+
+SETTINGS = Settings(
+    model="m", url="http://h/v1", chat=False, asked=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
+    key_env="K", extra={},
+)  # fmt: skip
+
+
+def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, limit: int = 128) -> Problem:
+    return refused(status, headers or {}, text, {"prompt": "p", "max_tokens": limit}, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("text", "room"),
+    [
+        # vLLM, several versions
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 4128 tokens (4000 in the "
+            "messages, 128 in the completion). Please reduce the length of the messages or completion.",
+            96,
+        ),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 128. This model's maximum context length is 4096 "
+            "tokens and your request has 4000 input tokens (128 > 4096 - 4000).",
+            96,
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please "
+            "reduce the length of the input messages.",
+            None,
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 128 output tokens and your "
+            "prompt contains at least 3969 input tokens, for a total of at least 4097 tokens.",
+            None,
+        ),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", None),
+        # OpenAI
+        (
+            "This model's maximum context length is 4097 tokens, however you requested 4128 tokens (4000 in your "
+            "prompt; 128 for the completion). Please reduce your prompt; or completion length.",
+            97,
+        ),
+        # SGLang, TGI, llama.cpp, Anthropic
+        (
+            "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total "
+            "of 4128 tokens: 4000 tokens from the input messages and 128 tokens for the completion.",
+            96,
+        ),
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", None),
+        ("`inputs` must have less than 1024 tokens. Given: 2000", None),
+        ("the request exceeds the available context size (4096 tokens), try increasing it", None),
+        ("prompt is too long: 205000 tokens > 200000 maximum", None),
+    ],
+)
+def test_too_long_in_many_words(text: str, room: int | None) -> None:
+    found = say(400, f'{{"error": {{"message": "{text}", "code": 400}}}}')
+    assert isinstance(found.fault, TooLong) and not found.again
+    assert (found.instead or {}).get("max_tokens") == room
+    assert room is None or (found.instead or {})["prompt"] == "p"
+
+
+def test_a_limit_is_lowered_only() -> None:
+    text = "maximum context length is 4096 tokens (4000 in the prompt)"
+    found = say(400, text, limit=50)
+    assert isinstance(found.fault, TooLong) and found.instead is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error": {"message": "odd", "code": 400}}',
+        '{"object": "error", "message": "odd", "code": 400}',
+        '{"detail": "odd"}',
+        '{"detail": [{"msg": "odd"}]}',
+        '{"error": "odd"}',
+        "odd",
+        " odd\n\n",
+    ],
+)
+def test_words_of_every_shape(text: str) -> None:
+    assert str(say(400, text).fault).startswith("m at http://h/v1: the request is refused (status 400): odd; ")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"error": {"message": 3}}'])
+def test_no_words_at_all(text: str) -> None:
+    assert "\n" not in str(say(422, text).fault)
+
+
+def test_long_words_are_cut() -> None:
+    assert len(str(say(500, "<p>" * 4000).fault)) < 400
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "again"),
+    [
+        (400, MachineFault, False),
+        (401, InputFault, False),
+        (403, InputFault, False),
+        (404, InputFault, False),
+        (405, InputFault, False),
+        (409, MachineFault, False),
+        (413, MachineFault, False),
+        (422, MachineFault, False),
+        (301, InputFault, False),
+        (429, MachineFault, True),
+        (500, MachineFault, True),
+        (502, MachineFault, True),
+        (503, MachineFault, True),
+        (529, MachineFault, True),
+    ],
+)
+def test_whose_fault_it_is(status: int, kind: type, again: bool) -> None:
+    found = say(status, "no")
+    assert type(found.fault) is kind and found.again is again and found.fault.cure
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("7", 7), ("0.5", 0.5), ("", 0), ("soon", 0), ("-3", 0), ("nan", 0)])
+def test_retry_after_in_seconds(given: str, seconds: float) -> None:
+    assert say(429, "no", headers={"retry-after": given}).wait == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    found = say(503, "no", headers={"retry-after": formatdate(time.time() + 60, usegmt=True)})
+    assert 50 < found.wait <= 60
+
+
+def test_retry_after_in_an_hour_is_not_waited_for() -> None:
+    assert not say(429, "no", headers={"retry-after": "3600"}).again
+
+
+@pytest.mark.parametrize(
+    ("model", "follows"),
+    [
+        ("Qwen/Qwen2.5-Coder-7B-Instruct", True),
+        ("codellama/CodeLlama-7b-Instruct-hf", True),
+        ("deepseek-chat", True),
+        ("google/gemma-2-9b-it", True),
+        ("gpt-4o-mini-2024-07-18", True),
+        ("openai/gpt-oss-20b", True),
+        ("o3-mini", True),
+        ("Qwen/Qwen2.5-Coder-7B", False),
+        ("bigcode/starcoder2-7b", False),
+        ("EleutherAI/gpt-neo-1.3B", False),
+        ("gpt2", False),
+        ("/data/chat/models/tiny", False),
+        ("meta-llama/Llama-3.1-8B", False),
+    ],
+)
+def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: bool) -> None:
+    assert follows_instructions(model) is follows
+    assert openai.openai(model=model, url="http://h").instructs is follows
+    assert openai.openai(model=model, url="http://h", endpoint="chat").instructs
+    assert not openai.openai(model=model, url="http://h", endpoint="completions").instructs
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("openai", "needs the parameter 'model'"),
+        ("openai(model=m, url=localhost:8000)", "give http://HOST:PORT/v1"),
+        ("openai(model=m, url='http://h:x/v1')", "give http://HOST:PORT/v1"),
+        ("openai(model=m, endpoint=talk)", "give chat, completions or auto"),
+        ("openai(model=m, concurrency=0)", "give 1 or more"),
+        ("openai(model=m, timeout=0)", "give 0.01 or more"),
+        ("openai(model=m, retries=-1)", "give 0 or more"),
+        ("openai(model=m, window=-1)", "give 0 or more"),
+        ("openai(model=m, lines=no)", "give asked or raw"),
+        ("openai(model='two words')", "without blanks"),
+        ("openai(model=m, revision='a b')", "without blanks"),
+        ("openai(model=m, extra='[1]')", "extra is no JSON object"),
+        ("openai(model=m, extra='{')", "extra is no JSON object"),
+        ("""openai(model=m, extra='{"n": 4}')""", "extra has the field 'n'"),
+        ("openai(model=m, bits=maybe)", "on or off"),
+    ],
+)
+def test_bad_specs(spec: str, words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        registry.resolve(spec)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "openai(model=m, key_env=sk-proj-5Zq8secret)",
+        "openai(model=m, key_env=a5Zq8secret)",
+        "openai(model=m, url='https://user:5Zq8secret@h/v1')",
+        "openai(model=m, url='https://h/v1?key=5Zq8secret')",
+        "openai(model=m, url='https://h/v1#5Zq8secret')",
+        "openai:m@https://5Zq8secret@h/v1",
+    ],
+)
+def test_a_key_in_a_spec_is_refused_and_not_repeated(spec: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        registry.resolve(spec)
+    assert "5Zq8secret" not in str(caught.value)
+
+
+def test_seeds_differ_and_stay() -> None:
+    assert len({seed(base, index) for base in range(20) for index in range(20)}) == 400
+    assert seed(0, 0) == seed(0, 0) and seed(1, 0) != seed(0, 1)
+
+
+def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Request:
+    return Request(prompt=Prompt(blocks=(Block(kind=last, text="int a = "),)), language=Language.JAVA, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("<output_start>1;<output_end>", "1;"),
+        ("Here:\n<output_start>\n1;\n</output_end>bye", "\n1;\n"),
+        ("<output_start>1;</output_start>", "1;"),
+        ("<output_start>1;", "1;"),
+        ("1;<output_end>", "1;"),
+        ("1;", "1;"),
+        ("", ""),
+    ],
+)
+def test_the_code_in_a_chat_models_answer(said: str, code: str) -> None:
+    assert lines.answer(request(), said) == code
+
+
+def test_only_code_to_go_on_with_is_put_into_the_message() -> None:
+    assert "Given a Java code prefix" in lines.message(request(), True)
+    assert lines.message(request(), False) == lines.message(request(BlockKind.TEXT), True) == "int a = "
+    function = request(kind=Kind.FUNCTION)
+    assert lines.message(function, True) == "int a = "
+    assert lines.answer(function, "<output_start>x") == "<output_start>x"
+
+
+def test_openai_itself_knows_the_limit_by_another_name() -> None:
+    made = dataclasses.replace(SETTINGS, chat=True)
+    official = dataclasses.replace(made, url="https://api.openai.com/v1")
+    assert "max_tokens" in body(request(), made) and "max_completion_tokens" not in body(request(), made)
+    assert body(request(), official)["max_completion_tokens"] == 128 and "max_tokens" not in body(request(), official)
