@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.errors import MachineFault
+from bench.errors import InputFault, MachineFault
 from bench.types import Language
 from harness.batcher import GIVE_UP, Answer, Batcher, Stopped
-from harness.generators.base import Request, Response, Sampling
+from harness.generators.base import Request, Response, Sampling, TooLong
 from harness.generators.scripted import Scripted
 from harness.store.records import StoredGeneration
 from strategies.api import Block, BlockKind, Prompt
@@ -199,3 +199,171 @@ def test_closing_frees_everyone() -> None:
 def test_no_requests_no_wait() -> None:
     with batching(Scripted(upper)) as batcher:
         assert batcher.ask([]) == []
+
+
+class SideBySide(Scripted):
+    """Called by as many threads at once as its batch has requests."""
+
+    concurrent = True
+
+
+class Partly(Scripted):
+    """Some requests of a batch fail, each for itself."""
+
+    def __init__(self, failing: Callable[[str], MachineFault | None], **changes: object) -> None:
+        super().__init__(upper, **changes)  # type: ignore[arg-type]
+        self._failing = failing
+
+    def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:  # type: ignore[override]
+        answers = super().generate(requests)
+        return [self._failing(request.prompt.text) or answer for request, answer in zip(requests, answers, strict=True)]
+
+
+def bad(text: str) -> MachineFault | None:
+    return MachineFault(f"no {text}") if "bad" in text else None
+
+
+def long(text: str) -> MachineFault | None:
+    return TooLong(f"no {text}") if "bad" in text else None
+
+
+def test_one_bad_request_spoils_none_of_its_batch() -> None:
+    generator, memory = Partly(bad, batch_size=64), Memory()
+    with batching(generator, memory) as batcher:
+        texts = [f"t{n}" for n in range(63)] + ["bad"]
+        futures = in_threads(batcher, [lambda text=text: batcher.ask([ask(text)])[0].response.text for text in texts])
+    assert [future.result() for future in futures[:63]] == [f"T{n}" for n in range(63)]
+    assert str(futures[63].exception()) == "no bad"
+    assert len(memory.kept) == 63 and generator.batches == [64]
+
+
+def test_a_bad_request_is_asked_again_later() -> None:
+    planned = [MachineFault("not now")]
+    generator = Partly(lambda _: planned.pop() if planned else None)
+    with batching(generator) as batcher:
+        with pytest.raises(MachineFault, match="not now"):
+            batcher.ask([ask("x")])
+        assert batcher.ask([ask("x")])[0].response.text == "X"
+
+
+def test_an_answer_now_and_then_is_a_generator_alive() -> None:
+    with batching(Partly(bad)) as batcher:
+        for _ in range(GIVE_UP):
+            with pytest.raises(MachineFault):
+                batcher.ask([ask("bad"), ask("good")])
+        assert not batcher.lost
+
+
+def test_requests_that_are_too_long_say_nothing_against_a_generator() -> None:
+    with batching(Partly(long)) as batcher:
+        for number in range(2 * GIVE_UP):
+            with pytest.raises(TooLong):
+                batcher.ask([ask(f"bad {number}")])
+        assert not batcher.lost
+
+
+def test_whoever_waits_for_a_lost_generator_is_told() -> None:
+    generator = Scripted(upper, batch_size=1, faults=range(1, 99))
+    with batching(generator) as batcher:
+        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(20)])
+        assert all(isinstance(future.exception(), MachineFault) for future in futures)
+        with pytest.raises(MachineFault, match=f"call {GIVE_UP} fails"):
+            batcher.ask([ask("later")])
+    assert len(generator.batches) == GIVE_UP
+
+
+def test_side_by_side_none_waits_for_the_slowest() -> None:
+    go_on = threading.Event()
+
+    def answer(request: Request) -> str:
+        assert request.prompt.text != "slow" or go_on.wait(20)
+        return upper(request)
+
+    def last(batcher: Batcher) -> None:
+        for number in range(20):
+            batcher.ask([ask(f"t{number}")])
+        go_on.set()
+
+    with batching(SideBySide(answer, batch_size=2)) as batcher:
+        futures = in_threads(batcher, [lambda: batcher.ask([ask("slow")]), lambda: last(batcher)])
+        assert all(future.exception() is None for future in futures)
+
+
+def test_side_by_side_as_many_as_it_wants_and_no_more() -> None:
+    together = threading.Barrier(4)
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def answer(request: Request) -> str:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        # Forty requests pass it in tens of four: a lane that idles while requests wait breaks it.
+        together.wait(10)
+        with lock:
+            now[0] -= 1
+        return upper(request)
+
+    generator = SideBySide(answer, batch_size=4)
+    with batching(generator) as batcher:
+        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"{n} {m}") for m in range(5)]) for n in range(8)])
+        assert all(future.exception() is None for future in futures)
+    assert most == [4] and generator.batches == [1] * 40
+
+
+def test_side_by_side_equal_requests_are_answered_once() -> None:
+    generator, memory = SideBySide(upper, batch_size=8), Memory()
+    with batching(generator, memory) as batcher:
+        in_threads(batcher, [lambda: batcher.ask([ask("same"), ask("same")]) for _ in range(8)])
+        batcher.ask([ask("same")])
+    assert generator.batches == [1] and len(memory.kept) == 1
+
+
+def test_side_by_side_it_is_lost_after_as_many_failures_as_batches_would_be() -> None:
+    generator = SideBySide(upper, batch_size=4, faults=range(1, 99))
+    with batching(generator) as batcher:
+        for number in range(4 * GIVE_UP):
+            assert not batcher.lost
+            with pytest.raises(MachineFault):
+                batcher.ask([ask(f"t{number}")])
+        assert batcher.lost
+
+
+def test_side_by_side_closing_frees_everyone_and_keeps_what_comes() -> None:
+    began, go_on = threading.Semaphore(0), threading.Event()
+
+    def answer(request: Request) -> str:
+        began.release()
+        go_on.wait(20)
+        return upper(request)
+
+    memory = Memory()
+    batcher = Batcher(SideBySide(answer, batch_size=3), "s", memory)
+
+    def stop() -> None:
+        for _ in range(3):
+            assert began.acquire(timeout=10)
+        threading.Timer(0.2, go_on.set).start()
+        batcher.close()
+
+    futures = in_threads(batcher, [stop, *(lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(9))])
+    assert futures[0].exception() is None
+    assert all(isinstance(future.exception(), Stopped) for future in futures[1:])
+    assert len(memory.kept) == 3
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), InputFault("no such model")])
+def test_side_by_side_any_other_end_reaches_everyone(error: Exception) -> None:
+    def answer(_: Request) -> str:
+        raise error
+
+    with batching(SideBySide(answer, batch_size=4)) as batcher:
+        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(8)])
+        assert all(future.exception() is error for future in futures)
+
+
+def test_nothing_starts_before_the_first_request() -> None:
+    before = set(threading.enumerate())
+    with batching(SideBySide(upper, batch_size=64)) as batcher:
+        assert not set(threading.enumerate()) - before
+        batcher.ask([ask("a"), ask("b")])
+        assert len(set(threading.enumerate()) - before) <= 2

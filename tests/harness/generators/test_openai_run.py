@@ -1,0 +1,189 @@
+"""Whole runs by a server that dies on the way: nothing is lost, nothing is scored for it, nothing is asked twice."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from bench.errors import InputFault, MachineFault
+from bench.home import Home
+from bench.types import Language
+from harness.attempt import Summary
+from harness.batcher import GIVE_UP
+from harness.cells import Cells, InlineCells
+from harness.generators import openai, registry
+from harness.generators.base import Generator
+from harness.generators.scripted import Scripted
+from harness.results import Status
+from harness.runner import Choices, fault_of, run
+from harness.store import open_store
+from harness.store.queries import run_tables
+from strategies.api import Prompt
+from tests.helpers.openai_server import Fault, Server, serving
+from tests.helpers.sets import make_set
+
+SAMPLES = 40
+assert openai  # imported for its name
+
+
+class Coder(Scripted):
+    """Prices everything at a bit."""
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        return [1.0] * len(prompts)
+
+
+def right(prompt: str, _: object) -> str:
+    """Answer as the reference does."""
+    return f"apply_tax(cart_{prompt.rstrip().removesuffix('=').rstrip().rpartition('_')[2]}, rate)"
+
+
+class Bench:
+    """A home with a set of 40 samples, run against a server."""
+
+    def __init__(self, tmp_path: Path, server: Server) -> None:
+        self.home, self.server = Home(tmp_path / "home"), server
+        self.set = make_set(self.home, repos=2, per_repo=SAMPLES // 2)
+        self.store = open_store(self.home.database)
+
+    def run(self, how: str = "", choices: Choices | None = None) -> Summary:
+        @contextlib.contextmanager
+        def inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
+            yield InlineCells()
+
+        def resolve(spec: str) -> Generator:
+            return Coder(lambda _: "", version="c") if spec == "incontext" else registry.resolve(spec)
+
+        [summary] = run(
+            self.home,
+            self.store,
+            self.set,
+            strategies=["lc.infile"],
+            generator=f"openai:tiny@{self.server.url}({how or 'backoff=0.05, concurrency=4'})",
+            choices=choices,
+            cells=inline,
+            resolve=resolve,
+        )
+        return summary
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self.store.reading() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    def assert_complete(self, summary: Summary) -> None:
+        assert (summary.scored, summary.model_failed, summary.missing) == (SAMPLES, 0, 0)
+        [table] = run_tables(self.store)
+        assert set(table.status) == {Status.SCORED} and table.metrics["em"] == (1.0,) * SAMPLES
+        assert self.rows("SELECT count(*), count(DISTINCT prompt_digest) FROM generation") == [(SAMPLES, SAMPLES)]
+        asked = len(self.server.calls)
+        assert self.run().new == 0 and len(self.server.calls) == asked
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with serving(answer=right, delay=0.01) as server:
+        made = Bench(tmp_path, server)
+        yield made
+        made.store.close()
+
+
+def kill(server: Server, after: int, back: float | None) -> threading.Thread:
+    """Kill the server once it has answered so often; start it again some seconds later."""
+
+    def work() -> None:
+        until = time.monotonic() + 20
+        while server.answered < after and time.monotonic() < until:
+            time.sleep(0.002)
+        server.stop()
+        if back is not None:
+            time.sleep(back)
+            server.start()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_comes_back_costs_nothing(bench: Bench) -> None:
+    killer = kill(bench.server, after=15, back=0.4)
+    summary = bench.run()
+    killer.join(30)
+    assert fault_of([summary]) is None and summary.faults == ()
+    # Those that were cut off were asked again, and no others.
+    assert SAMPLES <= len(bench.server.calls) <= SAMPLES + 4
+    bench.assert_complete(summary)
+
+
+def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
+    how = "backoff=0.001, retries=1, concurrency=4"
+    killer = kill(bench.server, after=15, back=None)
+    first = bench.run(how)
+    killer.join(30)
+    assert 15 <= first.scored < SAMPLES and first.model_failed == 0 and first.missing == SAMPLES - first.scored
+    assert isinstance(fault_of([first]), MachineFault) and {fault.kind for fault in first.faults} == {"machine"}
+    # Every answer that came is kept, also those of samples that were still under way.
+    [(kept,)] = bench.rows("SELECT count(*) FROM generation")
+    assert kept >= first.scored
+    bench.server.start()
+    asked = len(bench.server.calls)
+    second = bench.run(how)
+    assert len(bench.server.calls) - asked == SAMPLES - kept
+    assert (second.scored, second.missing, second.new) == (SAMPLES, 0, SAMPLES - first.scored)
+    assert bench.run(how).new == 0 and len(bench.server.calls) - asked == SAMPLES - kept
+
+
+def test_a_server_that_only_fails_is_not_asked_for_every_sample(bench: Bench) -> None:
+    bench.server.faults = [Fault(status=500)] * 4 * SAMPLES
+    summary = bench.run("backoff=0.001, retries=1, concurrency=2")
+    assert (summary.scored, summary.missing) == (0, SAMPLES) and "as planned (2 tries)" in str(fault_of([summary]))
+    # Given up once two side by side have failed GIVE_UP times; one more may be under way.
+    assert len(bench.server.calls) <= 2 * (2 * GIVE_UP + 1)
+
+
+def test_a_wrong_model_is_one_line_after_a_request_or_few(bench: Bench) -> None:
+    bench.server.model = "another"
+    with pytest.raises(InputFault, match="The model `tiny` does not exist"):
+        bench.run("concurrency=2")
+    assert len(bench.server.calls) <= 4
+    assert bench.rows("SELECT count(*) FROM result") == [(0,)]
+
+
+def test_a_finished_run_needs_no_server_and_no_key(bench: Bench) -> None:
+    bench.assert_complete(bench.run())
+    bench.server.stop()
+    assert bench.run().missing == 0
+
+
+def test_one_prompt_over_the_window_is_the_only_one_missing(bench: Bench) -> None:
+    bench.server.window = 1
+    lost = bench.run()
+    # Too long says nothing against the server: all were asked.
+    assert lost.missing == SAMPLES == len(bench.server.calls) == len(lost.faults)
+    assert "too long" in str(fault_of([lost]))
+    bench.server.window = 0
+    bench.assert_complete(bench.run())
+
+
+def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:
+    bench.run(choices=Choices(n=3, temperature=0.8, limit=2))
+    assert len(bench.server.calls) == 6 and len({call["seed"] for call in bench.server.calls}) == 3
+
+
+def test_no_lane_is_idle_while_requests_wait(bench: Bench) -> None:
+    together = threading.Barrier(8)
+
+    def answer(prompt: str, body: object) -> str:
+        together.wait(20)
+        return right(prompt, body)
+
+    # Nobody is answered before eight ask, five times over; an idle lane breaks the barrier.
+    bench.server.answer = answer
+    assert bench.run("concurrency=8, retries=0").scored == SAMPLES
+    assert bench.server.most == 8
