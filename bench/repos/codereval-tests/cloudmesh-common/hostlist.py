@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Stands in for python-hostlist, of which the index has no wheel: a module of cloudmesh imports one name of it.
 
 Nothing that these tests judge uses it.

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Stands in for pairtree, of which the index has no wheel: a module of ocfl imports two names of it.
 
 Nothing that these tests judge uses it.
