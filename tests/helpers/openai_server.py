@@ -209,6 +209,14 @@ class Server:
             f"This model's maximum context length is {self.window} tokens. However, you requested {tokens_in + limit} "
             f"tokens ({tokens_in} in the messages, {limit} in the completion). Please reduce the length."
         )
+        if self.shape == VLLM:
+            # It counts no further than to the first token that is too much.
+            least = self.window - limit + 1
+            said = (
+                f"This model's maximum context length is {self.window} tokens. However, you requested {limit} output "
+                f"tokens and your prompt contains at least {least} input tokens, for a total of at least "
+                f"{self.window + 1} tokens. Please reduce the length of the input prompt."
+            )
         if self.shape == OPENAI:
             error = {"message": said, "type": "invalid_request_error", "param": "messages"}
             return {"error": {**error, "code": "context_length_exceeded"}}

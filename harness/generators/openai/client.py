@@ -54,15 +54,16 @@ class Client:
             InputFault: if no request would be answered: a wrong key, model or address.
             MachineFault: if this one was not.
         """
-        tries, lowered = 0, False
+        tries = 0
         with self._slots:
             while True:
                 self._pause(self._not_before - time.monotonic())
                 found = self._try(path, body, read)
                 if not isinstance(found, Problem):
                     return found
-                if found.instead is not None and not lowered:
-                    body, lowered = found.instead, True
+                if found.instead is not None:
+                    # Each asks for less than the one before, and so they come to an end.
+                    body = found.instead
                     continue
                 if not found.again or tries >= self._settings.retries:
                     raise _after(found.fault, tries) if found.again else found.fault

@@ -21,9 +21,12 @@ LONGEST_WAIT = 300.0
 """Seconds; a server that asks to wait longer is not waited for."""
 AGAIN = "see that the server is well, then run the same command again"
 _LIMITS = ("max_tokens", "max_completion_tokens")
+_LEAST = 16
+"""Tokens; an answer with less room is not worth asking for."""
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum (?:model|sequence|context) length|longer than the (?:maximum|model)"
-    r"|inputs`? must have less than|max_new_tokens`? must be|too many tokens|prompt is too long",
+    r"|inputs`? must have less than|max_new_tokens`? must be|too many tokens|(?:prompt|input) is too long"
+    r"|input tokens? (?:count )?exceed",
     re.I,
 )
 _TOO_LONG_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
@@ -88,16 +91,18 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
 
 def _shorter(said: str, body: Body) -> Body | None:
-    """Return the request with the limit of tokens that the window leaves it, where the server says how much that is.
+    """Return the request with a lower limit of tokens, if that may be what the window leaves it.
 
-    The prompt stays whole; the answer may end as ``length`` sooner.
+    The prompt stays whole; the answer may end as ``length`` sooner. The limit is what the server says is left; newer
+    vLLM says only that the prompt has "at least" what is too much, and so the limit is halved.
     """
-    window, prompt = _WINDOW.search(said), _PROMPT.search(said)
-    if window is None or prompt is None or "at least" in said:
-        return None
-    room = int(window.group(1)) - int(prompt.group(1))
     name = next((name for name in _LIMITS if name in body), None)
-    return {**body, name: room} if name and 0 < room < body[name] else None
+    window, prompt = _WINDOW.search(said), _PROMPT.search(said)
+    if name is None or window is None or prompt is None:
+        return None
+    exact = "at least" not in said
+    room = int(window.group(1)) - int(prompt.group(1)) if exact else body[name] // 2
+    return {**body, name: room} if (1 if exact else _LEAST) <= room < body[name] else None
 
 
 def _said(text: str) -> tuple[str, str]:

@@ -87,6 +87,6 @@ class PricingOpenAI(OpenAI):
         prompt, text = pricing.ends(*pair)
 
         def read(reply: Any, _: float) -> float:
-            return pricing.bits(reply, prompt, text, self._settings)
+            return pricing.bits(reply, text, self._settings)
 
         return self._client.post("/completions", pricing.body(prompt, text, self._settings), read)

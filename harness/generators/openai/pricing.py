@@ -8,6 +8,7 @@ whole: prompts of one sample end alike, so that this cancels out in a context ga
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import InputFault
@@ -29,7 +30,7 @@ def body(prompt: str, text: str, settings: Settings) -> Body:
     return {**with_extra(made, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
-def bits(reply: Any, prompt: str, text: str, settings: Settings) -> float:
+def bits(reply: Any, text: str, settings: Settings) -> float:
     """Return minus log2 of the probability of the text, as a reply says it.
 
     Raises:
@@ -37,32 +38,60 @@ def bits(reply: Any, prompt: str, text: str, settings: Settings) -> float:
         InputFault: if the server does not give such prices.
     """
     given = dig(reply, "choices", 0, "logprobs")
-    tokens, costs, offsets = (dig(given, key) for key in ("tokens", "token_logprobs", "text_offset"))
+    tokens, costs = dig(given, "tokens"), dig(given, "token_logprobs")
     read = dig(reply, "usage", "prompt_tokens")
-    if not (isinstance(tokens, list) and isinstance(costs, list) and isinstance(offsets, list)) or not tokens:
+    if not (isinstance(tokens, list) and isinstance(costs, list)) or not tokens:
         raise _lacking("the reply has no log-probabilities", settings)
-    if not len(tokens) == len(costs) == len(offsets) or type(read) is not int or read < 1:
+    if len(tokens) != len(costs) or type(read) is not int or read < 1:
         raise Garbled("the log-probabilities do not fit the tokens")
-    read = min(read, len(tokens))
-    if not str(dig(reply, "choices", 0, "text")).startswith(prompt[:1]) or len(tokens) < 2:
+    if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
-    start = _start(offsets, tokens, read, prompt, text)
-    found = [cost for cost, end in zip(costs[:read], [*offsets[1:read], math.inf], strict=True) if end > start]
+    shown = [str(token) for token in tokens]
+    if not "".join(shown[:read]).endswith(text) and "".join(shown[: read - 1]).endswith(text):
+        # llama-cpp-python counts the token that marks the beginning, and does not show it.
+        read -= 1
+    found = costs[_begin(shown[:read], text) : read]
     if not all(isinstance(cost, int | float) and math.isfinite(cost) for cost in found):
         raise Garbled("a token of the text has no log-probability")
     return max(0.0, -math.fsum(found) / math.log(2))
 
 
-def _start(offsets: list[int], tokens: list[str], read: int, prompt: str, text: str) -> int:
-    """Return where the text begins, in the server's own count of characters.
+def _begin(tokens: Sequence[str], text: str) -> int:
+    """Return the number of the first token that reaches into the text, which the tokens end with.
 
-    That count may be ahead of ours in the prompt: by a token that marks the beginning, or where a character is made
-    of several tokens. So it is counted from the end, unless both agree.
+    The server's own count of characters (``text_offset``) is no help: it is ahead by a token that marks the beginning
+    and by characters that are made of several tokens, and behind where a tokenizer hides blanks.
     """
-    end = offsets[read] if read < len(offsets) else offsets[read - 1] + len(tokens[read - 1])
-    return len(prompt) if end == len(prompt) + len(text) else end - len(text)
+    joined = ""
+    for number in reversed(range(len(tokens))):
+        joined = tokens[number] + joined
+        if len(joined) >= len(text):
+            return number if joined.endswith(text) else _align(tokens, text)
+    return _align(tokens, text)
+
+
+def _align(tokens: Sequence[str], text: str) -> int:
+    """Return the same where tokens are shown otherwise than they are: by the characters that always show alike.
+
+    Off by a token at most, of blanks or of characters outside ASCII.
+    """
+    number, left = len(tokens), max(1, _solid(text))
+    while number > 1 and left > 0:
+        number -= 1
+        left -= _solid(tokens[number]) if _solid(text) else 1
+    lead = text[: len(text) - len(text.lstrip())]
+    left = len(lead) - (len(tokens[number]) - len(tokens[number].lstrip()))
+    while number > 1 and left > 0 and tokens[number - 1].isspace() and ("\n" in lead or "\n" not in tokens[number - 1]):
+        number -= 1
+        left -= len(tokens[number])
+    return number
+
+
+def _solid(text: str) -> int:
+    """Count the characters that are ASCII and no blanks."""
+    return sum("!" <= character <= "~" for character in text)
 
 
 def _lacking(what: str, settings: Settings) -> InputFault:
-    cure = "leave bits=true out, or use a server that gives echo with logprobs (vLLM, llama.cpp)"
+    cure = "leave bits=true out, or use a server that gives echo with logprobs (vLLM, SGLang)"
     return InputFault(what, where=settings.where, cure=cure)

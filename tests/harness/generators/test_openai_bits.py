@@ -68,6 +68,12 @@ def test_a_mark_before_the_prompt_changes_no_price() -> None:
         assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -2)])
 
 
+def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
+    counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=body["usage"]["prompt_tokens"] + 1))
+    with serving(costs=rising, faults=[counted]) as server, model(server) as made:
+        assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -4)])
+
+
 def test_characters_of_several_tokens_shift_nothing() -> None:
     def split(body: dict[str, Any]) -> None:
         """Show the first token of the prompt as three, each as long as a character."""
@@ -79,6 +85,30 @@ def test_characters_of_several_tokens_shift_nothing() -> None:
 
     with serving(costs=rising, faults=[Fault(change=split)]) as server, model(server) as made:
         assert price(made, ("Å b c ", "d")) == pytest.approx([bits_of(-3, -4)])
+
+
+@pytest.mark.parametrize(
+    ("prompt_", "text", "shown", "first"),
+    [
+        # Words without the blanks before them, as the tokenizer of Llama 2 has it; every case has lost some blanks.
+        ("x = ", "sum(y)", ["<s>", "x", "=", "sum", "(", "y", ")", "\n"], 3),
+        ("x = a", " + b", ["<s>", "x", "=", "a", "+", "b", "\n"], 4),
+        ("if x:\n", "    return x", ["<s>", "if", "x", ":", "\n", "   ", "return", "x", "\n"], 5),
+        ("if x:\n", "return x", ["<s>", "if", "x", ":", "\n", "return", "x", "\n"], 5),
+        ("s = f(", "'é', y)", ["<s>", "s", "=", "f", "(", "'", "\ufffd", "\ufffd", "',", "y", ")", "\n"], 5),
+        ("a = b", "", ["<s>", "a", "=", "b", "\n"], 4),
+    ],
+)
+def test_tokens_that_do_not_add_up_to_the_text(prompt_: str, text: str, shown: list[str], first: int) -> None:
+    def show(body: dict[str, Any]) -> None:
+        offsets = [sum(map(len, shown[:number])) for number in range(len(shown) + 1)]
+        costs = [None, *(-float(number) for number in range(1, len(shown) + 1))]
+        given = {"tokens": [*shown, "made"], "token_logprobs": costs, "text_offset": offsets}
+        body["choices"][0]["logprobs"] = given
+        body["usage"]["prompt_tokens"] = len(shown)
+
+    with serving(faults=[Fault(change=show)]) as server, model(server) as made:
+        assert price(made, (prompt_, text)) == pytest.approx([bits_of(*(-float(n) for n in range(first, len(shown))))])
 
 
 def test_an_empty_prompt_is_a_line_end() -> None:
@@ -105,7 +135,7 @@ def test_a_server_that_ignores_echo_is_found_out() -> None:
     assert "does not repeat the prompt" in str(caught.value)
 
 
-@pytest.mark.parametrize("missing", ["tokens", "text_offset", "usage", "cost"])
+@pytest.mark.parametrize("missing", ["tokens", "usage", "cost"])
 def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
     def change(body: dict[str, Any]) -> None:
         given = body["choices"][0]["logprobs"]

@@ -26,7 +26,7 @@ from harness.runner import Choices, fault_of, run
 from harness.store import open_store
 from harness.store.queries import run_tables
 from strategies.api import Prompt
-from tests.helpers.openai_server import Fault, Server, serving
+from tests.helpers.openai_server import LLAMA_CPP, Fault, Server, serving
 from tests.helpers.sets import make_set
 
 SAMPLES = 40
@@ -161,8 +161,8 @@ def test_a_finished_run_needs_no_server_and_no_key(bench: Bench) -> None:
     assert bench.run().missing == 0
 
 
-def test_one_prompt_over_the_window_is_the_only_one_missing(bench: Bench) -> None:
-    bench.server.window = 1
+def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) -> None:
+    bench.server.window, bench.server.shape = 1, LLAMA_CPP
     lost = bench.run()
     # Too long says nothing against the server: all were asked.
     assert lost.missing == SAMPLES == len(bench.server.calls) == len(lost.faults)

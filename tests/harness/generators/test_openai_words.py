@@ -51,7 +51,7 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
         (
             "This model's maximum context length is 4096 tokens. However, you requested 128 output tokens and your "
             "prompt contains at least 3969 input tokens, for a total of at least 4097 tokens.",
-            None,
+            64,
         ),
         ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", None),
         # OpenAI
@@ -70,6 +70,7 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
         ("`inputs` must have less than 1024 tokens. Given: 2000", None),
         ("the request exceeds the available context size (4096 tokens), try increasing it", None),
         ("prompt is too long: 205000 tokens > 200000 maximum", None),
+        ("Input tokens exceed the configured limit of 272000 tokens.", None),
     ],
 )
 def test_too_long_in_many_words(text: str, room: int | None) -> None:
