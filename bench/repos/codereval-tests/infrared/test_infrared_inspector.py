@@ -136,7 +136,11 @@ def test_arguments_become_numbers(parser):
 def _older_yaml(monkeypatch):
     """Have `yaml.load` ask for no loader, as it did."""
     load = yaml.load
-    monkeypatch.setattr(yaml, "load", lambda stream, Loader=yaml.SafeLoader: load(stream, Loader))
+
+    def older(stream, *loader, **named):
+        return load(stream, *loader, **named) if loader or named else load(stream, yaml.SafeLoader)
+
+    monkeypatch.setattr(yaml, "load", older)
 
 
 def test_extra_variables():

@@ -10,6 +10,7 @@ import warnings
 
 import pytest
 import pytz
+from neo4j import Record
 from neo4j._async.io._bolt import AsyncBolt
 from neo4j._async.io._bolt3 import AsyncBolt3
 from neo4j._codec.hydration.v1 import spatial, temporal
@@ -24,8 +25,6 @@ from neo4j.spatial import CartesianPoint, WGS84Point
 from neo4j.time import Time
 from neo4j.time._arithmetic import round_half_to_even
 from neo4j.work import unit_of_work
-
-from neo4j import Record
 
 HOUR, MINUTE, SECOND = 3_600_000_000_000, 60_000_000_000, 1_000_000_000
 

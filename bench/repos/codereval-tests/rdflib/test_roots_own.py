@@ -4,9 +4,8 @@
 import itertools
 
 import pytest
-from rdflib.util import find_roots
-
 from rdflib import RDFS, Graph, URIRef
+from rdflib.util import find_roots
 
 A, B, C, D, E, F = (URIRef(f"http://example.org/{name}") for name in "abcdef")
 
