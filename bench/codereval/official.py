@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from bench import snapshot
+from bench import asts, snapshot
 from bench.codereval.tests_of import PYTHON, STANDALONE
 from bench.errors import InputFault
 from bench.home import Home
@@ -103,15 +102,12 @@ def _span(source: str, name: str) -> tuple[int, int]:
     """Return the lines of the last function of a name, decorators left out."""
     # Bytes that are no text, and a byte-order mark, are nothing to a parser of text; no line moves.
     plain = source.encode("utf-8", "replace").decode().removeprefix("\ufeff")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(plain)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputFault(f"the test file is no Python ({error})", cure="leave its task out") from None
+    tree = asts.parse(plain)
+    if tree is None:
+        raise InputFault("the test file is no Python", cure="leave its task out")
     spans = [
         (node.lineno - 1, node.end_lineno or node.lineno)
-        for node in nodes
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in (name, f"_{name}")
     ]
     if not spans:

@@ -10,8 +10,8 @@ import codecs
 import io
 import re
 import tokenize
-import warnings
 
+from bench import asts
 from bench.errors import InputFault
 from bench.testing.shifting import indentation, shift
 
@@ -85,11 +85,8 @@ def without_decorators(text: str, name: str) -> list[str]:
 
 def _decorators(lines: list[str], leaf: str) -> set[int] | None:
     """Return the lines of the decorators of the outermost function of that name; None if that is no Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse("\n".join(shift(lines, "")))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = asts.parse("\n".join(shift(lines, "")))
+    if tree is None:
         return None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == leaf and node.decorator_list:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-import threading
-import warnings
 from collections.abc import Iterator
 
+from bench import asts
 from harness.extract.cuts import cuts, leaves
 from harness.extract.given import Given
 from harness.extract.unwrap import fenced
@@ -16,8 +15,6 @@ from harness.extract.unwrap import fenced
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)
 """The declaration of any function."""
-# Filters of warnings belong to the whole process.
-_PARSING = threading.Lock()
 
 
 def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
@@ -67,12 +64,7 @@ def body(text: str) -> str | None:
 
 def parse(text: str) -> ast.Module | None:
     """Return the syntax tree of a text; None if it is no Python."""
-    with _PARSING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    return asts.parse(text)
 
 
 def only_function(text: str) -> Function | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bench import asts
 from bench.types import Cursor
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -59,12 +59,7 @@ class Definitions:
 
 def parse(text: str) -> ast.Module | None:
     """Return the syntax tree of a file, None if this Python cannot read it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes and the like are the repository's own
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    return asts.parse(text)
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions:

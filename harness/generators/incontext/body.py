@@ -7,7 +7,6 @@ nothing to a test.
 
 from __future__ import annotations
 
-import ast
 import math
 import textwrap
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bench import asts
 from bench.types import Language
 from harness.generators.incontext.context import Context, Point
 from harness.generators.incontext.decode import Completion, next_token
@@ -188,8 +188,4 @@ def _parses(text: str, language: Language) -> bool:
     first, _, rest = text.partition("\n")
     indent = next((line[: len(line) - len(line.lstrip())] for line in rest.split("\n") if line.strip()), "")
     body = textwrap.dedent(f"{indent}{first.lstrip()}\n{rest}")
-    try:
-        ast.parse("def function():\n" + textwrap.indent(body, "    "))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return asts.parse("def function():\n" + textwrap.indent(body, "    ")) is not None

@@ -1,0 +1,21 @@
+"""Syntax trees of Python text, also where many threads ask for them."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+
+# CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
+# another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree of a text, None if this Python cannot read it."""
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes and the like are the text's own
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None

@@ -1,0 +1,49 @@
+"""Syntax trees, asked for by many threads at once."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bench import asts
+
+FLAT = "".join(f"def f{n}(x):\n    {'(' * 40}x{')' * 40}\n" for n in range(20))
+DEEP = "class A:\n" + "".join(
+    f"    def f{n}(x):\n        return [x for y in (1, {{'a': [b(c(x))]}})]\n" for n in range(60)
+)
+
+
+@pytest.fixture
+def interrupted() -> Iterator[None]:
+    """Let another thread go on whenever rubbish is collected, which happens within the making of a tree."""
+
+    def turn(phase: str, info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(turn)
+    gc.set_threshold(50)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(turn)
+
+
+def test_many_threads_get_whole_trees(interrupted: None) -> None:
+    texts = [FLAT, DEEP] * 60
+    with ThreadPoolExecutor(4) as pool:
+        trees = list(pool.map(asts.parse, texts))
+    assert all(tree is not None for tree in trees)
+    assert [len(tree.body) for tree in trees[:2] if tree is not None] == [20, 1]
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = '\ud800'", "\0", "(" * 5000])
+def test_what_is_no_python_has_no_tree(text: str) -> None:
+    assert asts.parse(text) is None
+
+
+def test_a_texts_own_warnings_are_not_ours() -> None:
+    assert asts.parse("x = '\\d'\nx is 1\n") is not None
