@@ -27,6 +27,9 @@ version = "1.2.0"           # the version that every source below holds
 # Optional: names by which `ctxbench repo fetch --set NAME` finds it.
 sets = []
 
+# Optional: the projects of CoderEval whose tasks are rebuilt on it.
+# codereval = ["owner/example"]
+
 # Where copies of this version are, each with its own hash. The first that can be reached is used.
 [[source]]
 kind = "pypi"               # the sdist on the package index that pip is configured for
@@ -46,9 +49,6 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 # [[source]]
 # kind = "local"            # a folder or an archive, relative to this file
 # path = "../example"
-
-# Optional: the projects of CoderEval whose tasks are rebuilt on it.
-# codereval = ["owner/example"]
 
 # Optional: how its own tests run, for function samples.
 # [tests]
