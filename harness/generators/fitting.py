@@ -1,0 +1,215 @@
+"""Prompts cut to a model's window, by the model's own count of tokens. Pure.
+
+Strategies cut by budgets of their own, in ctxbench's tokens; this is what is left to do where the model has less
+room. What is shown in vain goes first, what says what is wanted never does:
+
+- Functions [decision]: what was retrieved goes, from the lowest score; the last of it is cut at its end, then the
+  current file at its top, by whole lines. Instruction, steps and target section stay.
+- Lines [decision]: the file is cut at its beginning by whole lines, but keeps half of the room, as it has half of the
+  papers' prompts; then what was retrieved goes as above, then more of the file, at last the beginning of its last line.
+
+A prompt that is over the window even so has nothing left to cut, and is flagged as failed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from bench import code_tokens
+from bench.types import Kind, Place
+from harness.generators.base import Request
+from strategies.api import Block, BlockKind, Dropped, Prompt
+from strategies.closing import TITLE
+from strategies.icl.overflow import FAILED, TRIMMED
+
+Count = Callable[[Prompt], int]
+WINDOW = "window"
+"""Why a block was left out."""
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_HEADING = ("#", "//")
+"""What a text over retrieved code begins with; an instruction begins with a word."""
+
+
+class Windowed(Protocol):
+    """A generator that says what its model takes."""
+
+    @property
+    def window(self) -> int:
+        """Tokens of prompt and answer; 0 if nothing says."""
+        ...
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for the model, with all that is put around it."""
+        ...
+
+
+def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
+    """Return the prompt, cut to what the window leaves beside the answer.
+
+    Args:
+        prompt: as a strategy made it.
+        count: prompt -> the model's tokens.
+        window: tokens of prompt and answer; 0 for no limit.
+        new_tokens: tokens of the answer; they take half of the window at most, and an answer may then be cut short.
+        kind: what is wanted.
+
+    Returns:
+        The very prompt if it fits. Else one whose cut blocks say so, whose `dropped` names what is gone (reason
+        ``window``), with the flag ``overflow_trimmed``, and ``overflow_failed`` too if it does not fit even so.
+    """
+    cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
+    if not window or cut.fits(prompt.blocks):
+        return prompt
+    file = cut.file(kind)
+    if kind is Kind.LINE and file is not None:
+        cut.shorten_file(file, keep=cut.room // 2)
+    cut.drop_retrieved(kind)
+    file = cut.file(kind)
+    if file is not None:
+        cut.shorten_file(file)
+        if kind is Kind.LINE:
+            cut.shorten_line(file)
+        elif _is_context(cut.blocks[file]) and not cut.fits(cut.blocks):
+            cut.drop(file)
+    flags = (*prompt.flags, TRIMMED) if cut.fits(cut.blocks) else (*prompt.flags, TRIMMED, FAILED)
+    return replace(
+        prompt,
+        blocks=tuple(cut.blocks),
+        dropped=(*prompt.dropped, *cut.dropped),
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A prompt that is being cut."""
+
+    blocks: list[Block]
+    dropped: list[Dropped]
+    prompt: Prompt
+    count: Count
+    room: int
+    """Tokens that the prompt may have."""
+
+    def fits(self, blocks: Sequence[Block]) -> bool:
+        return self.tokens(blocks) <= self.room
+
+    def tokens(self, blocks: Sequence[Block]) -> int:
+        return self.count(replace(self.prompt, blocks=tuple(blocks)))
+
+    def file(self, kind: Kind) -> int | None:
+        """Return where the current file stands; None if it is not shown, or only as what is wanted.
+
+        It is what ends at the cursor; under a target section it is the code that no search has found.
+        """
+        blocks = self.blocks
+        if not blocks:
+            return None
+        titled = any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in blocks)
+        if blocks[-1].kind is BlockKind.INFILE and not titled:
+            return len(blocks) - 1
+        if kind is Kind.LINE:
+            return None
+        own = (at for at, block in enumerate(blocks) if _is_context(block) and block.score is None)
+        return max(own, default=None)
+
+    def drop_retrieved(self, kind: Kind) -> None:
+        """Drop what was retrieved from the lowest score until the prompt fits; cut the last of it at its end."""
+        while not self.fits(self.blocks):
+            file = self.file(kind)
+            found = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
+            if not found:
+                return
+            # Of equal ones, and of those that no score was given to, the later goes first.
+            worst = min(found, key=lambda at: (_score(self.blocks[at]), -at))
+            if len(found) == 1:
+                self.shorten_end(worst)
+                if self.fits(self.blocks) and self.blocks[worst].text.strip():
+                    return
+            self.drop(worst)
+
+    def drop(self, at: int) -> None:
+        """Leave a block out, and say so."""
+        block = self.blocks[at]
+        self.dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=WINDOW))
+        self.blocks = _without(self.blocks, at)
+
+    def shorten_end(self, at: int) -> None:
+        """Cut a block at its end by whole lines, as few as make the prompt fit; its first line stays."""
+        lines = _LINE.findall(self.blocks[at].text)
+        self._cut(at, lambda gone: "".join(lines[: len(lines) - gone]), len(lines) - 1)
+
+    def shorten_file(self, at: int, keep: int = 0) -> None:
+        """Cut the file at its top by whole lines, as few as make the prompt fit; its last line stays.
+
+        Args:
+            at: where it stands.
+            keep: tokens of it that stay at least.
+        """
+        lines = _LINE.findall(self.blocks[at].text)
+
+        def without(gone: int) -> str:
+            return "".join(lines[gone:])
+
+        def is_less(gone: int) -> bool:
+            return self.tokens([replace(self.blocks[at], text=without(gone))]) < keep
+
+        most = bisect_left(range(1, len(lines)), True, key=is_less)
+        self._cut(at, without, most)
+
+    def shorten_line(self, at: int) -> None:
+        """Cut the last line of the file at its beginning, token by token of ctxbench's."""
+        pieces = code_tokens.pieces(self.blocks[at].text)
+        self._cut(at, lambda gone: "".join(pieces[gone:]), len(pieces))
+
+    def _cut(self, at: int, without: Callable[[int], str], most: int) -> None:
+        """Take as few steps as make the prompt fit, `most` if none do; no step if it fits already."""
+        if most < 1 or self.fits(self.blocks):
+            return
+
+        def cut(gone: int) -> list[Block]:
+            block = self.blocks[at]
+            text = without(gone)
+            shown = replace(block, text=text, cut=True, places=_places(block, text))
+            return [*self.blocks[:at], shown, *self.blocks[at + 1 :]]
+
+        steps = bisect_left(range(1, most), True, key=lambda gone: self.fits(cut(gone))) + 1
+        self.blocks = cut(steps)
+
+
+def _is_context(block: Block) -> bool:
+    return block.kind in (BlockKind.SIMILAR, BlockKind.API)
+
+
+def _score(block: Block) -> float:
+    return float("-inf") if block.score is None else block.score
+
+
+def _places(block: Block, text: str) -> tuple[Place, ...]:
+    """Return where what is left of a block comes from: of the file up to the cursor, its last lines."""
+    if block.kind is not BlockKind.INFILE or len(block.places) != 1:
+        return block.places
+    [place] = block.places
+    return (replace(place, start=max(place.start, place.end - text.count("\n") - 1)),)
+
+
+def _without(blocks: Sequence[Block], gone: int) -> list[Block]:
+    """Return the blocks without one, and without the heading and the gaps of a section that is empty then."""
+    first, last = gone, gone + 1
+    while first and _in_section(blocks[first - 1]):
+        first -= 1
+    while last < len(blocks) and _in_section(blocks[last]):
+        last += 1
+    others = any(_is_context(blocks[at]) for at in range(first, last) if at != gone)
+    head = blocks[first - 1] if first else None
+    if others or head is None or head.kind is not BlockKind.TEXT or not head.text.startswith(_HEADING):
+        return [*blocks[:gone], *blocks[gone + 1 :]]
+    return [*blocks[: first - 1], *blocks[last:]]
+
+
+def _in_section(block: Block) -> bool:
+    return _is_context(block) or (block.kind is BlockKind.TEXT and not block.text.strip())
