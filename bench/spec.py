@@ -1,7 +1,8 @@
 """One printable, parseable spelling for everything configured: ``name(key=value, …)``.
 
 The first argument may come without its key (``aim(lc.infile)``); what that key is only the thing named knows.
-``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, and may have arguments behind it.
+``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, ``hf:MODEL`` for ``hf(model=MODEL)``; both may have
+arguments behind them.
 Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
 word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
 ``aim(inner=lc.repocoder(iterations=1))``) stays its text.
@@ -24,8 +25,12 @@ POSITIONAL = ""
 """The key of a first argument that came without one."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
-_SHORT = re.compile(r"openai:(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
-"""A model, and where it is served; a model's own name may hold an ``@``."""
+_SHORT = {
+    # A model, and where it is served; a model's own name may hold an @.
+    "openai": ("openai:MODEL@URL", re.compile(r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")),
+    # A name on the hub, or a path.
+    "hf": ("hf:MODEL", re.compile(r"(?P<model>.+)")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +64,13 @@ def parse(text: str) -> Spec:
         raise InputFault(f"{text!r} is not a spec", cure=_CURE)
     name, rest = match.group(), text[match.end() :].strip()
     arguments: dict[str, Value] = {}
-    if name.startswith("openai:"):
-        short = _SHORT.fullmatch(name)
+    before, colon, behind = name.partition(":")
+    if colon and before in _SHORT:
+        form, shape = _SHORT[before]
+        short = shape.fullmatch(behind)
         if not short:
-            raise InputFault(f"{text!r} is not a spec", cure="write it as openai:MODEL@URL")
-        name, arguments = "openai", {key: value for key, value in short.groupdict().items() if value}
+            raise InputFault(f"{text!r} is not a spec", cure=f"write it as {form}")
+        name, arguments = before, {key: value for key, value in short.groupdict().items() if value}
     if not rest:
         return Spec(name, arguments)
     if not (rest.startswith("(") and rest.endswith(")")):

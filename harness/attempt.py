@@ -26,6 +26,7 @@ from harness.machinery import Machinery
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import verdicts
+from harness.store.notes import add_remarks
 from harness.store.queries import counts
 from harness.store.records import StoredFault
 from harness.store.store import Store
@@ -163,6 +164,7 @@ class Attempt:
         finally:
             # The account must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
+                add_remarks(self._store, self._spec.id, [f"Answered by {one}." for one in machinery.batcher.served])
                 self._store.end_attempt(
                     self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
                 )

@@ -90,6 +90,11 @@ class Batcher:
         """Whether the model follows instructions."""
         return self._generator.instructs
 
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Who answered so far, as a service itself says; empty for generators that are no service."""
+        return tuple(getattr(self._generator, "served", ()))
+
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
         """Count the calling thread among those that may still ask."""
@@ -106,12 +111,12 @@ class Batcher:
         """Wait for the answers to `requests`, in order.
 
         Raises:
-            MachineFault: what became of one of them; the last fault of a generator that is lost; `Stopped`
-                after `close`.
+            MachineFault: what became of one of them; a lost generator's last fault; `Stopped` after `close`.
         """
         ids = [self.id_of(request) for request in requests]
         with self._changed:
-            self._check()
+            if (fault := self._fatal or self._gone) is not None:
+                raise fault
             slots = {id_: self._slot(id_, request) for id_, request in zip(ids, requests, strict=True)}
             waiter = Waiter(len(slots))
             for slot in slots.values():
@@ -163,10 +168,6 @@ class Batcher:
             slot = self._slots[id_] = Slot(id_, request)
             self._pending.append(slot)
         return slot
-
-    def _check(self) -> None:
-        if (fault := self._fatal or self._gone) is not None:
-            raise fault
 
     def _fail(self, error: BaseException) -> None:
         """Answer everyone who waits, and everyone who will ask, with `error`."""

@@ -92,7 +92,8 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
     spec = registry.canonical(generator)
     workers = workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
-        model = resolve(spec)
+        # As it is written: what is no part of the canonical spec still says how to ask.
+        model = resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
         width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))

@@ -48,6 +48,8 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
     [short] = _answers(generator, [_request(_CODE, max_tokens=1)])
     yield "keeps to the token limit", short.tokens_out <= 1, f"{short.tokens_out} tokens of at most 1"
+    if hasattr(generator, "served"):
+        yield "says who answers", True, ", ".join(generator.served) or "no more than the spec"
     if getattr(generator, "concurrent", False):
         yield _side_by_side(generator)
     if isinstance(generator, Coder):

@@ -3,16 +3,19 @@
 A generator is registered by a factory function whose keyword-only parameters are what a spec may
 give: ``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and says its version;
 weights, processes and connections wait for the first request, so that a finished run starts nothing.
+What only decides how fast answers come (``concurrency``, ``workers``) is declared as such, and is no part of the
+canonical spelling: a run that goes on with fewer workers is the same run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from bench import spec as specs
+from bench.errors import InputFault
 from bench.factories import arguments, check_signature, spelled
 from bench.registry import Registry, origin_of
 from bench.spec import Spec
@@ -22,6 +25,8 @@ Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
 _REGISTRY: Registry[Factory] = Registry("generator", group="ctxbench.generators", command=COMMAND)
+_MACHINE: dict[str, frozenset[str]] = {}
+"""Generator -> the parameters that decide nothing of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +40,25 @@ class Card:
     """Name and default as a spec spells it; an empty default means that the parameter must be given."""
 
 
-def generator(name: str) -> Callable[[F], F]:
+def generator(name: str, *, machine: Sequence[str] = ()) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
 
+    Args:
+        name: how specs call it.
+        machine: the parameters that decide how answers are got and nothing of what they say.
+
     Raises:
-        InputFault: if the name is taken, or the factory has parameters that are not keyword-only.
+        InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
+            `machine`.
     """
 
     def register(factory: F) -> F:
-        check_signature(factory, f"generator {name}")
+        where = f"generator {name}"
+        check_signature(factory, where)
+        for parameter in set(machine) - set(inspect.signature(factory).parameters):
+            raise InputFault(f"the factory has no parameter {parameter!r}", where=where, cure="mend machine=")
         _REGISTRY.add(name, factory, origin=origin_of(factory))
+        _MACHINE[name] = frozenset(machine)
         return factory
 
     return register
@@ -73,11 +87,15 @@ def card(name: str) -> Card:
 def canonical(spec: str) -> str:
     """Return the spelling under which a generator's results are kept: keys sorted, defaults left out.
 
+    What decides nothing of an answer is left out, too: `resolve` what the user wrote.
+
     Raises:
         InputFault: as `resolve`.
     """
     parsed = specs.parse(spec)
-    return str(Spec(parsed.name, arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)))
+    given = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
+    machine = _MACHINE.get(parsed.name, frozenset())
+    return str(Spec(parsed.name, {key: value for key, value in given.items() if key not in machine}))
 
 
 def resolve(spec: str) -> Generator:

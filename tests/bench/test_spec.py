@@ -29,6 +29,14 @@ from bench.spec import Spec, parse
         ("aim( lc.repocoder(iterations=1) , k=4)", "aim(lc.repocoder(iterations=1), k=4)"),
         ("x(4096)", "x(4096)"),
         ("x('a=b')", "x('a=b')"),
+        ("openai:org/m-7B@http://h:8000/v1", "openai(model=org/m-7B, url=http://h:8000/v1)"),
+        ("openai:m@https://h(endpoint=chat)", "openai(endpoint=chat, model=m, url=https://h)"),
+        ("openai:gpt-4o-mini", "openai(model=gpt-4o-mini)"),
+        ("openai:m@rev@http://h", "openai(model=m@rev, url=http://h)"),
+        ("hf:org/m-7B", "hf(model=org/m-7B)"),
+        ("hf:./m@rev(dtype=bfloat16)", "hf(dtype=bfloat16, model=./m@rev)"),
+        ("hf:C:\\x", "hf(model=C:\\x)"),
+        ("hfx:m", "hfx:m"),
     ],
 )
 def test_canonical_spelling(text: str, canonical: str) -> None:
@@ -38,7 +46,25 @@ def test_canonical_spelling(text: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "(a=1)", "x(a=1, b)", "x(a=1", "x(a=1))", "x(a=1, a=2)", "x a", "x(1=2)", "x(a='b)", "x(a=;)"]
+    "text",
+    [
+        "",
+        "(a=1)",
+        "x(a=1, b)",
+        "x(a=1",
+        "x(a=1))",
+        "x(a=1, a=2)",
+        "x a",
+        "x(1=2)",
+        "x(a='b)",
+        "x(a=;)",
+        "openai:",
+        "openai:@http://h",
+        "openai:m@http://",
+        "openai:m(model=x)",
+        "hf:",
+        "hf:m(model=x)",
+    ],
 )
 def test_fault_names_the_cure(text: str) -> None:
     with pytest.raises(InputFault) as caught:

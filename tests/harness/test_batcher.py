@@ -367,3 +367,11 @@ def test_nothing_starts_before_the_first_request() -> None:
         assert not set(threading.enumerate()) - before
         batcher.ask([ask("a"), ask("b")])
         assert len(set(threading.enumerate()) - before) <= 2
+
+
+def test_who_answered_is_passed_on() -> None:
+    generator = Scripted(upper)
+    with batching(generator) as batcher:
+        assert batcher.served == ()
+        generator.served = ("m (fp_1)",)  # type: ignore[attr-defined]
+        assert batcher.served == ("m (fp_1)",)

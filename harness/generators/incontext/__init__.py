@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.generators.incontext.generator import InContext
 
 
-@generator("incontext")
+@generator("incontext", machine=("workers",))
 def incontext(*, workers: int = 0) -> InContext:
     """Learn from the prompt alone, on any machine; measures the context, not a model.
 

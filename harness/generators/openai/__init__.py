@@ -8,7 +8,7 @@ from harness.generators.openai.generator import OpenAI, PricingOpenAI
 from harness.generators.registry import generator
 
 
-@generator("openai")
+@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env"))
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,

@@ -41,7 +41,7 @@ class OpenAI:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Who answered so far, as the server says: model, and fingerprint of its configuration."""
+        """Who answered so far, where the server says more than the spec: model, fingerprint of its configuration."""
         with self._lock:
             return tuple(sorted(map(str, self._served)))
 
@@ -60,8 +60,10 @@ class OpenAI:
     def _answer(self, request: Request) -> Response | MachineFault:
         def read(reply: Any, seconds: float) -> Response:
             answered = wire.response(reply, request, self._settings, seconds)
-            with self._lock:
-                self._served[wire.served(reply, self._settings)] = None
+            who = wire.served(reply, self._settings)
+            if str(who) != self._settings.model:
+                with self._lock:
+                    self._served[who] = None
             return answered
 
         try:

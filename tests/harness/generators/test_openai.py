@@ -105,11 +105,23 @@ def test_extra_fields_come_in_and_null_takes_one_out() -> None:
     assert server.calls[0]["top_k"] == 1 and "temperature" not in server.calls[0]
 
 
-def test_who_answered_is_known_afterwards() -> None:
-    with serving(shape=OPENAI) as server, model(server) as made:
+def test_every_text_can_be_sent() -> None:
+    with serving(answer=lambda prompt, _: prompt) as server, model(server) as made:
+        assert one(made, ask("é 漢 \u2028 \0 \U0001f600")).text == "é 漢 \u2028 \0 \U0001f600"
+        assert one(made, ask("half \ud800 character")).text == "half ? character"
+    assert server.headers[0]["Content-Type"] == "application/json"
+
+
+def test_who_answered_is_known_where_the_server_says_more_than_the_spec() -> None:
+    dated = Fault(change=lambda body: body.update(model="tiny-2026-11-01", system_fingerprint=None))
+    with serving(shape=OPENAI, faults=[None, dated]) as server, model(server) as made:
         assert made.served == ()
+        for _ in range(3):
+            one(made)
+        assert made.served == ("tiny (fp_1)", "tiny-2026-11-01")
+    with serving(shape=VLLM) as server, model(server) as made:
         one(made)
-        assert made.served == ("tiny (fp_1)",)
+        assert made.served == ()
 
 
 def test_a_server_that_counts_nothing() -> None:
@@ -178,6 +190,7 @@ def test_one_fault_spoils_no_other_answer() -> None:
         raw('{"choices": [{"finish_reason": "stop"}]}'),
         raw("[]"),
         raw("null"),
+        raw("[" * 100_000),
         Fault(change=lambda body: body["choices"][0].update(finish_reason="abort")),
         Fault(change=lambda body: body["choices"][0].update(finish_reason=None)),
     ],
@@ -391,6 +404,8 @@ def test_the_short_spelling_is_the_long_one() -> None:
     short = "openai:Qwen/Qwen2.5-Coder-7B@http://localhost:8000/v1"
     assert registry.canonical(short) == "openai(model=Qwen/Qwen2.5-Coder-7B, url=http://localhost:8000/v1)"
     assert registry.canonical(f"{short}(endpoint=auto, retries=8)") == registry.canonical(short)
+    machine = "concurrency=64, timeout=9, retries=2, backoff=1, key_env=MY_KEY"
+    assert registry.canonical(f"{short}({machine}, window=9)") == registry.canonical(f"{short}(window=9)")
     made = registry.resolve(f"{short}(endpoint=chat, revision=a1b2)")
     assert (made.instructs, made.version, made.batch_size) == (True, "1-a1b2", 16)
 
@@ -410,6 +425,7 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
         findings = check(made)
     assert [finding for finding in findings if not finding.passed] == []
     names = [finding.name for finding in findings]
+    assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
     assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
 
 

@@ -26,7 +26,7 @@ from harness.runner import Choices, fault_of, run
 from harness.store import open_store
 from harness.store.queries import run_tables
 from strategies.api import Prompt
-from tests.helpers.openai_server import LLAMA_CPP, Fault, Server, serving
+from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
 
 SAMPLES = 40
@@ -169,6 +169,21 @@ def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) ->
     assert "too long" in str(fault_of([lost]))
     bench.server.window = 0
     bench.assert_complete(bench.run())
+
+
+def test_other_concurrency_is_the_same_run(bench: Bench) -> None:
+    bench.assert_complete(bench.run("concurrency=2, timeout=20"))
+    assert bench.server.most == 2
+    assert bench.rows("SELECT generator FROM run") == [(f"openai(model=tiny, url={bench.server.url})",)]
+
+
+def test_who_answered_goes_with_the_run(bench: Bench) -> None:
+    bench.server.shape = OPENAI
+    bench.run()
+    bench.server.shape = VLLM
+    bench.run()
+    [table] = run_tables(bench.store)
+    assert table.run.remarks == ("Answered by tiny (fp_1).",)
 
 
 def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:

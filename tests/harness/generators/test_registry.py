@@ -35,6 +35,12 @@ def test_canonical_sorts_and_leaves_defaults_out() -> None:
     assert registry.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
 
 
+def test_what_decides_no_answer_is_no_part_of_the_canonical_spec() -> None:
+    assert registry.canonical("incontext(workers=1)") == "incontext"
+    with pytest.raises(InputFault, match="no parameter 'wrkers'"):
+        registry.generator("bad", machine=["wrkers"])(lambda *, workers=1: Scripted(str))
+
+
 def test_text_and_echo() -> None:
     assert answer(registry.resolve("scripted(text='a + b')"), "x = ") == "a + b"
     assert answer(registry.resolve("scripted(mode=echo)"), "one\ntwo = \n\n") == "two = "
