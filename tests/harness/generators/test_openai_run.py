@@ -26,6 +26,7 @@ from harness.runner import Choices, fault_of, run
 from harness.store import open_store
 from harness.store.queries import run_tables
 from strategies.api import Prompt
+from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
 
@@ -184,6 +185,27 @@ def test_who_answered_goes_with_the_run(bench: Bench) -> None:
     bench.run()
     [table] = run_tables(bench.store)
     assert table.run.remarks == ("Answered by tiny (fp_1).",)
+
+
+def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-5Zq8-secret"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    bench.server.faults = [Fault(status=400, text=f'{{"error": {{"message": "Bearer {key} is odd"}}}}')] * 3
+    summary = bench.run()
+    assert summary.missing == 3 and "Bearer … is odd" in str(fault_of([summary]))
+    assert bench.server.headers[0]["Authorization"] == f"Bearer {key}"
+    bench.store.close()
+    kept = [path for path in bench.home.root.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if key.encode() in path.read_bytes()]
+
+
+def test_the_command_line_takes_the_short_spelling(bench: Bench) -> None:
+    result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
+    assert result.code == 0 and "8 of 8 checks passed" in result.out
+    bench.server.model = "another"
+    result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
+    assert result.code == 1 and "The model `tiny` does not exist" in result.out and not result.err
+    assert_fault(run_cli("generator", "check", "openai:tiny@http://:8000"), "http://HOST:PORT/v1")
 
 
 def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:
