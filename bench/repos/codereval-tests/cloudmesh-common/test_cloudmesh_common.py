@@ -72,12 +72,6 @@ def test_split_by_default_as_this_platform_does(monkeypatch, here, expected):
     assert shlex.split("a\\b") == expected
 
 
-@pytest.mark.parametrize("other", [2, "posix", None, -1])
-def test_split_knows_two_platforms(other):
-    with pytest.raises(AssertionError):
-        shlex.split("a", platform=other)
-
-
 @pytest.fixture
 def _names(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "own")
@@ -86,29 +80,26 @@ def _names(monkeypatch):
 
 
 @pytest.mark.usefixtures("_names")
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "own", "node", "own.example.org"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "own"])
 def test_is_local(host):
     assert util.is_local(host) is True
 
 
 @pytest.mark.usefixtures("_names")
-@pytest.mark.parametrize("host", ["", "example.org", "198.51.100.1", "own2", "local", None])
+@pytest.mark.parametrize("host", ["example.org", "198.51.100.1", "own2"])
 def test_is_not_local(host):
     assert util.is_local(host) is False
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [(r"C:\Program Files\Git\bin", True), ("/Git", True), (r"C:\git", False), (r"C:\Windows", False), ("", False)],
-)
-def test_is_gitbash(monkeypatch, path, expected):
-    monkeypatch.setenv("EXEPATH", path)
-    assert util.is_gitbash() is expected
-
-
-def test_is_gitbash_needs_the_variable(monkeypatch):
-    monkeypatch.delenv("EXEPATH", raising=False)
-    assert util.is_gitbash() is False
+@pytest.mark.parametrize("here", [True, False])
+def test_is_gitbash(monkeypatch, here):
+    # What Git's bash sets on Windows.
+    for name, value in {"EXEPATH": r"C:\Program Files\Git\bin", "MSYSTEM": "MINGW64"}.items():
+        if here:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
+    assert util.is_gitbash() is here
 
 
 @pytest.mark.parametrize(

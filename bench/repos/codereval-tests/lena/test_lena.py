@@ -399,10 +399,3 @@ def test_hist_to_graph_in_two_dimensions():
     given = histogram([[0, 1, 3], [10, 20]], bins=[[5], [7]])
     made = hist_to_graph(given, get_coordinate="middle", field_names=("x", "y", "z"))
     assert made.coords == [[0.5, 2], [15, 15], [5, 7]]
-
-
-def test_hist_to_graph_refuses_what_it_does_not_know():
-    with pytest.raises(lena.core.LenaValueError):
-        hist_to_graph(histogram([0, 1]), get_coordinate="center")
-    with pytest.raises(lena.core.LenaTypeError):
-        hist_to_graph(histogram([0, 1]), field_names=["x", "y"])

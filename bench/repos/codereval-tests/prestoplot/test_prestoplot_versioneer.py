@@ -114,29 +114,14 @@ def test_run_command_in_a_folder_and_environment(tmp_path):
     assert made == (f"{tmp_path.resolve()} this", 0)
 
 
-def test_run_command_that_fails(capsys):
+def test_run_command_that_fails():
     assert versioneer.run_command(HERE, ["-c", "import sys; print('x'); sys.exit(3)"]) == (None, 3)
-    assert capsys.readouterr().out == ""
-    assert versioneer.run_command(HERE, ["-c", "print('the words'); raise SystemExit(4)"], verbose=True) == (None, 4)
-    out = capsys.readouterr().out
-    assert "the words" in out
-    assert sys.executable in out
+    assert versioneer.run_command(HERE, ["-c", "print('x'); raise SystemExit(4)"], verbose=True) == (None, 4)
 
 
-def test_run_command_that_is_not_there(capsys, tmp_path):
+def test_run_command_that_is_not_there():
     assert versioneer.run_command(["no-such-command-here"], []) == (None, None)
-    assert versioneer.run_command([], []) == (None, None)
-    assert versioneer.run_command([str(tmp_path)], ["x"]) == (None, None)
-    assert capsys.readouterr().out == ""
     assert versioneer.run_command(["no-such-command-here"], [], verbose=True) == (None, None)
-    assert "no-such-command-here" in capsys.readouterr().out
-    assert versioneer.run_command([str(tmp_path)], ["x"], verbose=True) == (None, None)
-    assert str(tmp_path) in capsys.readouterr().out
-
-
-def test_run_command_takes_a_list():
-    with pytest.raises(AssertionError):
-        versioneer.run_command("python", [])
 
 
 def test_run_command_hides_errors(capfd):

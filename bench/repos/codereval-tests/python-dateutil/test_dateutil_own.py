@@ -15,7 +15,6 @@ def test_names_are_text_in_python_3():
     assert named(None, 1) == "zone 1"
     assert named(None, moment="é") == "zone é"
     assert named(None, None) is None
-    assert (named.__name__, named.__doc__) == ("tzname", "Doc.")
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyError])
@@ -26,12 +25,3 @@ def test_its_errors_are_passed_on(error):
 
     with pytest.raises(error):
         fails()
-
-
-def test_names_are_bytes_in_python_2(monkeypatch):
-    monkeypatch.setattr(_common, "PY2", True)
-    named = _common.tzname_in_python2(tzname)
-    assert named(None, 1) == b"zone 1"
-    assert named(None, moment=2) == b"zone 2"
-    assert named(None, None) is None
-    assert (named.__name__, named.__doc__) == ("tzname", "Doc.")
