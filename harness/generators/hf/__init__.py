@@ -1,0 +1,67 @@
+"""`hf`: a model's weights on this machine, run by transformers and torch (the extra ``hf``)."""
+
+from __future__ import annotations
+
+import re
+
+from bench.errors import InputFault
+from bench.retrieval.encoders import weights
+from harness.generators.hf.generator import HF
+from harness.generators.hf.settings import AUTO, CURE, DTYPES, LIMIT, LINE, Settings, is_chat
+from harness.generators.registry import generator
+
+_DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
+
+
+@generator("hf")
+def hf(
+    *,
+    model: str,
+    revision: str = "",
+    device: str = AUTO,
+    dtype: str = AUTO,
+    batch: int = 8,
+    window: int = 0,
+    chat: str = AUTO,
+    until: str = LINE,
+) -> HF:
+    """Run a model's weights by transformers; short: hf:MODEL.
+
+    Args:
+        model: a folder with the model, or its name on the hub: then from the hub's cache on this machine, or fetched.
+        revision: of a hub's model: branch, tag or commit.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if there is one.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: as the weights are stored.
+        batch: answers made at once.
+        window: tokens of prompt and answer; 0: as the model's configuration says.
+        chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
+            if its name says so (``…-Instruct``, ``…-chat``).
+        until: ``line`` to end a line's answer with its first line that is not blank; ``limit`` to let it go on.
+    """
+    for name, value, known in (
+        ("dtype", dtype, DTYPES),
+        ("chat", chat, ("on", "off", AUTO)),
+        ("until", until, (LINE, LIMIT)),
+    ):
+        if value not in known:
+            raise InputFault(f"{name}={value} does not fit", where="hf", cure=f"give {', '.join(known)}")
+    if not _DEVICE.fullmatch(device):
+        raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
+    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
+        if number < least:
+            raise InputFault(f"{name}={number} does not fit", where="hf", cure=f"give {least} or more")
+    if not model.strip():
+        raise InputFault("the model has no name", where="hf", cure="give a folder, or a name on the hub")
+    weights.need(("torch", "transformers"), where="hf", cure=CURE)
+    return HF(
+        Settings(
+            model=model,
+            revision=revision,
+            device=device,
+            dtype=dtype,
+            batch=batch,
+            window=window,
+            chat=is_chat(chat, model),
+            lines=until == LINE,
+        )
+    )

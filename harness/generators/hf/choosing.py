@@ -1,0 +1,44 @@
+"""Which token comes next: the likeliest, or one drawn at random by numbers that belong to the row alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from harness.generators.base import Request
+
+Choose = Callable[[Any], int]
+"""A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""
+
+
+def chooser(request: Request) -> Choose | None:
+    """Return how a request's tokens are drawn; None for the likeliest each time.
+
+    The random numbers follow from the request alone (seed, index, prompt), never from what is answered beside it.
+    """
+    how = request.sampling
+    if how.temperature <= 0:
+        return None
+    numbers = random.Random(f"{how.seed} {request.index} {request.prompt.digest}")  # noqa: S311 - no secret
+
+    def choose(logits: Any) -> int:
+        return draw(logits, how.temperature, how.top_p, numbers.random())
+
+    return choose
+
+
+def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
+    """Return the token at `number` of the distribution's mass, likeliest tokens first.
+
+    Args:
+        logits: shape (vocabulary,).
+        temperature: above 0; below 1 sharpens.
+        top_p: only as many of the likeliest tokens as it takes to have this much of the mass; at least one.
+        number: from [0, 1).
+    """
+    likely, tokens = (logits.double() / temperature).softmax(0).sort(descending=True, stable=True)
+    mass = likely.cumsum(0)
+    kept = max(1, int((mass - likely < top_p).sum()))
+    at = int((mass[:kept] <= number * mass[kept - 1]).sum())
+    return int(tokens[min(at, kept - 1)])

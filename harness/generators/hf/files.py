@@ -1,0 +1,121 @@
+"""Where a model's files are, and a digest of them that does not read gigabytes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bench.errors import InputFault, MachineFault
+from bench.files import explained, read_text
+from bench.retrieval.encoders import weights
+from harness.generators.hf.settings import Settings
+
+_TEXTS = (".json", ".txt", ".model", ".jinja")
+_WEIGHTS = (".safetensors", ".bin")
+"""Of a model that has both, the first kind is read."""
+_STRETCHES, _STRETCH = 16, 4096
+"""Of a file of weights, how many stretches enter the digest, and how many bytes each has."""
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+"""What configurations call the longest text that a model takes."""
+
+
+def find(settings: Settings) -> Path:
+    """Return the folder of a model: the one that was named, else that of the hub's cache, fetched if need be.
+
+    The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
+
+    Raises:
+        InputFault: if the folder holds no model, or the hub has none of that name, or may not be asked.
+        MachineFault: if the hub cannot be reached.
+    """
+    if Path(settings.model).expanduser().exists():
+        return weights.local(settings.model, where="hf")
+    hub: Any = importlib.import_module("huggingface_hub")
+    options: dict[str, Any] = {"repo_id": settings.model, "revision": settings.revision or None}
+    try:
+        folder = Path(hub.snapshot_download(local_files_only=True, **options))
+        if weight_files(folder):
+            return folder
+    except (OSError, ValueError):
+        pass
+    patterns = [f"*{suffix}" for suffix in (*_TEXTS, _WEIGHTS[0])]
+    try:
+        folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
+        if not weight_files(folder):
+            patterns.append(f"*{_WEIGHTS[1]}")
+            folder = Path(hub.snapshot_download(allow_patterns=patterns, ignore_patterns="*/*", **options))
+    except (
+        hub.errors.RepositoryNotFoundError,
+        hub.errors.RevisionNotFoundError,
+        hub.errors.HFValidationError,
+    ) as error:
+        raise _unknown(settings, "is no folder, and the hub has none of that name that you may read") from error
+    except (hub.errors.OfflineModeIsEnabled, hub.errors.LocalEntryNotFoundError) as error:
+        raise _unknown(settings, "is no folder, is not in the hub's cache, and the hub cannot be asked") from error
+    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
+        reason = str(error).partition("\n")[0]
+        cure = "run the same command again, or give a folder"
+        raise MachineFault(f"cannot be fetched ({reason})", where=settings.where, cure=cure) from error
+    return weights.local(str(folder), where="hf")
+
+
+def _unknown(settings: Settings, what: str) -> InputFault:
+    cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
+    return InputFault(what, where=settings.where, cure=cure)
+
+
+def digest(folder: Path) -> str:
+    """Return a digest of what decides a model's answers, cheap for any size.
+
+    It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
+    size and 16 stretches of 4 KiB spread evenly, from its beginning (which lists the tensors) to its end.
+    """
+    whole = hashlib.sha256()
+    with explained(folder):
+        for path in sorted(path for path in folder.iterdir() if path.suffix in _TEXTS):
+            whole.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+        for path in weight_files(folder):
+            size = path.stat().st_size
+            whole.update(f"{path.name}\0{size}\0".encode())
+            with path.open("rb") as handle:
+                for stretch in _stretches(handle, size):
+                    whole.update(stretch)
+    return whole.hexdigest()[:12]
+
+
+def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
+    last = max(0, size - _STRETCH)
+    for number in range(_STRETCHES):
+        handle.seek(last * number // (_STRETCHES - 1))
+        yield handle.read(_STRETCH)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights, sorted; empty if there are none."""
+    for suffix in _WEIGHTS:
+        if found := sorted(folder.glob(f"*{suffix}")):
+            return found
+    return []
+
+
+def window(folder: Path) -> int:
+    """Return how many tokens a model takes, as its ``config.json`` says; 0 if it does not say.
+
+    Raises:
+        InputFault: if the file is no JSON object.
+    """
+    path = folder / "config.json"
+    try:
+        config = json.loads(read_text(path))
+    except ValueError:
+        config = None
+    if not isinstance(config, dict):
+        raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
+    # Models that see pictures too keep the part that reads text apart.
+    parts = [config, config.get("text_config") or {}]
+    found = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in found if type(number) is int and number > 0), 0)

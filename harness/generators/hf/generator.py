@@ -1,0 +1,163 @@
+"""`HF`: requests answered, and texts priced, by a model in this process."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from bench.errors import MachineFault
+from bench.types import Language
+from harness.generators.base import Request, Response, TooLong
+from harness.generators.hf import files, pricing
+from harness.generators.hf.choosing import chooser
+from harness.generators.hf.network import Network, Row
+from harness.generators.hf.settings import Settings
+from harness.generators.hf.stopping import End, end_of
+from harness.generators.hf.tokens import Tokens
+from harness.generators.openai import lines
+from strategies.api import Prompt
+
+T = TypeVar("T")
+PROTOCOL = "1"
+"""Counts up when the same request would be answered otherwise."""
+_SORTED = 4
+"""Batches that are worth sending at once: rows of like length then go together."""
+
+
+class HF:
+    """A causal language model, read by transformers and computed by torch."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Prepare; files are looked for when the version is asked for, and read with the first request."""
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._read: Network | None = None
+        self.instructs = settings.chat
+        self.batch_size = settings.batch * _SORTED
+
+    @functools.cached_property
+    def version(self) -> str:
+        """Digest of configuration, tokenizer and weights, see `files.digest`."""
+        return f"{PROTOCOL}-{files.digest(self._folder)}"
+
+    @functools.cached_property
+    def window(self) -> int:
+        """Tokens of prompt and answer that the model takes; 0 if nothing says."""
+        return self._settings.window or files.window(self._folder)
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for this model, template and marks included."""
+        with self._lock:
+            return len(self._tokens.prompt(request))
+
+    def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
+        """Answer every request, in order; one that is too long has its fault in its place.
+
+        Raises:
+            InputFault: if the model cannot be read.
+            MachineFault: if it cannot be computed.
+        """
+        found: dict[int, Response | MachineFault] = {}
+        with self._lock:
+            prompts = [self._tokens.prompt(request) for request in requests]
+            rows: dict[int, tuple[Row, End]] = {}
+            for number, (request, ids) in enumerate(zip(requests, prompts, strict=True)):
+                room = self.window - len(ids) if self.window else request.sampling.max_tokens
+                if room < 1:
+                    found[number] = self._too_long(len(ids))
+                else:
+                    rows[number] = self._row(request, ids, min(room, max(1, request.sampling.max_tokens)))
+            # The longest first: what does not fit into memory shows at once.
+            order = sorted(rows, key=lambda number: -len(prompts[number]))
+            for batch in batches(order, self._settings.batch):
+                start = time.perf_counter()
+                self._network.decode([rows[number][0] for number in batch])
+                seconds = (time.perf_counter() - start) / len(batch)
+                for number in batch:
+                    found[number] = self._response(requests[number], *rows[number], seconds)
+        return [found[number] for number in range(len(requests))]
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
+
+        Chat models read the bare prompt too: what is priced is the code, not the talk around it.
+
+        Raises:
+            InputFault: if the model cannot be read.
+            MachineFault: if it cannot be computed.
+        """
+        costs = [0.0] * len(prompts)
+        with self._lock:
+            pieces = [
+                (number, *piece)
+                for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
+                for piece in pricing.pieces(
+                    *pricing.tokens(prompt.text, text, self._tokens.plain, self._tokens.begin), self.window
+                )
+            ]
+            pieces.sort(key=lambda piece: -len(piece[1]))
+            for batch in batches(pieces, self._settings.batch):
+                found = self._network.costs([(ids, count) for _, ids, count in batch])
+                for (number, _, _), cost in zip(batch, found, strict=True):
+                    costs[number] += cost
+        return costs
+
+    def close(self) -> None:
+        """Let go of the weights."""
+        with self._lock:
+            if self._read is not None:
+                self._read.close()
+                self._read = None
+
+    @functools.cached_property
+    def _folder(self) -> Path:
+        return files.find(self._settings)
+
+    @functools.cached_property
+    def _tokens(self) -> Tokens:
+        return Tokens(self._folder, self._settings)
+
+    @property
+    def _network(self) -> Network:
+        if self._read is None:
+            self._read = Network(self._folder, self._settings, self._tokens.ends)
+        return self._read
+
+    def _row(self, request: Request, ids: list[int], most: int) -> tuple[Row, End]:
+        # What a chat model says of a line stands between marks, and is cut there.
+        end = end_of(request, lines=self._settings.lines and not self._settings.chat)
+
+        def ended(made: list[int]) -> bool:
+            return bool(end) and end.find(self._tokens.text(ids, made)) is not None
+
+        return Row(ids=ids, most=most, choose=chooser(request), ended=ended), end
+
+    def _response(self, request: Request, row: Row, end: End, seconds: float) -> Response:
+        text = self._tokens.text(row.ids, row.made)
+        text = text[: end.find(text)]
+        if not row.stopped:
+            # The limit may fall between the tokens of one character.
+            text = text.rstrip("\ufffd")
+        return Response(
+            text=lines.answer(request, text) if self._settings.chat else text,
+            finish="stop" if row.stopped else "length",
+            tokens_in=len(row.ids),
+            tokens_out=len(row.made),
+            seconds=seconds,
+        )
+
+    def _too_long(self, tokens: int) -> TooLong:
+        return TooLong(
+            f"the prompt has {tokens} tokens, the model's window {self.window}",
+            where=self._settings.where,
+            cure="give the strategy a smaller window or limit, or take a model with a longer one",
+        )
+
+
+def batches(items: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Return the items in order, `most` at a time."""
+    return [items[start : start + most] for start in range(0, len(items), most)]

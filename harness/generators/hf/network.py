@@ -1,0 +1,202 @@
+"""A model's layers: tokens after tokens, and what given tokens cost. The part that needs torch."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.errors import CtxbenchError, InputFault, MachineFault
+from harness.generators.hf.choosing import Choose
+from harness.generators.hf.settings import AUTO, CURE, Settings
+from harness.generators.hf.tokens import transformers_module, unreadable
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """One answer in the making."""
+
+    ids: list[int]
+    """The prompt; at least one token."""
+    most: int
+    """Tokens of the answer at most; at least one."""
+    choose: Choose | None
+    """How a token is drawn; None for the likeliest."""
+    ended: Callable[[list[int]], bool]
+    """Whether the answer so far has come to its end."""
+    made: list[int] = field(default_factory=list)
+    """The answer so far, the model's own mark of an end included."""
+    stopped: bool = False
+    """Whether it came to an end before `most`, or with it."""
+
+
+class Network:
+    """The layers of one model on one device."""
+
+    def __init__(self, folder: Path, settings: Settings, ends: frozenset[int]) -> None:
+        """Read the weights; nothing is fetched, and no code that the folder brings along is run.
+
+        Args:
+            folder: the model's.
+            settings: device and number format.
+            ends: tokens that end a text, besides those that the model's own settings name.
+
+        Raises:
+            InputFault: if transformers cannot read them as a model for text generation, or tensors are missing.
+            MachineFault: if the device has too little memory.
+        """
+        try:
+            self.torch: Any = importlib.import_module("torch")
+        except ImportError as error:
+            raise InputFault(f"torch cannot be imported ({error})", where="hf", cure=CURE) from error
+        self._settings = settings
+        self._device = self._chosen_device()
+        try:
+            self._model: Any = self._read(folder)
+        except CtxbenchError:
+            raise
+        except self.torch.OutOfMemoryError as error:
+            raise self._full() from error
+        except Exception as error:
+            # Both libraries raise what they like for a folder that is not right.
+            raise unreadable(settings, error) from error
+        named = self._model.generation_config.eos_token_id
+        self._ends = ends | frozenset(named if isinstance(named, list) else [] if named is None else [named])
+        known = inspect.signature(self._model.forward).parameters
+        self._takes = {name for name in ("position_ids", "logits_to_keep") if name in known}
+
+    def decode(self, rows: Sequence[Row]) -> None:
+        """Make the answers of rows, side by side; a row that is done leaves the batch.
+
+        Raises:
+            MachineFault: if the model computes no numbers, or one row alone is too large for the device.
+        """
+        self._halving(self._decode, rows)
+
+    def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
+        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+
+        Args:
+            pieces: tokens, and n, which is less than their number.
+
+        Raises:
+            MachineFault: as `decode`.
+        """
+        return self._halving(self._costs, pieces)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._model = None
+        if self._device.startswith("cuda"):
+            self.torch.cuda.empty_cache()
+
+    def _chosen_device(self) -> str:
+        there = self.torch.cuda.is_available()
+        wanted = self._settings.device
+        if wanted.startswith("cuda") and not there:
+            cure = "give device=cpu, or install a torch for CUDA and its driver"
+            raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)
+        return wanted if wanted != AUTO else "cuda" if there else "cpu"
+
+    def _read(self, folder: Path) -> Any:
+        dtype = self._settings.dtype
+        model, report = transformers_module().AutoModelForCausalLM.from_pretrained(
+            folder,
+            local_files_only=True,
+            dtype=dtype if dtype == AUTO else getattr(self.torch, dtype),
+            output_loading_info=True,
+        )
+        # The library draws random numbers for a tensor that is not there.
+        if missing := sorted(report["missing_keys"]):
+            what = f"lacks {len(missing)} tensors ({', '.join(missing[:3])})"
+            raise InputFault(what, where=self._settings.where, cure="fetch the model again")
+        return model.to(self._device).eval()
+
+    def _decode(self, rows: Sequence[Row]) -> list[None]:
+        torch = self.torch
+        for row in rows:
+            row.made, row.stopped = [], False
+        alive = list(rows)
+        with torch.inference_mode():
+            ids, mask = self._padded([row.ids for row in alive])
+            cache: Any = None
+            while True:
+                logits, cache = self._forward(ids, mask, cache, keep=1)
+                tokens = self._chosen(logits[:, -1], alive)
+                kept = [at for at, row in enumerate(alive) if not self._done(row, tokens[at])]
+                if not kept:
+                    return [None] * len(rows)
+                if len(kept) < len(alive):
+                    where = torch.tensor(kept, device=self._device)
+                    cache.batch_select_indices(where)
+                    mask, alive = mask[where], [alive[at] for at in kept]
+                ids = torch.tensor([[row.made[-1]] for row in alive], device=self._device)
+                mask = torch.cat([mask, torch.ones_like(ids)], dim=1)
+
+    def _chosen(self, logits: Any, rows: Sequence[Row]) -> list[int]:
+        """Return the next token of each row."""
+        if bool(logits.isnan().any()):
+            cure = "give dtype=float32 or bfloat16: numbers of the given format overflow in this model"
+            raise MachineFault("the model's numbers are none (NaN)", where=self._settings.where, cure=cure)
+        likeliest: list[int] = logits.argmax(dim=-1).tolist()
+        return [likeliest[at] if row.choose is None else row.choose(logits[at].float()) for at, row in enumerate(rows)]
+
+    def _done(self, row: Row, token: int) -> bool:
+        row.made.append(token)
+        row.stopped = token in self._ends or row.ended(row.made)
+        return row.stopped or len(row.made) >= row.most
+
+    def _costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
+        longest = max(count for _, count in pieces)
+        found = []
+        with self.torch.inference_mode():
+            ids, mask = self._padded([piece for piece, _ in pieces])
+            logits, _ = self._forward(ids, mask, None, keep=longest + 1)
+            for at, (_, count) in enumerate(pieces):
+                # Row by row: the probabilities of a whole vocabulary are the largest thing here.
+                logs = logits[at, -count - 1 : -1].float().log_softmax(dim=-1)
+                nats = -logs.gather(1, ids[at, -count:, None]).double().sum()
+                found.append(float(nats) / math.log(2))
+        if not all(map(math.isfinite, found)):
+            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=float32")
+        return found
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """Return tokens and mask, both of shape (rows, longest); rows end together."""
+        torch = self.torch
+        width = max(map(len, rows))
+        ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], device=self._device)
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self._device)
+        return ids, mask
+
+    def _forward(self, ids: Any, mask: Any, cache: Any, *, keep: int) -> tuple[Any, Any]:
+        """Return the logits of the last `keep` tokens, or of more, and what is kept of the tokens read."""
+        more: dict[str, Any] = {"logits_to_keep": keep}
+        # Padding does not count: a row's first token is at 0 whatever stands beside it.
+        more["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        given = {name: value for name, value in more.items() if name in self._takes}
+        done = self._model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **given)
+        return done.logits, done.past_key_values
+
+    def _halving(self, work: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
+        """Do the work on all rows at once, or by halves where the device's memory does not hold them."""
+        try:
+            return work(rows)
+        except self.torch.OutOfMemoryError as error:
+            if len(rows) < 2:
+                raise self._full() from error
+        except RuntimeError as error:
+            reason = str(error).strip().partition("\n")[0]
+            cure = "run the same command again, or try device=cpu"
+            raise MachineFault(f"cannot be computed ({reason})", where=self._settings.where, cure=cure) from error
+        self.torch.cuda.empty_cache()
+        middle = len(rows) // 2
+        return [*self._halving(work, rows[:middle]), *self._halving(work, rows[middle:])]
+
+    def _full(self) -> MachineFault:
+        cure = "give dtype=bfloat16, a smaller window, or a device with more memory"
+        return MachineFault(f"{self._device} has too little memory", where=self._settings.where, cure=cure)

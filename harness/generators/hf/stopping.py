@@ -1,0 +1,41 @@
+"""Where an answer ends before the model ends it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.types import Kind
+from harness.generators.base import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What an answer may not go beyond."""
+
+    stops: tuple[str, ...] = ()
+    """Texts; the answer ends before the first."""
+    line: bool = False
+    """Whether it ends with its first complete line that is not blank, before the line's end."""
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to look for."""
+        return self.line or bool(self.stops)
+
+    def find(self, text: str) -> int | None:
+        """Return how many characters of a text are the answer; None if it does not end there yet."""
+        found = [at for stop in self.stops if (at := text.find(stop)) >= 0]
+        begin = len(text) - len(text.lstrip())
+        if self.line and (at := text.find("\n", begin)) >= 0:
+            found.append(at)
+        return min(found, default=None)
+
+
+def end_of(request: Request, *, lines: bool) -> End:
+    """Return what ends an answer to a request.
+
+    Args:
+        request: what is wanted.
+        lines: whether the answer to a line's prompt is one line.
+    """
+    stops = tuple(stop for stop in request.sampling.stop if stop)
+    return End(stops=stops, line=lines and request.kind is Kind.LINE)

@@ -1,0 +1,108 @@
+"""A model's tokenizer: prompts as tokens, tokens as text."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault
+from bench.retrieval.encoders.texts import utf8
+from harness.generators.base import Request
+from harness.generators.hf.settings import CURE, Settings
+from harness.generators.openai import lines
+
+_TAIL = 16
+"""Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
+_DATE = "26 Jul 2024"
+"""What templates that show the day are told; a prompt that changes every day could not be compared."""
+
+
+def transformers_module() -> Any:
+    """Import transformers, quiet: progress of reading, and advice, are no news."""
+    # It carries no types, and is absent where no model is run.
+    try:
+        module: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise InputFault(f"transformers cannot be imported ({error})", where="hf", cure=CURE) from error
+    module.utils.logging.disable_progress_bar()
+    module.utils.logging.set_verbosity_error()
+    return module
+
+
+class Tokens:
+    """The tokenizer of one model."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Read it; nothing is fetched.
+
+        Raises:
+            InputFault: if there is none that transformers can read, or no template for a chat.
+        """
+        self._settings = settings
+        module = transformers_module()
+        try:
+            self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:
+            # The library raises what it likes for files that are not right.
+            raise unreadable(settings, error) from error
+        if settings.chat and not self._tokenizer.chat_template:
+            raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
+
+    def prompt(self, request: Request) -> list[int]:
+        """Return the tokens that a request's answer goes on after; at least one.
+
+        Raises:
+            InputFault: if the chat template does not take a message of the user alone.
+        """
+        if not self._settings.chat:
+            return self.plain(request.prompt.text)
+        message = {"role": "user", "content": utf8(lines.message(request, asked=True))}
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
+            )
+        except Exception as error:
+            # A template is a program; it may fail as it likes.
+            raise unreadable(self._settings, error) from error
+        return self._ids(text, special=False)
+
+    def plain(self, text: str) -> list[int]:
+        """Return the tokens of a text as the model was trained to read it, its mark of a beginning first."""
+        return self._ids(utf8(text), special=True) or [self.begin]
+
+    def text(self, before: Sequence[int], made: Sequence[int]) -> str:
+        """Return the text of tokens that were made after others."""
+        tail = list(before[-_TAIL:])
+        return self._decoded([*tail, *made])[len(self._decoded(tail)) :]
+
+    @property
+    def begin(self) -> int:
+        """The token that stands for the beginning of a text; models without one were trained on ends of texts."""
+        begin, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        return next((token for token in (begin, end) if token is not None), 0)
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that the tokenizer ends texts with."""
+        end = self._tokenizer.eos_token_id
+        return frozenset() if end is None else frozenset([end])
+
+    def _ids(self, text: str, *, special: bool) -> list[int]:
+        found: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        return found
+
+    def _decoded(self, ids: list[int]) -> str:
+        found: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return found
+
+
+def unreadable(settings: Settings, error: Exception) -> InputFault:
+    """Return the fault of a model that a library cannot read."""
+    reason = str(error).strip().partition("\n")[0]
+    return InputFault(
+        f"cannot be read ({type(error).__name__}: {reason})",
+        where=settings.where,
+        cure="give the folder of a model for text generation, with its weights and its tokenizer",
+    )

@@ -1,0 +1,322 @@
+"""`hf` with a tiny trained Llama, against transformers' own decoding and against plain sums of log-probabilities."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `hf` is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
+from bench.errors import InputFault, MachineFault  # noqa: E402
+from bench.types import Kind, Language  # noqa: E402
+from harness.generators.base import Request, Response, Sampling, TooLong  # noqa: E402
+from harness.generators.conformance import check  # noqa: E402
+from harness.generators.fitting import fit  # noqa: E402
+from harness.generators.hf import hf  # noqa: E402
+from harness.generators.hf.choosing import draw  # noqa: E402
+from harness.generators.hf.generator import HF  # noqa: E402
+from harness.generators.hf.network import Network  # noqa: E402
+from strategies.api import Block, BlockKind, Prompt  # noqa: E402
+from tests.helpers.tiny_llama import WINDOW, corpus, tiny_llama  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    # Both libraries warn of themselves.
+    pytest.mark.filterwarnings("ignore"),
+]
+CODE = [
+    "import os\n\n\ndef main():\n    parser = argparse.",
+    "x",
+    "class Cart:\n    def __init__(self, name):\n        self.name = ",
+    "# fill\n" * 150 + "for item in ",
+    "if isinstance(value, ",
+    "def test_all(self):\n    self.assert",
+    "raise ValueError('",
+    "    def é(a, b):\n        return ",
+]
+LONGEST = 24
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other at every step are slow for a tiny model, and very slow on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest) -> Path:
+    assert request.config.cache is not None
+    return tiny_llama(request.config.cache.mkdir("tiny-llama"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Iterator[HF]:
+    made = hf(model=str(folder))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def single(folder: Path) -> Iterator[HF]:
+    made = hf(model=str(folder), batch=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def oracle(folder: Path) -> tuple[Any, Any]:
+    """Return transformers' own tokenizer and model."""
+    own = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    return transformers.AutoTokenizer.from_pretrained(folder), own
+
+
+def request(text: str, kind: Kind = Kind.FUNCTION, index: int = 0, **how: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    sampling = Sampling(**{"max_tokens": LONGEST, **how})
+    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index)
+
+
+def answers(made: HF, requests: Sequence[Request]) -> list[Response]:
+    found = made.generate(requests)
+    assert all(isinstance(one, Response) for one in found), found
+    return [one for one in found if isinstance(one, Response)]
+
+
+def price(made: HF, *pairs: tuple[str, str]) -> list[float]:
+    return made.bits([request(one).prompt for one, _ in pairs], [text for _, text in pairs], Language.PYTHON)
+
+
+def test_it_does_all_that_a_generator_must(model: HF) -> None:
+    findings = check(model)
+    assert len(findings) == 8 and [one for one in findings if not one.passed] == []
+
+
+# Decoding
+
+
+def test_greedy_answers_are_those_of_the_library(model: HF, oracle: tuple[Any, Any]) -> None:
+    tokenizer, own = oracle
+    for text, found in zip(CODE, answers(model, [request(text) for text in CODE]), strict=True):
+        ids = tokenizer(text, return_tensors="pt")
+        made = own.generate(**ids, do_sample=False, max_new_tokens=LONGEST)[0, ids["input_ids"].shape[1] :]
+        assert found.text == tokenizer.decode(made, skip_special_tokens=True).rstrip("\ufffd")
+        assert (found.tokens_in, found.tokens_out) == (ids["input_ids"].shape[1], len(made))
+        assert found.finish == ("stop" if int(made[-1]) == tokenizer.eos_token_id else "length")
+
+
+def test_an_answer_does_not_depend_on_what_is_answered_beside_it(model: HF, single: HF) -> None:
+    greedy = [request(text, max_tokens=8 + 4 * number) for number, text in enumerate(CODE)]
+    drawn = [request(text, temperature=0.8, top_p=0.95, seed=7) for text in CODE[:4]]
+    alone = [one.text for one in answers(single, greedy + drawn)]
+    assert [one.text for one in answers(model, greedy + drawn)] == alone
+    assert [one.text for one in answers(model, [*reversed(drawn), *greedy[:2]])] == [*reversed(alone[8:]), *alone[:2]]
+
+
+def test_samples_follow_seed_and_index_and_nothing_else(model: HF) -> None:
+    def drawn(index: int = 0, **how: Any) -> str:
+        return answers(model, [request(CODE[0], index=index, max_tokens=12, temperature=1.0, **how)])[0].text
+
+    assert drawn(seed=1) == drawn(seed=1)
+    assert len({drawn(seed=1), drawn(seed=2), drawn(seed=1, index=1)}) == 3
+    assert drawn(seed=1, top_p=1e-9) == answers(model, [request(CODE[0], max_tokens=12)])[0].text
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
+    logits = torch.tensor([0.0, 3.0, 1.0, 2.0])
+    shares = [draw(logits, 2.0, 1.0, (number + 0.5) / 1000) for number in range(1000)]
+    likely = (logits / 2).softmax(0)
+    assert [shares.count(token) / 1000 for token in range(4)] == pytest.approx(likely.tolist(), abs=2e-3)
+    assert {draw(logits, 1.0, 0.7, number / 10) for number in range(10)} == {1, 3}
+    assert draw(logits, 1.0, 0.0, 0.999999) == 1 and draw(logits, 1.0, 1.0, 1 - 2**-53) == 0
+
+
+def test_lines_end_with_a_line_and_others_go_on(folder: Path, model: HF) -> None:
+    whole = answers(model, [request(text) for text in CODE])
+    lines = answers(model, [request(text, Kind.LINE) for text in CODE])
+    for one, line in zip(whole, lines, strict=True):
+        assert one.text.startswith(line.text) and "\n" not in line.text.lstrip()
+        assert line.finish == one.finish == "length" or line.tokens_out < one.tokens_out
+    assert {one.finish for one in lines} >= {"stop"}
+    on = hf(model=str(folder), until="limit")
+    assert [one.text for one in answers(on, [request(CODE[0], Kind.LINE)])] == [whole[0].text]
+
+
+def test_stop_texts_end_answers(model: HF) -> None:
+    [whole] = answers(model, [request(CODE[2])])
+    [cut] = answers(model, [request(CODE[2], stop=("never\0", "self"))])
+    assert "self" in whole.text and cut.text == whole.text.partition("self")[0]
+    assert cut.finish == "stop" and cut.tokens_out < whole.tokens_out == LONGEST
+
+
+def test_rows_that_are_done_leave_the_batch(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    real = Network._forward
+
+    def forward(self: Network, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
+        sizes.append(len(ids))
+        return real(self, ids, mask, cache, keep=keep)
+
+    monkeypatch.setattr(Network, "_forward", forward)
+    found = answers(model, [request(text, max_tokens=most) for text, most in zip(CODE[:4], (1, 9, 3, 3), strict=True)])
+    assert [one.tokens_out for one in found] == [1, 9, 3, 3] and sizes == [4, 2, 2, *[1] * 6]
+
+
+def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, most = Network._decode, 2
+
+    def decode(self: Network, rows: Sequence[Any]) -> list[None]:
+        if len(rows) > most:
+            raise torch.OutOfMemoryError("full")
+        return real(self, rows)
+
+    monkeypatch.setattr(Network, "_decode", decode)
+    made = hf(model=str(folder))
+    assert len(answers(made, [request(text, max_tokens=2) for text in CODE[:5]])) == 5
+    most = 0
+    with pytest.raises(MachineFault, match="too little memory"):
+        made.generate([request(CODE[0])])
+
+
+def test_numbers_that_are_none_are_no_answer(folder: Path) -> None:
+    made = hf(model=str(folder))
+    answers(made, [request("x", max_tokens=1)])
+    with torch.no_grad():
+        made._network._model.model.norm.weight.fill_(math.nan)
+    with pytest.raises(MachineFault, match="NaN"):
+        made.generate([request("x")])
+    with pytest.raises(MachineFault, match="no number"):
+        price(made, ("x", "y"))
+
+
+# The window
+
+
+def test_what_is_too_long_is_the_fault_of_that_request_alone(model: HF) -> None:
+    long, short = model.generate([request("x = 1\n" * WINDOW), request("x = ", max_tokens=2)])
+    assert isinstance(long, TooLong) and f"window {WINDOW}" in str(long) and isinstance(short, Response)
+
+
+def test_an_answer_has_what_the_prompt_leaves(folder: Path) -> None:
+    made = hf(model=str(folder), window=40)
+    [found] = answers(made, [request(CODE[2])])
+    assert found.tokens_in == made.count(request(CODE[2])) and found.tokens_in + found.tokens_out <= 40
+
+
+def test_a_fitted_prompt_is_answered(folder: Path) -> None:
+    made = hf(model=str(folder), window=128)
+    long = request("".join(f"value_{number} = {number}\n" for number in range(80)) + "total = ", Kind.LINE)
+    assert isinstance(made.generate([long])[0], TooLong)
+
+    def count(prompt: Prompt) -> int:
+        return made.count(Request(prompt=prompt, language=long.language))
+
+    prompt = fit(long.prompt, count, made.window, 32, Kind.LINE)
+    assert prompt.flags == ("overflow_trimmed",) and 80 < count(prompt) <= 96
+    answers(made, [request(prompt.text, Kind.LINE, max_tokens=32)])
+
+
+# Prices
+
+
+def test_bits_are_the_models_own_log_probabilities(model: HF, oracle: tuple[Any, Any]) -> None:
+    tokenizer, own = oracle
+    pairs = [(text, "self.name") for text in CODE] + [("", "import os")]
+    for (prompt, text), found in zip(pairs, price(model, *pairs), strict=True):
+        before, ids = (tokenizer(part)["input_ids"] for part in (prompt, f"{prompt}{text}\n"))
+        start = next((at for at, (one, two) in enumerate(zip(before, ids, strict=False)) if one != two), len(before))
+        with torch.no_grad():
+            logs = own(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        wanted = -sum(float(logs[at - 1, ids[at]]) for at in range(start, len(ids))) / math.log(2)
+        assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_a_price_does_not_depend_on_what_is_priced_beside_it(model: HF, single: HF) -> None:
+    pairs = [(text, "x.append(item)" * (1 + number)) for number, text in enumerate(CODE)]
+    assert price(model, *pairs) == pytest.approx(price(single, *pairs), rel=1e-4)
+
+
+def test_the_model_has_learnt_something(model: HF) -> None:
+    lines = [line.strip() for line in corpus().splitlines() if 20 < len(line.strip()) < 60][100:900:100]
+    code = price(model, *[("import os\n\n", line) for line in lines])
+    noise = price(model, *[("import os\n\n", "".join(sorted(line))) for line in lines])
+    assert sum(code) < 0.7 * sum(noise)
+
+
+def test_long_texts_are_priced_in_pieces(folder: Path, model: HF) -> None:
+    small = hf(model=str(folder), window=64)
+    [whole] = price(model, (CODE[3], "item = 1\n" * 30))
+    [pieces] = price(small, (CODE[3], "item = 1\n" * 30))
+    assert pieces == pytest.approx(whole, rel=0.25)
+    assert price(small, ("y = 2\n" * 500 + CODE[2], "x")) == price(
+        small, ("y = 3\n" * 500 + "y = 2\n" * 20 + CODE[2], "x")
+    )
+
+
+# Chat
+
+
+def test_a_chat_model_is_asked_by_its_template_in_one_message(folder: Path) -> None:
+    made = hf(model=str(folder), chat="on")
+    asked = request("Write a function.\n")
+    shown = "<|user|>\nWrite a function.\n\n<|assistant|>\n"
+    ids = made._tokens.prompt(asked)
+    assert made._tokens.text([], ids) == shown and made.count(asked) == len(ids)
+    line = made._tokens.text([], made._tokens.prompt(request("x = ", Kind.LINE)))
+    assert "<output_start>" in line and "x = " in line and line.startswith("<|user|>\n")
+    [found] = answers(made, [asked])
+    assert made.instructs and found.tokens_in == len(ids)
+
+
+def changed(folder: Path, to: Path, **files: str | None) -> str:
+    shutil.copytree(folder, to)
+    for name, content in files.items():
+        path = to / name.replace("__", ".")
+        path.unlink() if content is None else path.write_text(content, encoding="utf-8")
+    return str(to)
+
+
+def test_templates_see_no_changing_date(folder: Path, tmp_path: Path) -> None:
+    dated = changed(folder, tmp_path / "m", chat_template__jinja="{{ date_string }}: {{ messages[0].content }}")
+    made = hf(model=dated, chat="on")
+    assert made._tokens.text([], made._tokens.prompt(request("hi"))) == "26 Jul 2024: hi"
+
+
+@pytest.mark.parametrize("template", [None, "{{ raise_exception('system first') }}"])
+def test_a_model_that_cannot_be_asked_says_so(folder: Path, tmp_path: Path, template: str | None) -> None:
+    made = hf(model=changed(folder, tmp_path / "m", chat_template__jinja=template), chat="on")
+    with pytest.raises(InputFault, match="chat=off" if template is None else "system first"):
+        made.generate([request("hi")])
+
+
+# What cannot be read
+
+
+def test_missing_tensors_are_not_made_up(folder: Path, tmp_path: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    deeper = json.dumps({**config, "num_hidden_layers": 5})
+    with pytest.raises(InputFault, match=r"lacks 9 tensors \(model\.layers\.4"):
+        hf(model=changed(folder, tmp_path / "m", config__json=deeper)).generate([request("x")])
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_broken_file_is_one_line(folder: Path, tmp_path: Path, name: str) -> None:
+    made = hf(model=changed(folder, tmp_path / "m", **{name.replace(".", "__"): "{"}))
+    with pytest.raises(InputFault) as caught:
+        made.generate([request("x")])
+    assert "\n" not in str(caught.value) and "cannot be read" in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(InputFault, match=r"no GPU.*device=cpu"):
+        hf(model=str(folder), device="cuda").generate([request("x")])

@@ -1,0 +1,261 @@
+"""What of `hf` needs no torch: its parameters, its files, where answers end, what is priced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.retrieval.encoders import weights
+from bench.types import Kind, Language
+from harness.generators import hf as package
+from harness.generators.base import Coder, Request, Sampling
+from harness.generators.hf import files, pricing
+from harness.generators.hf.settings import is_chat
+from harness.generators.hf.stopping import End, end_of
+from strategies.api import Block, BlockKind, Prompt
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "need", lambda *_, **__: None)
+
+
+def folder(path: Path, **config: Any) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(config))
+    (path / "model.safetensors").write_bytes(bytes(range(256)) * 1024)
+    return path
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"device": "gpu"},
+        {"device": "cuda:x"},
+        {"dtype": "int8"},
+        {"batch": 0},
+        {"window": -1},
+        {"chat": "maybe"},
+        {"until": "dawn"},
+        {"model": " "},
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None:
+    with pytest.raises(InputFault) as caught:
+        package.hf(**{"model": "m", **given})
+    assert "\n" not in str(caught.value) and str(next(iter(given.values()))) in str(caught.value) + " "
+
+
+def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(
+        InputFault, match=r"needs torch and transformers, not installed here.*pip install -e '\.\[hf\]'"
+    ):
+        package.hf(model="m")
+
+
+@pytest.mark.parametrize(
+    ("model", "chat"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", True),
+        ("/models/deepseek-coder-7b-instruct-v1.5", True),
+        ("/cache/models--meta-llama--Llama-3.2-1B-Instruct/snapshots/0a1b2c", True),
+        ("codellama/CodeLlama-7b-hf", False),
+        ("/chat/models/starcoder2-7b", False),
+        ("Qwen/Qwen2.5-Coder-7B", False),
+    ],
+)
+def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bool) -> None:
+    assert package.hf(model=model).instructs is is_chat("auto", model) is chat
+    assert package.hf(model=model, chat="on").instructs and not package.hf(model=model, chat="off").instructs
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    made = package.hf(model="/no/such/folder", batch=4)
+    assert isinstance(made, Coder) and made.batch_size == 16
+    made.close()
+
+
+# Files
+
+
+def test_the_version_follows_everything_that_decides_answers(tmp_path: Path) -> None:
+    one = folder(tmp_path / "one", max_position_embeddings=64)
+    same = folder(tmp_path / "same", max_position_embeddings=64)
+    made = package.hf(model=str(one))
+    assert made.version == package.hf(model=str(same)).version and made.window == 64
+    seen = {made.version}
+    for name, content in (
+        ("config.json", b"{}"),
+        ("tokenizer.json", b"{}"),
+        ("chat_template.jinja", b"{{ messages }}"),
+        ("model.safetensors", bytes(range(256)) * 1024 + b"."),
+        ("model-2.safetensors", b"more"),
+    ):
+        (same / name).write_bytes(content)
+        seen.add(package.hf(model=str(same)).version)
+    assert len(seen) == 6
+    (same / "README.md").write_text("no matter")
+    assert package.hf(model=str(same)).version in seen
+
+
+def test_weights_of_equal_size_that_were_trained_on_differ(tmp_path: Path) -> None:
+    one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
+    trained = bytearray((other / "model.safetensors").read_bytes())
+    trained[1000:] = bytes(len(trained) - 1000)
+    (other / "model.safetensors").write_bytes(trained)
+    assert files.digest(one) != files.digest(other)
+
+
+def test_the_digest_reads_little_of_large_weights(tmp_path: Path) -> None:
+    made = folder(tmp_path / "large")
+    with (made / "model.safetensors").open("wb") as handle:
+        handle.truncate(40 << 30)  # a hole: takes no room, but hours to read
+    assert files.digest(made)
+
+
+def test_safetensors_are_preferred(tmp_path: Path) -> None:
+    made = folder(tmp_path / "both")
+    before = files.digest(made)
+    (made / "pytorch_model.bin").write_bytes(b"old")
+    assert files.digest(made) == before and [path.suffix for path in files.weight_files(made)] == [".safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("config", "window"),
+    [
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"n_positions": 1024}, 1024),
+        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
+        ({"alibi": True}, 0),
+        ({"max_position_embeddings": "many"}, 0),
+    ],
+)
+def test_the_window_is_what_the_configuration_says(tmp_path: Path, config: dict[str, Any], window: int) -> None:
+    made = folder(tmp_path / "m", **config)
+    assert files.window(made) == window == package.hf(model=str(made)).window
+    assert package.hf(model=str(made), window=7).window == 7
+
+
+def test_a_configuration_that_is_none_is_named(tmp_path: Path) -> None:
+    (folder(tmp_path / "m") / "config.json").write_text("[]")
+    with pytest.raises(InputFault, match=r"config\.json.*fetch the model again"):
+        files.window(tmp_path / "m")
+
+
+def test_a_folder_without_a_model_is_no_name_on_the_hub(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="holds no model"):
+        _ = package.hf(model=str(tmp_path)).version
+
+
+def cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty cache of the hub, which cannot be asked."""
+    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra `hf` is not installed")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return home
+
+
+def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = cached(tmp_path / "hub", monkeypatch) / "models--org--tiny"
+    commit = "a" * 40
+    (home / "snapshots").mkdir(parents=True)
+    there = folder(home / "snapshots" / commit, max_position_embeddings=99)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    made = package.hf(model="org/tiny")
+    assert made.window == 99 and made.version == f"1-{files.digest(there)}"
+    assert package.hf(model="org/tiny", revision=commit).version == made.version
+
+
+def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached(tmp_path / "hub", monkeypatch)
+    with pytest.raises(InputFault, match=r"hf org/none.*give its folder"):
+        _ = package.hf(model="org/none").version
+
+
+# Where answers end
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("", None),
+        ("x = 1", None),
+        ("x = 1\n", "x = 1"),
+        ("x = 1\ny = 2\n", "x = 1"),
+        ("\n\n    x = 1", None),
+        ("\n\n    x = 1\n", "\n\n    x = 1"),
+        ("  \n \n", None),
+    ],
+)
+def test_a_line_ends_with_its_first_complete_line_that_is_not_blank(text: str, answer: str | None) -> None:
+    at = End(line=True).find(text)
+    assert (None if at is None else text[:at]) == answer
+
+
+def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
+    end = End(stops=("[/CODE]", "\ndef "))
+    assert end.find("x = 1\n[/COD") is None and end.find("a[/CODE]\ndef b") == 1 and end.find("a\ndef b[/CODE]") == 1
+    assert End(stops=("=",), line=True).find("x = 1\n") == 2
+
+
+def test_only_lines_end_with_a_line() -> None:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x"),))
+    line = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(stop=("", "#")))
+    function = Request(prompt=prompt, language=Language.PYTHON, kind=Kind.FUNCTION)
+    assert end_of(line, lines=True) == End(stops=("#",), line=True)
+    assert end_of(line, lines=False) == End(stops=("#",))
+    assert not end_of(function, lines=True) and end_of(line, lines=True)
+
+
+# What is priced
+
+
+def letters(text: str) -> list[int]:
+    return [ord(letter) for letter in text]
+
+
+def pairs(text: str) -> list[int]:
+    """A tokenizer that joins letters two by two, and marks the beginning."""
+    return [1, *(sum(map(ord, text[at : at + 2])) for at in range(0, len(text), 2))]
+
+
+def test_the_texts_tokens_and_its_line_end_are_priced() -> None:
+    assert pricing.tokens("x = ", "12", letters, 0) == (letters("x = 12\n"), 3)
+    assert pricing.tokens("ab", "cd", pairs, 0) == (pairs("abcd\n"), 2)
+
+
+def test_a_token_that_begins_in_the_prompt_is_priced_whole() -> None:
+    ids, priced = pricing.tokens("abc", "de", pairs, 0)
+    assert (len(ids), priced) == (4, 2)
+
+
+def test_after_nothing_a_text_is_read_after_the_mark_of_a_beginning() -> None:
+    assert pricing.tokens("", "ab", letters, 7) == ([7, *letters("ab\n")], 3)
+    assert pricing.tokens("", "ab", pairs, 7) == (pairs("ab\n"), 2)
+
+
+def test_within_the_window_there_is_one_piece() -> None:
+    assert list(pricing.pieces(range(10), 3, 0)) == list(pricing.pieces(range(10), 3, 10)) == [(list(range(10)), 3)]
+
+
+def test_over_the_window_the_prompt_loses_its_beginning() -> None:
+    assert list(pricing.pieces(range(10), 3, 8)) == [(list(range(2, 10)), 3)]
+
+
+@pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])
+def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: int, priced: int, window: int) -> None:
+    found = list(pricing.pieces(range(tokens), priced, window))
+    assert [token for ids, count in found for token in ids[-count:]] == list(range(tokens - priced, tokens))
+    for ids, count in found:
+        assert len(ids) <= window and ids == list(range(ids[0], ids[-1] + 1))
+        assert len(ids) - count >= min(window // 2, ids[-1] - count + 1) > 0
