@@ -36,8 +36,11 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         say "$python cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
 fi
 
+# Models in the tests need torch, which most indices only offer with gigabytes of CUDA: only where a CPU wheel is at hand.
+case ",$extras," in *,hf,*) ;; *,dev,*) ! ls "${PIP_FIND_LINKS:-/nowhere}"/torch-*+cpu-*.whl >/dev/null 2>&1 || with_models=1 ;; esac
+
 target="."
-[ -z "$extras" ] || target=".[$extras]"
+[ -z "$extras" ] || target=".[$extras${with_models:+,hf}]"
 with_uv() {
     # uv is as large as half of our core: it goes to a temporary folder, not into the environment.
     tools=$(mktemp -d)
