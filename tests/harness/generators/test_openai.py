@@ -163,6 +163,17 @@ def test_callers_share_the_bound() -> None:
     assert len(server.calls) == 12 and server.most == 3
 
 
+def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
+    with serving(delay=0.2) as server, model(server, concurrency=1, timeout=0.7, retries=0) as made:
+        threads = [threading.Thread(target=lambda n=n: found.append(one(made, ask(str(n))))) for n in range(5)]
+        found: list[Response] = []
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    assert len(found) == 5 and max(answer.seconds for answer in found) < 0.7
+
+
 def test_one_fault_spoils_no_other_answer() -> None:
     def answer(prompt: str, _: object) -> str:
         return prompt.upper()
