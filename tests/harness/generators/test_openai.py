@@ -147,9 +147,16 @@ def test_a_model_that_says_nothing_is_heard() -> None:
 
 
 def test_sixty_four_requests_at_once() -> None:
-    with serving(answer=lambda prompt, _: prompt.upper(), delay=0.3) as server, model(server, concurrency=64) as made:
-        answers = made.generate([ask(f"t{number}") for number in range(130)])
-    assert [answer.text for answer in answers if isinstance(answer, Response)] == [f"T{n}" for n in range(130)]
+    together = threading.Barrier(64)
+
+    def answer(prompt: str, _: object) -> str:
+        # Nobody is answered before 64 ask.
+        together.wait(20)
+        return prompt.upper()
+
+    with serving(answer=answer) as server, model(server, concurrency=64, timeout=60) as made:
+        answers = made.generate([ask(f"t{number}") for number in range(128)])
+    assert [answer.text for answer in answers if isinstance(answer, Response)] == [f"T{n}" for n in range(128)]
     assert server.most == 64 == made.batch_size
 
 
@@ -163,15 +170,16 @@ def test_callers_share_the_bound() -> None:
     assert len(server.calls) == 12 and server.most == 3
 
 
+@pytest.mark.slow
 def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
-    with serving(delay=0.2) as server, model(server, concurrency=1, timeout=0.7, retries=0) as made:
-        threads = [threading.Thread(target=lambda n=n: found.append(one(made, ask(str(n))))) for n in range(5)]
+    with serving(delay=0.5) as server, model(server, concurrency=1, timeout=2, retries=0) as made:
+        threads = [threading.Thread(target=lambda n=n: found.append(one(made, ask(str(n))))) for n in range(6)]
         found: list[Response] = []
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(20)
-    assert len(found) == 5 and max(answer.seconds for answer in found) < 0.7
+    assert len(found) == 6 and max(answer.seconds for answer in found) < 2
 
 
 def test_one_fault_spoils_no_other_answer() -> None:
@@ -218,12 +226,12 @@ def test_tries_come_to_an_end() -> None:
     assert len(server.calls) == 8
 
 
-@pytest.mark.parametrize("planned", [Fault(stall=5), Fault(drip=0.05)])
+@pytest.mark.parametrize("planned", [Fault(stall=60), Fault(drip=0.05)])
 def test_an_answer_that_never_comes(planned: Fault) -> None:
     with serving(faults=[planned] * 2) as server, model(server, timeout=0.3, retries=1) as made:
         begin = time.monotonic()
         assert "no answer within 0.3 s (2 tries)" in str(fault(made))
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 15
         assert one(made).text == "answer"
 
 
@@ -231,9 +239,9 @@ def test_retry_after_is_waited_out_by_all() -> None:
     with serving(faults=[rate_limited(0.4)]) as server, model(server) as made:
         first = threading.Thread(target=made.generate, args=([ask("a")],))
         first.start()
-        while not server.calls:
+        until = time.monotonic() + 10
+        while not made._client._not_before and time.monotonic() < until:
             time.sleep(0.005)
-        time.sleep(0.1)
         one(made, ask("b"))
         first.join(10)
     assert len(server.calls) == 3

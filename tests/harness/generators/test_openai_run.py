@@ -112,6 +112,7 @@ def kill(server: Server, after: int, back: float | None) -> threading.Thread:
     return thread
 
 
+@pytest.mark.slow
 def test_a_server_that_comes_back_costs_nothing(bench: Bench) -> None:
     killer = kill(bench.server, after=15, back=0.4)
     summary = bench.run()
@@ -122,6 +123,7 @@ def test_a_server_that_comes_back_costs_nothing(bench: Bench) -> None:
     bench.assert_complete(summary)
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
     how = "backoff=0.001, retries=1, concurrency=4"
     killer = kill(bench.server, after=15, back=None)
