@@ -13,7 +13,7 @@ from harness.generators.registry import generator
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 
 
-@generator("hf")
+@generator("hf", machine=("device",))
 def hf(
     *,
     model: str,

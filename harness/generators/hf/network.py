@@ -180,7 +180,13 @@ class Network:
         more["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         given = {name: value for name, value in more.items() if name in self._takes}
         done = self._model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **given)
-        return done.logits, done.past_key_values
+        kept = getattr(done, "past_key_values", None)
+        if kept is None:
+            cure = "serve it, and use openai:MODEL@URL"
+            raise InputFault(
+                "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
+            )
+        return done.logits, kept
 
     def _halving(self, work: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
         """Do the work on all rows at once, or by halves where the device's memory does not hold them."""

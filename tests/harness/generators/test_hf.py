@@ -24,7 +24,7 @@ from harness.generators.hf.choosing import draw  # noqa: E402
 from harness.generators.hf.generator import HF  # noqa: E402
 from harness.generators.hf.network import Network  # noqa: E402
 from strategies.api import Block, BlockKind, Prompt  # noqa: E402
-from tests.helpers.tiny_llama import WINDOW, corpus, tiny_llama  # noqa: E402
+from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -168,7 +168,7 @@ def test_rows_that_are_done_leave_the_batch(model: HF, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Network, "_forward", forward)
     found = answers(model, [request(text, max_tokens=most) for text, most in zip(CODE[:4], (1, 9, 3, 3), strict=True)])
-    assert [one.tokens_out for one in found] == [1, 9, 3, 3] and sizes == [4, 2, 2, *[1] * 6]
+    assert [one.tokens_out for one in found] == [1, 9, 3, 3] and sizes == [4, 3, 3, *[1] * 6]
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +196,48 @@ def test_numbers_that_are_none_are_no_answer(folder: Path) -> None:
         made.generate([request("x")])
     with pytest.raises(MachineFault, match="no number"):
         price(made, ("x", "y"))
+
+
+# Other architectures, with random weights
+
+SMALL = {"vocab_size": VOCABULARY, "bos_token_id": 0, "eos_token_id": 1, "initializer_range": 0.4}
+LAYERS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def random_model(folder: Path, to: Path, config: Any) -> Any:
+    """Save a model with the tiny one's tokenizer; return it."""
+    torch.manual_seed(0)
+    made = transformers.AutoModelForCausalLM.from_config(config).eval()
+    made.save_pretrained(to)
+    for path in folder.glob("tokenizer*"):
+        shutil.copy(path, to)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4}),  # positions are learnt
+        ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4}),  # positions are distances
+        ("Starcoder2Config", {**LAYERS, "num_key_value_heads": 2, "sliding_window": 16}),
+    ],
+)
+def test_padding_changes_nothing_in_any_architecture(
+    folder: Path, tmp_path: Path, oracle: tuple[Any, Any], kind: str, more: dict[str, Any]
+) -> None:
+    own = random_model(folder, tmp_path, getattr(transformers, kind)(**SMALL, **more))
+    requests = [request(text, max_tokens=12 if number % 2 else 5) for number, text in enumerate(CODE)]
+    for one, found in zip(requests, answers(hf(model=str(tmp_path)), requests), strict=True):
+        ids = oracle[0](one.prompt.text, return_tensors="pt")
+        made = own.generate(**ids, do_sample=False, max_new_tokens=one.sampling.max_tokens)[0].tolist()
+        assert oracle[0].decode(made, skip_special_tokens=True).startswith(one.prompt.text + found.text)
+        assert len(made) == found.tokens_in + found.tokens_out
+
+
+def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> None:
+    random_model(folder, tmp_path, transformers.MambaConfig(**SMALL, hidden_size=32, num_hidden_layers=2))
+    with pytest.raises(InputFault, match="keeps no keys and values"):
+        hf(model=str(tmp_path)).generate([request("x")])
 
 
 # The window
