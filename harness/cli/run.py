@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     "(see `ctxbench strategy list`).",
 )
 @click.option(
-    "--generator", required=True, metavar="SPEC", help="The model, name(key=value, …) (see `ctxbench generator list`)."
+    "--generator",
+    required=True,
+    metavar="SPEC",
+    help="The model: incontext, openai:MODEL@URL, hf:FOLDER or name(key=value, …) (see `ctxbench generator list`).",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
 @click.option(
