@@ -34,7 +34,8 @@ class HF:
     def __init__(self, settings: Settings) -> None:
         """Prepare; files are looked for when the version is asked for, and read with the first request."""
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock, self._opening = threading.Lock(), threading.Lock()
+        self._words: Tokens | None = None
         self._read: Network | None = None
         self.instructs = settings.chat
         self.batch_size = settings.batch * _SORTED
@@ -50,9 +51,11 @@ class HF:
         return self._settings.window or files.window(self._folder)
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for this model, template and marks included."""
-        with self._lock:
-            return len(self._tokens.prompt(request))
+        """Return how many tokens a request's prompt has for this model, template and marks included.
+
+        Any thread may ask while others have answers made.
+        """
+        return len(self._tokens.prompt(request))
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -117,9 +120,12 @@ class HF:
     def _folder(self) -> Path:
         return files.find(self._settings)
 
-    @functools.cached_property
+    @property
     def _tokens(self) -> Tokens:
-        return Tokens(self._folder, self._settings)
+        with self._opening:
+            if self._words is None:
+                self._words = Tokens(self._folder, self._settings)
+            return self._words
 
     @property
     def _network(self) -> Network:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ class Tokens:
             InputFault: if there is none that transformers can read, or no template for a chat.
         """
         self._settings = settings
+        # Prompts are counted while answers are made, and the library's tokenizers are not made for two threads.
+        self._lock = threading.Lock()
         module = transformers_module()
         try:
             self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -90,11 +93,13 @@ class Tokens:
         return frozenset() if end is None else frozenset([end])
 
     def _ids(self, text: str, *, special: bool) -> list[int]:
-        found: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        with self._lock:
+            found: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
         return found
 
     def _decoded(self, ids: list[int]) -> str:
-        found: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        with self._lock:
+            found: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return found
 
 

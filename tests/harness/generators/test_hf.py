@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,12 @@ def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> Non
 def test_what_is_too_long_is_the_fault_of_that_request_alone(model: HF) -> None:
     long, short = model.generate([request("x = 1\n" * WINDOW), request("x = ", max_tokens=2)])
     assert isinstance(long, TooLong) and f"window {WINDOW}" in str(long) and isinstance(short, Response)
+
+
+def test_prompts_are_counted_while_answers_are_made(model: HF) -> None:
+    with model._lock, ThreadPoolExecutor(4) as threads:
+        counts = list(threads.map(model.count, [request("x = 1\n" * 50)] * 40, timeout=60))
+    assert len(set(counts)) == 1 and counts[0] > 50
 
 
 def test_an_answer_has_what_the_prompt_leaves(folder: Path) -> None:
