@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +261,20 @@ def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: i
     for ids, count in found:
         assert len(ids) <= window and ids == list(range(ids[0], ids[-1] + 1))
         assert len(ids) - count >= min(window // 2, ids[-1] - count + 1) > 0
+
+
+def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
+    made = folder(tmp_path / "m", max_position_embeddings=64)
+    program = (
+        "import sys\n"
+        "from bench.retrieval.encoders import weights\n"
+        "weights.need = lambda *_, **__: None\n"
+        "from harness.generators import hf\n"
+        "made = hf.hf(model=sys.argv[1])\n"
+        "print(made.version, made.window, made.instructs)\n"
+        "made.close()\n"
+        "print(sorted({'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & sys.modules.keys()))\n"
+    )
+    command = [sys.executable, "-c", program, str(made)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == [f"1-{files.digest(made)} 64 False", "[]"], done.stderr
