@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bench.repository import Repository, View, view
 from bench.retrieval.retrieval import Retrieval
 from bench.snapshot import Snapshot
-from bench.types import Kind, Query, Sample
+from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from harness.batcher import Answer, Batcher
 from harness.cells import Cells
 from harness.extract import extract
@@ -169,7 +169,7 @@ class Asker:
             # The strategy was told not to cut its prompt: that is a failed sample, and asks nobody.
             finals = [keep(self._store, OVERFLOW, prompt, "")] * n
         else:
-            finals = self._batcher.ask([_request(sample, prompt, sampling, index) for index in range(n)])
+            finals = self._batcher.ask([_request(sample, prompt, sampling, index, final=True) for index in range(n)])
         return Made(
             sample=sample,
             prompt=prompt,
@@ -195,8 +195,16 @@ class Asker:
         )
 
 
-def _request(sample: Sample, prompt: Prompt, how: Sampling, index: int = 0) -> Request:
-    return Request(prompt=prompt, language=sample.language, kind=sample.kind, sampling=how, index=index)
+def _request(sample: Sample, prompt: Prompt, how: Sampling, index: int = 0, *, final: bool = False) -> Request:
+    return Request(
+        prompt=prompt,
+        language=sample.language,
+        kind=sample.kind,
+        sampling=how,
+        index=index,
+        # Of a draft strategies read every line, as the papers' programs do.
+        one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
+    )
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:

@@ -143,6 +143,7 @@ class Batcher:
             request.kind,
             sampling_key(request.sampling),
             request.index,
+            *(["one line"] if request.one_line else []),
         ]
         return sha256("\n".join(map(str, parts)))
 

@@ -32,6 +32,8 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     index: int = 0
     """Which of n samples this is."""
+    one_line: bool = False
+    """Whether only the answer's first line that is not blank counts: a generator may end it there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

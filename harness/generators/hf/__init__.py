@@ -7,7 +7,7 @@ import re
 from bench.errors import InputFault
 from bench.retrieval.encoders import weights
 from harness.generators.hf.generator import HF
-from harness.generators.hf.settings import AUTO, CURE, DTYPES, LIMIT, LINE, Settings, is_chat
+from harness.generators.hf.settings import AUTO, CURE, DTYPES, Settings, is_chat
 from harness.generators.registry import generator
 
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
@@ -23,7 +23,6 @@ def hf(
     batch: int = 8,
     window: int = 0,
     chat: str = AUTO,
-    until: str = LINE,
 ) -> HF:
     """Run a model's weights by transformers; short: hf:MODEL.
 
@@ -36,12 +35,10 @@ def hf(
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
             if its name says so (``…-Instruct``, ``…-chat``).
-        until: ``line`` to end a line's answer with its first line that is not blank; ``limit`` to let it go on.
     """
     for name, value, known in (
         ("dtype", dtype, DTYPES),
         ("chat", chat, ("on", "off", AUTO)),
-        ("until", until, (LINE, LIMIT)),
     ):
         if value not in known:
             raise InputFault(f"{name}={value} does not fit", where="hf", cure=f"give {', '.join(known)}")
@@ -62,6 +59,5 @@ def hf(
             batch=batch,
             window=window,
             chat=is_chat(chat, model),
-            lines=until == LINE,
         )
     )

@@ -134,8 +134,7 @@ class HF:
         return self._read
 
     def _row(self, request: Request, ids: list[int], most: int) -> tuple[Row, End]:
-        # What a chat model says of a line stands between marks, and is cut there.
-        end = end_of(request, lines=self._settings.lines and not self._settings.chat)
+        end = end_of(request, chat=self._settings.chat)
 
         def ended(made: list[int]) -> bool:
             return bool(end) and end.find(self._tokens.text(ids, made)) is not None

@@ -8,11 +8,10 @@ from pathlib import PurePath
 from bench.retrieval.encoders.recipes import CURE
 from harness.generators.openai.settings import follows_instructions
 
-__all__ = ["AUTO", "CURE", "DTYPES", "LIMIT", "LINE", "Settings", "is_chat"]
+__all__ = ["AUTO", "CURE", "DTYPES", "Settings", "is_chat"]
 
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
-LINE, LIMIT = "line", "limit"
 _CACHED = "models--"
 """How a hub's cache names a model's folder."""
 
@@ -32,8 +31,6 @@ class Settings:
     """Tokens of prompt and answer; 0: as the model's configuration says."""
     chat: bool
     """Whether it is asked by its chat template."""
-    lines: bool
-    """Whether a line's answer ends with its first complete line that is not blank."""
 
     @property
     def where(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.types import Kind
 from harness.generators.base import Request
 
 
@@ -30,12 +29,12 @@ class End:
         return min(found, default=None)
 
 
-def end_of(request: Request, *, lines: bool) -> End:
+def end_of(request: Request, *, chat: bool) -> End:
     """Return what ends an answer to a request.
 
     Args:
         request: what is wanted.
-        lines: whether the answer to a line's prompt is one line.
+        chat: whether a chat model answers: what it says of a line stands between marks, and is cut there.
     """
     stops = tuple(stop for stop in request.sampling.stop if stop)
-    return End(stops=stops, line=lines and request.kind is Kind.LINE)
+    return End(stops=stops, line=request.one_line and not chat)

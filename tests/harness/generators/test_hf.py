@@ -84,7 +84,8 @@ def oracle(folder: Path) -> tuple[Any, Any]:
 def request(text: str, kind: Kind = Kind.FUNCTION, index: int = 0, **how: Any) -> Request:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
     sampling = Sampling(**{"max_tokens": LONGEST, **how})
-    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index)
+    line = kind is Kind.LINE
+    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
 
 
 def answers(made: HF, requests: Sequence[Request]) -> list[Response]:
@@ -148,8 +149,6 @@ def test_lines_end_with_a_line_and_others_go_on(folder: Path, model: HF) -> None
         assert one.text.startswith(line.text) and "\n" not in line.text.lstrip()
         assert line.finish == one.finish == "length" or line.tokens_out < one.tokens_out
     assert {one.finish for one in lines} >= {"stop"}
-    on = hf(model=str(folder), until="limit")
-    assert [one.text for one in answers(on, [request(CODE[0], Kind.LINE)])] == [whole[0].text]
 
 
 def test_stop_texts_end_answers(model: HF) -> None:

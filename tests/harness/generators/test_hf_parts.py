@@ -45,7 +45,6 @@ def folder(path: Path, **config: Any) -> Path:
         {"batch": 0},
         {"window": -1},
         {"chat": "maybe"},
-        {"until": "dawn"},
         {"model": " "},
     ],
 )
@@ -212,11 +211,11 @@ def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
 
 def test_only_lines_end_with_a_line() -> None:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x"),))
-    line = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(stop=("", "#")))
+    line = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(stop=("", "#")), one_line=True)
     function = Request(prompt=prompt, language=Language.PYTHON, kind=Kind.FUNCTION)
-    assert end_of(line, lines=True) == End(stops=("#",), line=True)
-    assert end_of(line, lines=False) == End(stops=("#",))
-    assert not end_of(function, lines=True) and end_of(line, lines=True)
+    assert end_of(line, chat=False) == End(stops=("#",), line=True)
+    assert end_of(line, chat=True) == End(stops=("#",))
+    assert not end_of(function, chat=False) and end_of(line, chat=False)
 
 
 # What is priced
