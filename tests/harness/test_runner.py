@@ -163,6 +163,18 @@ def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
     assert tokens == sum(block[3] for block in blocks)
 
 
+@pytest.mark.parametrize(("subkind", "final"), [("single-line", True), ("next-line", True), ("statement", False)])
+def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: str, final: bool) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request)
+        return right(request)
+
+    Bench(tmp_path, subkind=subkind).run(model(answer), "lc.repocoder")
+    assert sum(request.one_line for request in asked) == (8 if final else 0) and len(asked) == 16
+
+
 def test_equal_prompts_of_two_strategies_are_asked_once(bench: Bench) -> None:
     generator = model()
     bench.run(generator, "lc.infile", "lc.infile(limit=4095)")
