@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.repository import Repository, View, view
 from bench.retrieval.retrieval import Retrieval
@@ -17,6 +17,7 @@ from harness.batcher import Answer, Batcher
 from harness.cells import Cells
 from harness.extract import extract
 from harness.generators.base import Request, Sampling
+from harness.generators.fitting import fitted
 from harness.store.records import StoredVerdict
 from harness.store.store import Store
 from harness.unasked import keep
@@ -134,7 +135,7 @@ class Asker:
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
             with elsewhere():
                 how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask([_request(sample, prompt, how)])
+                [answer] = self._batcher.ask([fitted(self._batcher.generator, _request(sample, prompt, how))])
             calls.append((role, answer))
             return answer.response.text
 
@@ -142,7 +143,9 @@ class Asker:
         repo = self.view(sample, query)
         with self._slots:
             since = time.perf_counter()
-            prompt = self._cells.run(strategy, query, repo, _Model(self._batcher.instructs, generate), execute)
+            prompt = self._cells.run(
+                strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
+            )
             worked += time.perf_counter() - since
         return self._complete(sample, prompt, sampling, n, calls=calls, seconds=worked)
 
@@ -165,11 +168,15 @@ class Asker:
         calls: Sequence[tuple[str, Answer]] = (),
         seconds: float = 0.0,
     ) -> Made:
+        wanted = _request(sample, prompt, sampling, final=True)
+        if OVERFLOW not in prompt.flags:
+            wanted = fitted(self._batcher.generator, wanted)
+            prompt = wanted.prompt
         if OVERFLOW in prompt.flags:
-            # The strategy was told not to cut its prompt: that is a failed sample, and asks nobody.
+            # The strategy was told not to cut its prompt, or nothing of it may be cut: a failed sample, asks nobody.
             finals = [keep(self._store, OVERFLOW, prompt, "")] * n
         else:
-            finals = self._batcher.ask([_request(sample, prompt, sampling, index, final=True) for index in range(n)])
+            finals = self._batcher.ask([replace(wanted, index=index) for index in range(n)])
         return Made(
             sample=sample,
             prompt=prompt,
@@ -195,13 +202,12 @@ class Asker:
         )
 
 
-def _request(sample: Sample, prompt: Prompt, how: Sampling, index: int = 0, *, final: bool = False) -> Request:
+def _request(sample: Sample, prompt: Prompt, how: Sampling, *, final: bool = False) -> Request:
     return Request(
         prompt=prompt,
         language=sample.language,
         kind=sample.kind,
         sampling=how,
-        index=index,
         # Of a draft strategies read every line, as the papers' programs do.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )

@@ -68,7 +68,7 @@ class Batcher:
             spec: its canonical spec, which together with its version says whose answers these are.
             store: where answers are looked up and kept.
         """
-        self._generator, self._spec, self._store = generator, spec, store
+        self.generator, self._spec, self._store = generator, spec, store
         self._changed = threading.Condition()
         self._slots: dict[str, Slot] = {}
         self._pending: list[Slot] = []
@@ -86,14 +86,9 @@ class Batcher:
         return self._gone is not None or self._fatal is not None
 
     @property
-    def instructs(self) -> bool:
-        """Whether the model follows instructions."""
-        return self._generator.instructs
-
-    @property
     def served(self) -> tuple[str, ...]:
         """Who answered so far, as a service itself says; empty for generators that are no service."""
-        return tuple(getattr(self._generator, "served", ()))
+        return tuple(getattr(self.generator, "served", ()))
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
@@ -137,7 +132,7 @@ class Batcher:
         """Return the key of everything that decides an answer: whose, to what, how, which of n."""
         parts = [
             self._spec,
-            self._generator.version,
+            self.generator.version,
             request.prompt.digest,
             request.language,
             request.kind,
@@ -221,7 +216,7 @@ class Batcher:
                 if isinstance(outcome, Response)
             }
             if made:
-                whose = {"spec": self._spec, "version": self._generator.version}
+                whose = {"spec": self._spec, "version": self.generator.version}
                 self._store.add_generations([stored(slot, made[slot.id], **whose) for slot in asked if slot.id in made])
             found |= {slot.id: outcome for slot, outcome in zip(asked, outcomes, strict=True)} | made
         with self._changed:
@@ -237,7 +232,7 @@ class Batcher:
         """Ask the generator, and note whether it is alive."""
         outcomes: Sequence[Response | MachineFault]
         try:
-            outcomes = self._generator.generate([slot.request for slot in slots])
+            outcomes = self.generator.generate([slot.request for slot in slots])
         except MachineFault as error:
             outcomes = [error] * len(slots)
         with self._changed:

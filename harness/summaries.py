@@ -56,7 +56,7 @@ class Summaries:
     @property
     def plain(self) -> bool:
         """Whether the generator follows no instructions, so that summaries are `bench.apis.plain`'s."""
-        return not self._batcher.instructs
+        return not self._batcher.generator.instructs
 
     @property
     def spent(self) -> Spent:

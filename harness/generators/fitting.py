@@ -17,11 +17,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bench import code_tokens
 from bench.types import Kind, Place
-from harness.generators.base import Request
+from harness.generators.base import Generator, Request
 from strategies.api import Block, BlockKind, Dropped, Prompt
 from strategies.closing import TITLE
 from strategies.icl.overflow import FAILED, TRIMMED
@@ -34,6 +34,7 @@ _HEADING = ("#", "//")
 """What a text over retrieved code begins with; an instruction begins with a word."""
 
 
+@runtime_checkable
 class Windowed(Protocol):
     """A generator that says what its model takes."""
 
@@ -45,6 +46,18 @@ class Windowed(Protocol):
     def count(self, request: Request) -> int:
         """Return how many tokens a request's prompt has for the model, with all that is put around it."""
         ...
+
+
+def fitted(generator: Generator, request: Request) -> Request:
+    """Return a request with its prompt cut to the model's window, where the generator says what that is; see `fit`."""
+    if not isinstance(generator, Windowed) or not generator.window:
+        return request
+
+    def count(shorter: Prompt) -> int:
+        return generator.count(replace(request, prompt=shorter))
+
+    prompt = fit(request.prompt, count, generator.window, request.sampling.max_tokens, request.kind)
+    return request if prompt is request.prompt else replace(request, prompt=prompt)
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:

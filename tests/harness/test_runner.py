@@ -21,7 +21,7 @@ from bench.types import Kind, Language, Query
 from harness.attempt import Summary
 from harness.batcher import GIVE_UP
 from harness.cells import Cells, InlineCells, StrategyFault
-from harness.generators.base import Generator, Request
+from harness.generators.base import Generator, Request, Response
 from harness.generators.scripted import Scripted
 from harness.results import RunTable, Status
 from harness.runner import Choices, _hidden, fault_of, run
@@ -173,6 +173,41 @@ def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: 
 
     Bench(tmp_path, subkind=subkind).run(model(answer), "lc.repocoder")
     assert sum(request.one_line for request in asked) == (8 if final else 0) and len(asked) == 16
+
+
+class Narrow(Scripted):
+    """A model with a window, whose tokens are words."""
+
+    def __init__(self, window: int, around: int = 0) -> None:
+        super().__init__(right, version="1")
+        self.window, self.around = window, around
+        self.prompts: list[Prompt] = []
+
+    def count(self, request: Request) -> int:
+        return self.around + len(request.prompt.text.split())
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Response]:
+        self.prompts += [request.prompt for request in requests]
+        return super().generate(requests)
+
+
+def test_prompts_are_cut_to_the_models_window_and_stored_as_cut(bench: Bench) -> None:
+    narrow = Narrow(24)
+    bench.run(narrow, "lc.repocoder")
+    assert max(len(prompt.text.split()) for prompt in narrow.prompts) <= 12
+    cut = [prompt for prompt in narrow.prompts if "overflow_trimmed" in prompt.flags]
+    assert cut and set(bench.table().status) == {Status.SCORED}
+    kept = bench.rows(
+        "SELECT text FROM prompt p JOIN result r ON r.prompt_digest = p.digest WHERE r.flags LIKE '%trimmed%'"
+    )
+    assert kept and {text for (text,) in kept} <= {prompt.text for prompt in cut}
+    assert bench.rows("SELECT * FROM block WHERE state = 'dropped' AND reason = 'window'")
+
+
+def test_a_prompt_of_which_nothing_may_be_cut_fails_its_sample(bench: Bench) -> None:
+    narrow = Narrow(8, around=9)
+    bench.run(narrow)
+    assert not narrow.prompts and set(bench.table().status) == {Status.MODEL_FAILED}
 
 
 def test_equal_prompts_of_two_strategies_are_asked_once(bench: Bench) -> None:
