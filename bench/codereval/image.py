@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from bench import samples as sets
-from bench.codereval import accounts, container, official
+from bench.codereval import accounts, container, protocol
 from bench.codereval.container import Contents
 from bench.codereval.image_projects import Test, judged_by, repository
 from bench.codereval.rebuilding import Made, lost
@@ -153,7 +153,7 @@ def _saved(
         "image": {"name": image, "id": found.id, "python": found.python_version, "java": found.java_version},
         **told,
         "unusable": dict(sorted((Counter(about.get("unusable", {})) + Counter(told["unusable"])).items())),
-        "remarks": [*about.get("remarks", []), official.REMARK],
+        "remarks": [*about.get("remarks", []), protocol.REMARK],
         "repositories": dict(entries),
         "totals": {"tasks": len(fates), "kept": len(kept)},
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench import snapshot
-from bench.codereval import accounts, container, official, official_java
+from bench.codereval import accounts, container, official, official_java, official_python, protocol
 from bench.codereval.accounts import Fate
 from bench.codereval.container import Contents
 from bench.codereval.locate import Located, locate
@@ -141,7 +141,7 @@ def _tests(
     """Return what the manifest says of the tests, and, of Python, the files that they find below `PYTHON`."""
     if judged[0][0].sample.language is Language.JAVA:
         return official_java.entry(found.id, str(folder), found.java, found.roots, found.jars), {}
-    held = {"runner": official.PYTHON_RUNNER, "image": found.id, "python": found.python, "folder": folder}
+    held = {"runner": protocol.PYTHON_RUNNER, "image": found.id, "python": found.python, "folder": folder}
     if any(test.id.startswith(f"{STANDALONE}/") for _, test in judged):
         place = f"{PYTHON}/{STANDALONE}"
         there = container.copied(home, found.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
@@ -166,7 +166,9 @@ def _made(task: Task, test: Test, repo: str, read: Snapshot | None, tree: Mappin
         fate = replace(fate, path=found.path, name=found.name, how=found.how, remark=found.remark)
     if task.sample.language is Language.PYTHON:
         try:
-            official.replaced(tree[test.id].decode("utf-8", "surrogateescape"), record.name, made.reference.target)
+            official_python.replaced(
+                tree[test.id].decode("utf-8", "surrogateescape"), record.name, made.reference.target
+            )
         except InputFault as fault:
             return lost(task, repo, BROKEN_TEST, fault.what)
     return Made(fate, made)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from posixpath import basename, dirname
 from typing import Any
 
-from bench.codereval.official import JAVA_RUNNER, judgement
+from bench.codereval.protocol import JAVA_RUNNER, judgement
 from bench.codereval.tests_of import JAVA, WORK
 from bench.errors import InputFault
 from bench.testing import java_text

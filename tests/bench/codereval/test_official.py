@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import samples as sets
-from bench.codereval import container, official, official_java
+from bench.codereval import container, official_java, official_python, protocol
 from bench.codereval.container import Contents
 from bench.codereval.image import check, import_image
 from bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, Test, judged_by
@@ -155,7 +155,7 @@ if __name__ == "__main__":
 
 
 def test_the_last_function_of_the_name_is_replaced_and_indented() -> None:
-    changed = official.replaced(SOURCE, "f", "def f(self, a):\n    if a:\n\n        return 4\n")
+    changed = official_python.replaced(SOURCE, "f", "def f(self, a):\n    if a:\n\n        return 4\n")
     assert changed == SOURCE.replace(
         '    def _f(self, a):\n        """Do."""\n        return 2\n',
         "    def f(self, a):\n        if a:\n\n            return 4\n",
@@ -165,22 +165,22 @@ def test_the_last_function_of_the_name_is_replaced_and_indented() -> None:
 
 
 def test_what_is_indented_enough_is_taken_as_it_is() -> None:
-    deep = official.replaced(SOURCE, "f", "        def f(self):\n            pass")
+    deep = official_python.replaced(SOURCE, "f", "        def f(self):\n            pass")
     assert "\n        def f(self):\n            pass\n\n    def g" in deep
-    part = official.replaced(SOURCE, "f", "  def f(self):\n      pass")
+    part = official_python.replaced(SOURCE, "f", "  def f(self):\n      pass")
     assert "\n    def f(self):\n        pass\n" in part
-    assert official.replaced("def g(): pass\n", "g", "no Python at all") == "no Python at all\n"
+    assert official_python.replaced("def g(): pass\n", "g", "no Python at all") == "no Python at all\n"
 
 
 @pytest.mark.parametrize("source", ["def g(): pass\n", "def f(:\n", "f = 1\n", "\0"])
 def test_a_test_file_without_the_function_is_refused(source: str) -> None:
     with pytest.raises(InputFault, match="test file"):
-        official.replaced(source, "f", "def f(): pass")
+        official_python.replaced(source, "f", "def f(): pass")
 
 
-def python_suite() -> official.OfficialPythonSuite:
+def python_suite() -> official_python.OfficialPythonSuite:
     tree = {"owner---mini/a/b_f_passk_validte.py": b"# \xe9\ndef f():\n    return 1\n"}
-    return official.OfficialPythonSuite("sha256:1", "/usr/bin/python3", tree)
+    return official_python.OfficialPythonSuite("sha256:1", "/usr/bin/python3", tree)
 
 
 def test_the_changed_copy_is_run_beside_the_original(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_set_accounts_for_every_task_and_hides_the_harness_copies(
     made = import_image(tasks(tmp_path, "python"), home, "set", image="i", report=said.append, about=about)
     manifest = made.manifest
     assert manifest["unusable"] == {"no_task": 2, "no_test_file": 1} and manifest["totals"] == {"tasks": 5, "kept": 4}
-    assert manifest["remarks"] == ["before", official.REMARK] and manifest["image"]["id"] == CONTENTS.id
+    assert manifest["remarks"] == ["before", protocol.REMARK] and manifest["image"]["id"] == CONTENTS.id
     assert any("nobody/elsewhere" in line and ": no_test_file" in line for line in said)
     mini = manifest["repositories"]["owner---mini"]
     assert (mini["left_out"], mini["files"], mini["kept"]) == ({"hygiene": 3}, 3, 3)
