@@ -44,7 +44,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
 
 
 def laid_out(home: Home, repo: str, entry: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the files of a Python repository as the image has them below `tests_of.PYTHON`, standalone tests with them.
+    """Return the files of a Python repository as the image has them, standalone tests with them.
 
     Raises:
         InputFault: if a checkout is missing, or the files are too large for a box.
