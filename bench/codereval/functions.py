@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from bench.functions.java.definitions import shares_line
 from bench.functions.python.definitions import Function as PythonFunction
 from bench.functions.python.definitions import parse
 from bench.languages.outline import Function, Parameter, outline
 from bench.languages.syntax import Source
-from bench.testing.java_text import ANNOTATIONS, Declared, declared
+from bench.testing.java_text import Declared, declared
 from bench.types import Cursor, Language
 
 _COMMENTS = ("line_comment", "block_comment")
@@ -170,7 +171,7 @@ def _of_java(source: Source, function: Function, parts: Declared, *, overloaded:
         docstring=function.docstring,
         doc=_javadoc(source, parts.node) if function.docstring else None,
         parameters=_parameters(function.parameters, Language.JAVA),
-        alone=_alone(source, parts),
+        alone=not shares_line(source, parts),
     )
 
 
@@ -202,17 +203,3 @@ def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
             )
         above = above.prev_sibling
     return None
-
-
-def _alone(source: Source, parts: Declared) -> bool:
-    """Say whether nothing else stands on a method's first and last line: annotations neither."""
-    before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
-    stop = source.data.find(b"\n", parts.node.end_byte)
-    after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]
-    inside = any(
-        child.type in ANNOTATIONS and child.start_byte > parts.first.start_byte
-        for modifiers in parts.node.children
-        if modifiers.type == "modifiers"
-        for child in modifiers.children
-    )
-    return not (before.strip() or after.strip() or inside)

@@ -143,12 +143,12 @@ def _reason(source: Source, node: Node, parts: Declared | None, doc: str) -> str
         return "inherited_doc"
     if not [child for child in parts.body.named_children if child.type not in _COMMENTS]:
         return "empty_body"
-    if _shares_line(source, parts):
+    if shares_line(source, parts):
         return "shares_line"
     return "broken" if node.has_error else ""
 
 
-def _shares_line(source: Source, parts: Declared) -> bool:
+def shares_line(source: Source, parts: Declared) -> bool:
     """Say whether anything else stands on the method's first or last line: annotations too."""
     before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
     stop = source.data.find(b"\n", parts.node.end_byte)
