@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -76,3 +76,18 @@ class RunTable:
     seconds: tuple[float | None, ...]
     mark: tuple[str, ...] = ()
     """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
+    costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """Name of `COSTS` -> what each sample took, all of its model calls together; None where nobody knows."""
+
+
+COSTS = (
+    "tokens_in",
+    "tokens_out",
+    "tokens_cached",
+    "price",
+    "strategy_seconds",
+    "generator_seconds",
+    "test_seconds",
+)
+"""What a sample costs: tokens of all its calls, those of them that the service had at hand, US dollars, and where its
+time went: the strategy's work, the model's answers, the tests of its completions."""

@@ -40,7 +40,7 @@ fi
 case ",$extras," in *,hf,*) ;; *,dev,*) ! ls "${PIP_FIND_LINKS:-/nowhere}"/torch-*+cpu-*.whl >/dev/null 2>&1 || with_models=1 ;; esac
 
 target="."
-[ -z "$extras" ] || target=".[$extras${with_models:+,hf}]"
+[ -z "$extras" ] || target=".[$extras${with_models:+,hf,serving}]"
 with_uv() {
     # uv is as large as half of our core: it goes to a temporary folder, not into the environment.
     tools=$(mktemp -d)
@@ -68,6 +68,8 @@ command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: reposi
 command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
     say "bubblewrap is missing: function samples need it, or a Docker engine (Debian: apt-get install bubblewrap)"
 case ",$extras," in *,dev,*)
+    # The dashboard's tests drive a real browser.
+    command -v chromium >/dev/null 2>&1 || apt_install chromium fonts-dejavu-core || say "Chromium is missing: the dashboard's tests fail"
     command -v javac >/dev/null 2>&1 || apt_install openjdk-17-jdk-headless || say "a JDK is missing: Java's tests fail"
     [ -e /usr/share/java/junit-platform-console-standalone.jar ] ||
         apt_install junit4 junit5 libhamcrest-java libopentest4j-java libapiguardian-java ||

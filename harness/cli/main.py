@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "results": ("harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
     "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
     "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "dashboard": ("dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
+    "report": ("dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
     "diagnose": ("harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
     "reproduce": ("harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
     "codereval": ("harness.cli.codereval:codereval", "Look at CoderEval's official image."),

@@ -1,0 +1,1 @@
+"""The commands of the dashboard: it stands above the harness, which names them in its table of commands."""
