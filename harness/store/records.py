@@ -24,6 +24,10 @@ class StoredGeneration:
     tokens_in: int
     tokens_out: int
     seconds: float
+    cached: int = 0
+    """How many of `tokens_in` the service had at hand."""
+    price: float | None = None
+    """US dollars, as of when it was asked; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,16 @@ class Finished:
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredConstruction:
+    """How long one thing took that a repository is searched by, made once for many samples."""
+
+    repo: str
+    stage: str
+    """What was made, e.g. ``units function()`` or ``index bm25 of function()``."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

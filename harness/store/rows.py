@@ -61,6 +61,8 @@ def generation(one: StoredGeneration) -> Row:
         "tokens_in": one.tokens_in,
         "tokens_out": one.tokens_out,
         "seconds": one.seconds,
+        "cached": one.cached,
+        "price": one.price,
     }
 
 

@@ -23,7 +23,7 @@ from harness.store import migrate, rows
 from harness.store import tables as t
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
-from harness.store.records import Finished, StoredFault, StoredGeneration
+from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
 
 T = TypeVar("T")
 _TRIES = 3
@@ -108,18 +108,30 @@ class Store:
             row = {key: rows.clean(value) for key, value in dataclasses.asdict(fault).items()}
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
+    def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
+        """Note what was made of repositories in an attempt, and how long that took; once an attempt."""
+        content = [
+            {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(one)} for ordinal, one in enumerate(built)
+        ]
+        with self._writing() as connection:
+            _append(connection, t.CONSTRUCTION, content)
+
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
         found: dict[str, Response] = {}
         g = t.GENERATION.c
-        wanted = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds)
+        wanted = select(g.id, g.text, g.finish, g.tokens_in, g.tokens_out, g.seconds, g.cached)
         with self.reading() as connection:
             for part in parts(sorted(set(ids))):
-                for id_, text, finish, tokens_in, tokens_out, seconds in connection.execute(
-                    wanted.where(g.id.in_(part))
-                ):
+                for id_, *answer in connection.execute(wanted.where(g.id.in_(part))):
+                    text, finish, tokens_in, tokens_out, seconds, cached = answer
                     found[id_] = Response(
-                        text=text, finish=finish, tokens_in=tokens_in, tokens_out=tokens_out, seconds=seconds
+                        text=text,
+                        finish=finish,
+                        tokens_in=tokens_in,
+                        tokens_out=tokens_out,
+                        seconds=seconds,
+                        cached=cached,
                     )
         return found
 

@@ -3,6 +3,7 @@
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables that tell the time)
+    attempt 1─* construction                         (seconds a repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
@@ -21,6 +22,10 @@ METADATA = MetaData()
 _KEY = String(64)
 
 
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False) for name in names]
+
+
 def _sample_key(parent: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(["run_id", "sample_id"], [f"{parent}.run_id", f"{parent}.sample_id"])
 
@@ -32,12 +37,7 @@ RUN = Table(
     Column("samples", Text, nullable=False),
     Column("samples_digest", _KEY, nullable=False),
     Column("sample_limit", Integer),
-    Column("strategy", Text, nullable=False),
-    Column("strategy_version", Text, nullable=False),
-    Column("generator", Text, nullable=False),
-    Column("generator_version", Text, nullable=False),
-    Column("coder", Text, nullable=False),
-    Column("sampling", Text, nullable=False),
+    *_texts("strategy", "strategy_version", "generator", "generator_version", "coder", "sampling"),
     Column("n", Integer, nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("tokenizer", Text, nullable=False),
@@ -48,12 +48,7 @@ SAMPLE = Table(
     METADATA,
     Column("set_digest", _KEY, primary_key=True),
     Column("id", String(500), primary_key=True),
-    Column("benchmark", Text, nullable=False),
-    Column("language", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("subkind", Text, nullable=False),
-    Column("repo", Text, nullable=False),
-    Column("path", Text, nullable=False),
+    *_texts("benchmark", "language", "kind", "subkind", "repo", "path"),
     Column("line", Integer, nullable=False),
     Column("col", Integer, nullable=False),
 )
@@ -81,6 +76,10 @@ GENERATION = Table(
     Column("tokens_in", Integer, nullable=False),
     Column("tokens_out", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
+    # Of `tokens_in`, those that the service had at hand; 0 also in rows from before it was noted.
+    Column("cached", Integer, nullable=False, server_default="0"),
+    # US dollars, as of when it was asked; null where nobody knows.
+    Column("price", Float),
 )
 BITS = Table(
     "bits",
@@ -174,10 +173,7 @@ VERDICT = Table(
     Column("key", _KEY, primary_key=True),
     Column("sample_digest", _KEY, nullable=False),
     Column("text_digest", _KEY, nullable=False),
-    Column("image", Text, nullable=False),
-    Column("sandbox", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("reason", Text, nullable=False),
+    *_texts("image", "sandbox", "verdict", "reason"),
     Column("tests_run", Integer, nullable=False),
     Column("output", Text, nullable=False),
     Column("seconds", Float, nullable=False),
@@ -216,10 +212,16 @@ FAULT = Table(
     METADATA,
     Column("attempt_id", ForeignKey("attempt.id"), primary_key=True),
     Column("ordinal", Integer, primary_key=True),
-    Column("sample_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("detail", Text, nullable=False),
+    *_texts("sample_id", "kind", "message", "detail"),
+)
+CONSTRUCTION = Table(
+    "construction",
+    METADATA,
+    Column("attempt_id", ForeignKey("attempt.id"), primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("repo", Text, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
 )
 IMPORTED = Table(
     "imported",
