@@ -1,18 +1,19 @@
-"""Two runs side by side: paired differences per metric, and where they come from, per repository. Pure."""
+"""Two runs side by side: paired differences per metric, and where they come from: repositories, levels. Pure."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bench.errors import InputFault, UnknownName
-from harness.leaderboard import pairs
+from harness.leaderboard import pairs, stats
 from harness.leaderboard.choices import default_metric
 from harness.leaderboard.columns import ScaleOf, repositories, scale_of, values
 from harness.leaderboard.pairs import Difference, Paired
+from harness.leaderboard.stats import Over
 from harness.results import RunInfo, RunTable
 
 
@@ -27,6 +28,25 @@ class InRepository:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtLevel:
+    """The two means at one level, over the samples that both completed, and their difference, in the unit shown.
+
+    Description only: a level has no p-value, so that looking at levels adds no comparison to the family.
+    """
+
+    level: str
+    n: int
+    this: float
+    other: float
+    mean: float
+    """This run minus the other."""
+    low: float | None
+    """95% interval of the difference, None where it cannot be given; so is the next."""
+    high: float | None
+    over: Over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """One metric of one pair of runs."""
 
@@ -36,6 +56,8 @@ class Compared:
     unit: str
     difference: Difference
     repositories: tuple[InRepository, ...]
+    levels: tuple[AtLevel, ...] = ()
+    """Sorted by name; one only where the samples have one level."""
 
 
 def compare(
@@ -69,6 +91,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
     one = scale(first.run.profile, metric)
     base = values(first, metric, one)
     text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
+    levels = dict(zip(first.sample, first.level, strict=True))
     aligned = [
         pairs.paired(values(other, metric, one), base, {**repositories(first), **repositories(other)})
         for other in others
@@ -86,6 +109,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
             unit=one.unit,
             difference=difference,
             repositories=_by_repository(pair),
+            levels=_by_level(pair, levels, seed=text),
         )
         for other, pair, difference in zip(others, aligned, found, strict=True)
     ]
@@ -102,6 +126,29 @@ def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
                 n=int(mine.sum()),
                 this=float(pair.this[mine].mean()),
                 other=float(pair.other[mine].mean()),
+            )
+        )
+    return tuple(rows)
+
+
+def _by_level(pair: Paired, levels: Mapping[str, str], *, seed: str) -> tuple[AtLevel, ...]:
+    at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
+    gap = pair.this - pair.other
+    rows = []
+    for level in sorted(set(at.tolist())):
+        mine = at == level
+        repos = [repo for repo, one in zip(pair.repos, mine.tolist(), strict=True) if one]
+        found = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}")
+        rows.append(
+            AtLevel(
+                level=level,
+                n=found.n,
+                this=float(pair.this[mine].mean()),
+                other=float(pair.other[mine].mean()),
+                mean=float(gap[mine].mean()),
+                low=found.low,
+                high=found.high,
+                over=found.over,
             )
         )
     return tuple(rows)

@@ -54,6 +54,7 @@ class Paired:
     this: Array
     other: Array
     repos: tuple[str, ...]
+    samples: tuple[str, ...]
 
 
 def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping[str, str]) -> Paired:
@@ -63,6 +64,7 @@ def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping
         this=np.array([this[one] for one in common], dtype=np.float64),
         other=np.array([other[one] for one in common], dtype=np.float64),
         repos=tuple(repos[one] for one in common),
+        samples=tuple(common),
     )
 
 
@@ -112,12 +114,18 @@ def can_be_told_apart(repositories: int, pairs: int) -> bool:
     return signflip.smallest_p(repositories) * max(1, pairs) <= signflip.ALPHA
 
 
+def best(scale: Scale, bounds: tuple[float, float]) -> float:
+    """Return the bound that means right: the upper one, unless lower is better."""
+    return bounds[0] if scale.lower_is_better else bounds[1]
+
+
 def _counts(pair: Paired, scale: Scale) -> Counts | None:
     if scale.bounds is None or not len(pair.this):
         return None
     if not np.isin(np.concatenate((pair.this, pair.other)), scale.bounds).all():
         return None
-    this, other = pair.this == scale.bounds[1], pair.other == scale.bounds[1]
+    right = best(scale, scale.bounds)
+    this, other = pair.this == right, pair.other == right
     return Counts(
         both=int((this & other).sum()),
         only_this=int((this & ~other).sum()),

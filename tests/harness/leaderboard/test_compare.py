@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from bench.errors import InputFault, UnknownName
 from harness.leaderboard import board, records, render
 from harness.leaderboard.compare import compare
+from harness.leaderboard.stats import Over
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
 
@@ -28,6 +30,29 @@ def test_repositories_add_up_to_the_difference() -> None:
     assert [part.repo for part in one.repositories] == [f"r{index}" for index in range(8)]
     total = sum(part.n * (part.this - part.other) for part in one.repositories)
     assert total / one.difference.n_common == pytest.approx(one.difference.mean)
+
+
+def test_levels_add_up_to_the_difference_and_are_not_tested() -> None:
+    level = ["next-line" if index % 4 == 0 else "single-line" for index in range(80)]
+    runs = [replace(one, level=tuple(level)) for one in (BASE, BETTER)]
+    one = compare(runs, metric="es")[0]
+    assert [(part.level, part.n) for part in one.levels] == [("next-line", 20), ("single-line", 60)]
+    total = sum(part.n * (part.this - part.other) for part in one.levels)
+    assert total / one.difference.n_common == pytest.approx(one.difference.mean)
+    for part in one.levels:
+        assert part.low is not None and part.high is not None
+        assert part.mean == pytest.approx(part.this - part.other) and part.low < part.mean < part.high
+    # Looking at levels leaves the tests as they were.
+    assert one.difference == compare([BASE, BETTER], metric="es")[0].difference
+
+
+def test_an_interval_of_a_level_says_what_it_is_over() -> None:
+    rising = [make_table({"es": [at / 100, 0.3, 0.5, 0.1]}, "aabb", id=str(at)) for at in (10, 90)]
+    (one,) = compare(rising, metric="es")[0].levels
+    assert one.over is Over.SAMPLES
+    alone = [make_table({"es": [at]}, "a", id=str(at)) for at in (0.1, 0.9)]
+    (one,) = compare(alone, metric="es")[0].levels
+    assert (one.n, one.low, one.over) == (1, None, Over.NONE)
 
 
 def test_every_run_is_compared_with_the_first_and_corrected_together() -> None:
