@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Marked: TypeAlias = Literal["exclude", "include"]
 _CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
 
 
@@ -68,7 +69,7 @@ class NothingStored(InputFault):
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "json", "csv", "markdown"]),
+    type=click.Choice(FORMS),
     default="table",
     show_default=True,
     help="How to print it.",
@@ -150,11 +151,11 @@ def read_tables(
 
 
 def printed(made: Board, form: str, *, diagnostics: bool = False, full: bool = False) -> str:
-    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv`` or ``markdown``.
+    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
     With `full` the levels of CoderEval have rankings of their own, not only a table.
     """
-    from harness.leaderboard import records, render
+    from harness.leaderboard import latex, records, render
 
     if form == "json":
         return records.to_json(made)
@@ -162,6 +163,8 @@ def printed(made: Board, form: str, *, diagnostics: bool = False, full: bool = F
         return records.to_csv(made)
     if form == "markdown":
         return render.markdown(made, diagnostics=diagnostics, full=full)
+    if form == "latex":
+        return latex.latex(made, diagnostics=diagnostics, full=full)
     terminal = sys.stdout.isatty()
     width = min(_WIDEST, shutil.get_terminal_size().columns) if terminal else _WIDEST
     return render.table(made, width=width, terminal=terminal, diagnostics=diagnostics, full=full)

@@ -1,0 +1,182 @@
+r"""A board as LaTeX: a float a group with booktabs tables and its notes. Pure: returns ASCII text.
+
+Needs ``\usepackage{booktabs}`` and nothing else, on any engine: what is not ASCII is written as accents and symbols
+that LaTeX has, else as its code point.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from harness.leaderboard.rows import Board, Group
+from harness.leaderboard.sections import Section, TextTable, sections, title
+from harness.leaderboard.stats import Over
+
+_LEFT = ("strategy", "tier", "generator", "origin")
+_FIRST = "a"
+"""The letter of the best tier."""
+# Braces keep a bracket or a star from being read as an argument of the line before, a dash or a quote from joining the
+# next one.
+_SPECIAL = {
+    **{one: rf"\{one}" for one in "&%$#_{}"},
+    **{one: f"{{{one}}}" for one in "[]*-'`"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "{''}",
+    "\u2013": "--",
+    "\u2014": "---",
+    "\u2018": "{`}",
+    "\u2019": "{'}",
+    "\u201c": "{``}",
+    "\u201d": "{''}",
+    "\u2026": r"\ldots{}",
+    "\u00b5": r"$\mu$",
+    "\u03bc": r"$\mu$",
+    "\u00b1": r"$\pm$",
+    "\u00d7": r"$\times$",
+    "\u2264": r"$\leq$",
+    "\u2265": r"$\geq$",
+    "\u2192": r"$\rightarrow$",
+    "\u2212": "$-$",
+    "\u00df": r"\ss{}",
+    "\u00f8": r"\o{}",
+    "\u00d8": r"\O{}",
+    "\u00e6": r"\ae{}",
+    "\u00c6": r"\AE{}",
+}
+_ACCENTS = {
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0327": "c",
+}
+
+
+def latex(board: Board, *, diagnostics: bool = False, full: bool = False) -> str:
+    """Return the board as floats to be read into a paper: captions, labels, tables, notes.
+
+    Args:
+        board: what to show.
+        diagnostics: add a table of what each context brought and what was made up.
+        full: give the levels of CoderEval groups of their own.
+    """
+    groups = {title(group): group for group in board.groups}
+    labels: set[str] = set()
+    floats = [
+        _float(section, groups.get(section.title), _label(section.title, labels))
+        for section in sections(board, diagnostics=diagnostics, full=full)
+    ]
+    return "\n".join(["% Needs \\usepackage{booktabs}.\n", *floats])
+
+
+def escaped(text: str) -> str:
+    """Return text that LaTeX sets as it stands: no command, no ligature, no line break, no character it lacks."""
+    return "".join(map(_character, unicodedata.normalize("NFC", text))).replace(",,", ",{},")
+
+
+def _character(one: str) -> str:
+    if one in _SPECIAL:
+        return _SPECIAL[one]
+    if one.isspace():
+        return " "
+    if one.isascii() and one.isprintable():
+        return one
+    letter, *marks = unicodedata.normalize("NFD", one)
+    if len(marks) == 1 and marks[0] in _ACCENTS and letter.isascii():
+        # Over an i or a j its dot has to go.
+        base = f"\\{letter}{{}}" if letter in "ij" and marks[0] != "\u0327" else letter
+        return f"\\{_ACCENTS[marks[0]]}{{{base}}}"
+    return f"{{[}}U+{ord(one):04X}{{]}}"
+
+
+def _float(section: Section, group: Group | None, label: str) -> str:
+    first = _first_tier(section.tables) if group else set()
+    lines = [
+        r"\begin{table}[htbp]",
+        r"  \centering\footnotesize",
+        r"  \setlength{\tabcolsep}{4pt}",
+        f"  \\caption[{{{escaped(section.title)}}}]{{{_caption(section, group)}}}",
+        f"  \\label{{{label}}}",
+    ]
+    for number, made in enumerate(section.tables):
+        lines += [r"  \par\medskip"] if number else []
+        lines += [f"  {line}" for line in _tabular(made, first)]
+    if section.notes:
+        lines += [r"  \par\medskip", r"  \begin{minipage}{\linewidth}\raggedright"]
+        lines += [f"    {escaped(note)}\\par" for note in section.notes]
+        lines += [r"  \end{minipage}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _caption(section: Section, group: Group | None) -> str:
+    """Say what the rows have in common, what ranks them, how many samples count, and what the brackets mean."""
+    said = [f"{section.title}."]
+    if group is not None:
+        sizes = sorted({row.n for row in group.rows})
+        n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+        said.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
+        said.append("Bold: first tier; rows that share a letter are not told apart.")
+    return escaped(" ".join(said))
+
+
+def _brackets(group: Group) -> str:
+    over = {
+        found.over for row in group.rows if (found := row.metrics.get(group.metric)) and found.over is not Over.NONE
+    }
+    return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
+
+
+def _first_tier(tables: Sequence[TextTable]) -> set[int]:
+    """Return the lines of the first tier: the tables of a group have the same rows in the same order."""
+    headings, lines = tables[0]
+    tier = headings.index("tier")
+    return {index for index, line in enumerate(lines) if _FIRST in line[tier]}
+
+
+def _tabular(made: TextTable, first: set[int]) -> Iterator[str]:
+    headings, lines = made
+    yield f"\\begin{{tabular}}{{{''.join('l' if heading in _LEFT else 'r' for heading in headings)}}}"
+    yield r"\toprule"
+    yield f"{' & '.join(map(escaped, headings))} \\\\"
+    yield r"\midrule"
+    for index, line in enumerate(lines):
+        cells = [
+            _number(cell) if heading not in _LEFT else escaped(cell)
+            for heading, cell in zip(headings, line, strict=True)
+        ]
+        if index in first:
+            cells = [f"\\textbf{{{cell}}}" if cell else "" for cell in cells]
+        yield f"{' & '.join(cells)} \\\\"
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+
+
+def _number(cell: str) -> str:
+    """Escape a cell of numbers: a minus before a digit is one, between digits a dash stands for a range."""
+    text = escaped(cell)
+    text = re.sub(r"(?<=\d)\{-\}(?=\d)", "--", text)
+    return re.sub(r"\{-\}(?=\d)", "$-$", text)
+
+
+def _label(text: str, taken: set[str]) -> str:
+    """Return a label that no other float of this text has."""
+    stem = "tab:" + "-".join(re.findall(r"[a-z0-9]+", text.lower()))
+    label, number = stem, 2
+    while label in taken:
+        label, number = f"{stem}-{number}", number + 1
+    taken.add(label)
+    return label

@@ -1,0 +1,148 @@
+"""The board as LaTeX: read again by a small parser, and by a real LaTeX where there is one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import string
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.leaderboard import board, latex
+from harness.leaderboard.sections import sections
+from harness.results import RunTable, Status
+from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.runs import make_table
+
+HOSTILE = r"\input{/etc/passwd}%$#_{}~^&<script>|\"'`--[x]*," + "é ĳ ǰ 中\u202e\x07\n\\end{table}"
+_BACK = {
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    "{''}": '"',
+    "$-$": "-",
+    "--": "-",
+    **{rf"\{one}": one for one in "&%$#_{}"},
+    **{f"{{{one}}}": one for one in "[]*-'`"},
+}
+
+
+def plain(text: str) -> str:
+    """Read escaped ASCII text back."""
+    found, rest = "", text
+    while rest:
+        key = next((key for key in sorted(_BACK, key=len, reverse=True) if rest.startswith(key)), rest[0])
+        found, rest = found + _BACK.get(key, key), rest[len(key) :]
+    return found
+
+
+def cells(text: str) -> list[list[list[str]]]:
+    """Return the cells of every tabular, line by line."""
+    tables = []
+    for body in re.findall(r"\\begin\{tabular\}\{[lr]+\}\n(.*?)\\end\{tabular\}", text, re.S):
+        lines = [line.strip().removesuffix(r" \\") for line in body.splitlines() if line.endswith(r"\\")]
+        split = [re.split(r"(?<!\\)&", line) for line in lines]
+        tables.append([[plain(re.sub(r"^\\textbf\{(.*)\}$", r"\1", one.strip())) for one in line] for line in split])
+    return tables
+
+
+def many(extra: str = "random|windows") -> list[RunTable]:
+    status = [Status.SCORED] * 77 + [Status.INFRA_FAILED] * 2 + [Status.MODEL_FAILED]
+    return [
+        noisy("lc.infile", 0.3, generator="incontext"),
+        noisy("lc.repocoder(iterations=2, window=20)", 0.45, generator="incontext", status=status),
+        noisy(extra, 0.25, generator="incontext"),
+        noisy("oracle", 0.9, generator="incontext", ranked=False),
+    ]
+
+
+def test_every_cell_is_that_of_the_other_forms() -> None:
+    made = board(many())
+    wanted = [[headings, *lines] for section in sections(made) for headings, lines in section.tables]
+    assert cells(latex.latex(made)) == wanted and len(wanted) == 2
+
+
+def test_the_first_tier_is_bold_and_nothing_else() -> None:
+    made = board(many())
+    text = latex.latex(made)
+    first = [row.run.strategy for row in made.groups[0].rows if "a" in row.tier]
+    assert first == ["lc.repocoder(iterations=2, window=20)"]
+    bold = [line for line in text.splitlines() if r"\textbf{" in line]
+    assert len(bold) == 2 and all("lc.repocoder" in line for line in bold)
+
+
+def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
+    text = latex.latex(board([*many(), noisy("lc.infile", 0.3, generator="other")]))
+    assert text.isascii() and r"Needs \usepackage{booktabs}" in text
+    labels = re.findall(r"\\label\{(.*?)\}", text)
+    assert len(labels) == len(set(labels)) == 2 and all(re.fullmatch(r"tab:[a-z0-9-]+", one) for one in labels)
+    captions = [line for line in text.splitlines() if r"\caption" in line]
+    assert "Ranked by es, n = 78 to 80; in brackets 95\\% intervals over repositories." in captions[0]
+    assert "Unscored (the machine failed; not counted as 0)" in text
+    for name in ("table", "tabular", "minipage"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") > 0
+    for rule in ("toprule", "midrule", "bottomrule"):
+        assert text.count(f"\\{rule}") == 4
+
+
+def test_two_groups_whose_names_differ_in_signs_only_have_two_labels() -> None:
+    text = latex.latex(board([noisy("a", 0.3, generator="m+n"), noisy("a", 0.3, generator="m*n")]))
+    labels = re.findall(r"\\label\{(.*?)\}", text)
+    assert len(set(labels)) == 2
+
+
+@pytest.mark.parametrize("one", sorted(string.punctuation))
+def test_every_sign_is_set_as_it_stands(one: str) -> None:
+    assert plain(latex.escaped(f"x{one}{one}y{one}")).replace("{}", "") == f"x{one}{one}y{one}"
+
+
+def test_what_is_not_ascii_becomes_an_accent_or_a_code_point() -> None:
+    assert latex.escaped("Müller façade ï") == r"M\"{u}ller fa\c{c}ade \"{\i{}}"
+    assert latex.escaped("e\u0301") == r"\'{e}"
+    assert latex.escaped("a\tb\nc") == "a b c"
+    assert latex.escaped("≥ µ 中 \x07 \u202e") == r"$\geq$ $\mu$ {[}U+4E2D{]} {[}U+0007{]} {[}U+202E{]}"
+
+
+def test_a_hostile_name_stays_text() -> None:
+    text = latex.latex(board([noisy(HOSTILE, 0.6), noisy("lc.infile", 0.3)]))
+    assert text.isascii() and text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
+    # Whatever follows a backslash is a command of ours.
+    ours = set(re.findall(r"\\([a-zA-Z]+)", text.replace(r"\textbackslash{}", "")))
+    assert ours <= {
+        "usepackage", "begin", "end", "centering", "footnotesize", "setlength", "tabcolsep", "caption", "label", "par",
+        "medskip", "toprule", "midrule", "bottomrule", "textbf", "textless", "textgreater", "textbar", "textasciitilde",
+        "textasciicircum", "linewidth", "raggedright", "v", "j",
+    }  # fmt: skip
+    for line in text.splitlines()[1:]:
+        assert not re.search(r"(?<!\\)[%#]", line)
+        depth = re.sub(r"\\[{}]", "", line)
+        assert depth.count("{") == depth.count("}")
+
+
+def test_nothing_ranked_and_nothing_at_all() -> None:
+    failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
+    assert "Ranked by es, n = 0." in latex.latex(board([failed]))
+    assert "tabular" not in latex.latex(board([]))
+
+
+@pytest.mark.slow
+def test_latex_sets_it(tmp_path: Path) -> None:
+    made = board([*many(HOSTILE), noisy("lc.infile", 0.3, generator="other")])
+    text = latex.latex(made)
+    engine = next(filter(None, map(shutil.which, ("pdflatex", "lualatex", "xelatex", "tectonic"))), None)
+    if engine is None:
+        # No machine of ours has one: then the parser must find every line with as many cells as its heading.
+        tables = cells(text)
+        assert len(tables) == 4 and all(len(line) == len(table[0]) for table in tables for line in table)
+        return
+    document = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{text}\\end{{document}}"
+    (tmp_path / "board.tex").write_text(document, encoding="ascii")
+    options = [] if engine.endswith("tectonic") else ["-halt-on-error", "-interaction=nonstopmode"]
+    command = [engine, *options, "board.tex"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=80)
+    assert done.returncode == 0, done.stdout[-2000:]
