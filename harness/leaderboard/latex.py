@@ -95,7 +95,7 @@ def _character(one: str) -> str:
         return " "
     if one.isascii() and one.isprintable():
         return one
-    letter, *marks = unicodedata.normalize("NFD", one)
+    letter, *marks = tuple(unicodedata.normalize("NFD", one))
     if len(marks) == 1 and marks[0] in _ACCENTS and letter.isascii():
         # Over an i or a j its dot has to go.
         base = f"\\{letter}{{}}" if letter in "ij" and marks[0] != "\u0327" else letter
