@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from typing import Protocol
 from bench.errors import MachineFault
 from bench.files import sha256
 from harness.generators.base import Generator, Request, Response, TooLong
+from harness.prices import Prices
 from harness.runspec import sampling_key
 from harness.slots import Slot, Waiter, stored
 from harness.store.records import StoredGeneration
@@ -60,15 +62,17 @@ class Stopped(MachineFault):
 class Batcher:
     """A generator, shared by threads."""
 
-    def __init__(self, generator: Generator, spec: str, store: AnswerStore) -> None:
+    def __init__(self, generator: Generator, spec: str, store: AnswerStore, prices: Prices | None = None) -> None:
         """Prepare; threads start with the first request.
 
         Args:
             generator: who answers; called by one thread at a time, unless it is ``concurrent``.
             spec: its canonical spec, which together with its version says whose answers these are.
             store: where answers are looked up and kept.
+            prices: what models cost; the price of an answer is kept with it.
         """
         self.generator, self._spec, self._store = generator, spec, store
+        self.rate = (prices or Prices()).rate(spec)  # what it costs; None if nobody knows
         self._changed = threading.Condition()
         self._slots: dict[str, Slot] = {}
         self._pending: list[Slot] = []
@@ -216,8 +220,8 @@ class Batcher:
                 if isinstance(outcome, Response)
             }
             if made:
-                whose = {"spec": self._spec, "version": self.generator.version}
-                self._store.add_generations([stored(slot, made[slot.id], **whose) for slot in asked if slot.id in made])
+                row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
+                self._store.add_generations([row(slot, made[slot.id]) for slot in asked if slot.id in made])
             found |= {slot.id: outcome for slot, outcome in zip(asked, outcomes, strict=True)} | made
         with self._changed:
             for slot in batch:

@@ -17,6 +17,7 @@ from harness.cells import Cells, open_cells
 from harness.execution import Executor
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
+from harness.prices import Prices
 from harness.scoring import Pricer
 from harness.store.store import Store
 from harness.summaries import Summaries
@@ -69,6 +70,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
     workers: int | None = None,
     executor: OpenExecutor | None = None,
     tools: OpenTools | None = None,
+    prices: Prices | None = None,
     cells: OpenCells = open_cells,
     resolve: Callable[[str], Generator] = registry.resolve,
 ) -> Iterator[Machinery]:
@@ -82,6 +84,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         workers: strategies, and tests, at work at once; None for one a core.
         executor: how to open what gives verdicts; None for no verdicts.
         tools: how to open what runs strategies' programs; None for no sandbox.
+        prices: what models cost; None if nobody knows.
         cells: how to open cells; for tests.
         resolve: how to make generators; for tests.
 
@@ -99,7 +102,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store)
+        batcher = Batcher(model, spec, store, prices)
         stack.callback(batcher.close)
         summaries = Summaries(batcher)
         retrieval = Retrieval(None if cache is None else cache / "vectors", summarise=summaries)

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from harness.generators.base import Request, Response
+from harness.prices import Rate
 from harness.runspec import sampling_key
 from harness.store.records import StoredGeneration
 
@@ -28,8 +29,20 @@ class Slot:
     result: Response | BaseException | None = None
 
 
-def stored(slot: Slot, response: Response, *, spec: str, version: str) -> StoredGeneration:
-    """Return the row of an answer of the generator with that spec and version."""
+def price(response: Response, rate: Rate | None) -> float | None:
+    """Return what an answer costs in US dollars; None if nobody knows the rate."""
+    if rate is None:
+        return None
+    return rate.price(
+        tokens_in=response.tokens_in,
+        tokens_out=response.tokens_out,
+        cached=response.cached,
+        seconds=response.seconds,
+    )
+
+
+def stored(slot: Slot, response: Response, *, spec: str, version: str, rate: Rate | None) -> StoredGeneration:
+    """Return the row of an answer of the generator with that spec, version and rate."""
     request = slot.request
     return StoredGeneration(
         id=slot.id,
@@ -44,4 +57,6 @@ def stored(slot: Slot, response: Response, *, spec: str, version: str) -> Stored
         tokens_in=response.tokens_in,
         tokens_out=response.tokens_out,
         seconds=response.seconds,
+        cached=response.cached,
+        price=price(response, rate),
     )

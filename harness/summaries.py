@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from bench.retrieval.types import Unit
 from bench.types import Language
 from harness.batcher import Answer, Batcher
 from harness.generators.base import Request, Sampling
+from harness.slots import price
 from strategies.api import Block, BlockKind, Prompt
 
 ROLE = "summary"
@@ -26,13 +28,16 @@ class Spent:
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    price: float | None = None
+    """US dollars at the rate of this run; None if nobody knows it, or nothing was asked."""
 
     @property
     def remark(self) -> str:
         """One line for a run's record; empty if no model was asked."""
         if not self.calls:
             return ""
-        return f"offline: {self.calls} API summaries, {self.tokens_in} tokens in, {self.tokens_out} out"
+        price = "" if self.price is None else f", US$ {self.price:.2g}"
+        return f"offline: {self.calls} API summaries, {self.tokens_in} tokens in, {self.tokens_out} out{price}"
 
 
 class Summaries:
@@ -51,7 +56,7 @@ class Summaries:
         """
         self._batcher, self._template = batcher, template
         self._lock = threading.Lock()
-        self._costs: dict[str, tuple[int, int]] = {}
+        self._costs: dict[str, tuple[int, int, float | None]] = {}
 
     @property
     def plain(self) -> bool:
@@ -63,7 +68,13 @@ class Summaries:
         """What has been asked so far, answers that were kept from earlier runs included."""
         with self._lock:
             costs = list(self._costs.values())
-        return Spent(len(costs), sum(cost[0] for cost in costs), sum(cost[1] for cost in costs))
+        prices = [price for *_, price in costs if price is not None]
+        return Spent(
+            len(costs),
+            sum(cost[0] for cost in costs),
+            sum(cost[1] for cost in costs),
+            math.fsum(prices) if prices else None,
+        )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
         """Return one sentence a unit; where the model says nothing, the plain one.
@@ -84,7 +95,11 @@ class Summaries:
         return Request(prompt=prompt, language=language, sampling=Sampling(max_tokens=prompts.MAX_TOKENS))
 
     def _note(self, answers: Sequence[Answer]) -> None:
-        made = {answer.id: (answer.response.tokens_in, answer.response.tokens_out) for answer in answers}
+        rate = self._batcher.rate
+        made = {
+            answer.id: (answer.response.tokens_in, answer.response.tokens_out, price(answer.response, rate))
+            for answer in answers
+        }
         with self._lock:
             self._costs.update(made)
 

@@ -33,6 +33,7 @@ def keep(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
         tokens_in=0,
         tokens_out=0,
         seconds=0.0,
+        price=0.0,
     )
     store.add_generations([stored])
     return Answer(id_, Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))

@@ -1,0 +1,134 @@
+"""Reads files of rates: TOML with a table ``[[rate]]`` for each; every fault of a file is reported at once.
+
+==============  =======================================================================================
+``match``       pattern, or list of patterns, of the model's name or of the generator's spec; needed
+``seen``        the date on which it was looked up; needed
+``input``       US dollars a million tokens of prompts; with ``output``
+``output``      US dollars a million tokens of answers; with ``input``
+``cached``      US dollars a million tokens of prompts that the service had at hand; as ``input`` if left out
+``per_hour``    US dollars an hour of a rented machine
+``at_once``     how many answers that machine works at side by side; 1 if left out
+``url``         only for this service
+``source``      where it was looked up
+==============  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault
+from bench.files import read_text
+from bench.home import Home
+from harness.prices.rates import Prices, Rate
+
+FILE = "prices.toml"
+"""The user's own rates, in the home folder."""
+_BUILTIN = Path(__file__).parent / "builtin.toml"
+_NUMBERS = ("input", "cached", "output", "per_hour")
+_TEXTS = ("url", "source")
+_KEYS = ("match", "seen", *_NUMBERS, "at_once", *_TEXTS)
+_CURE = "see docs/costs.md"
+
+
+@functools.cache
+def builtin() -> Prices:
+    """Return the rates that come with ctxbench: a few, each with its date."""
+    return _read(_BUILTIN)
+
+
+def of_home(home: Home) -> Prices:
+    """Return the rates of a home: its own file's, if there is one, before the built-in ones.
+
+    Raises:
+        InputFault: if the file cannot be read or is wrong.
+    """
+    path = home.root / FILE
+    return load(path) if path.exists() else builtin()
+
+
+def load(path: Path) -> Prices:
+    """Return the rates of a file before the built-in ones.
+
+    Raises:
+        InputFault: if it cannot be read or is wrong; it names every fault.
+    """
+    return _read(path).before(builtin().rates)
+
+
+def _read(path: Path) -> Prices:
+    text = read_text(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputFault(f"is not TOML: {error}", where=str(path), cure=_CURE) from None
+    rates = data.get("rate", [])
+    faults = [f"there is no key {key!r} at the top, only tables [[rate]]" for key in sorted(data.keys() - {"rate"})]
+    if isinstance(rates, list) and all(isinstance(one, dict) for one in rates):
+        faults += [f"rate {number}: {fault}" for number, one in enumerate(rates, 1) for fault in _faults(one)]
+    else:
+        faults.append("rate is no list of tables")
+    if faults:
+        raise InputFault("; ".join(faults), where=str(path), cure=_CURE)
+    return Prices(tuple(map(_rate, rates)))
+
+
+def _faults(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with one table."""
+    for key in sorted(given.keys() - set(_KEYS)):
+        yield f"there is no key {key!r}"
+    patterns = _patterns(given.get("match"))
+    if not patterns or not all(isinstance(one, str) and one.strip() for one in patterns):
+        yield "match must be a pattern or a list of them"
+    seen = given.get("seen")
+    if not isinstance(seen, date) or isinstance(seen, datetime):
+        yield "seen must be a date such as 2026-11-21, without quotes"
+    for key in _NUMBERS:
+        if key in given and not _amount(given[key]):
+            yield f"{key} must be a number of US dollars, 0 or more"
+    at_once = given.get("at_once", 1)
+    if not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1:
+        yield "at_once must be a whole number, 1 or more"
+    for key in _TEXTS:
+        if not isinstance(given.get(key, ""), str):
+            yield f"{key} must be a text"
+    yield from _apart(given.keys())
+
+
+def _apart(given: Collection[str]) -> Iterator[str]:
+    """Yield which keys are there without those that they need."""
+    if ("input" in given) != ("output" in given):
+        yield "input and output must be given together"
+    elif "input" not in given and "per_hour" not in given:
+        yield "neither input and output nor per_hour is given"
+    if "cached" in given and "input" not in given:
+        yield "cached is given without input"
+    if "at_once" in given and "per_hour" not in given:
+        yield "at_once is given without per_hour"
+
+
+def _amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _patterns(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _rate(given: Mapping[str, Any]) -> Rate:
+    numbers = {key: float(given[key]) for key in _NUMBERS if key in given}
+    numbers.setdefault("cached", numbers.get("input", 0.0))
+    return Rate(
+        match=tuple(_patterns(given["match"])),
+        seen=given["seen"],
+        at_once=given.get("at_once", 1),
+        url=given.get("url", ""),
+        source=given.get("source", ""),
+        **numbers,
+    )
