@@ -67,6 +67,8 @@ class Server:
     listed_prompts: bool = True
     """Whether prompts may come as a list; llama.cpp's server breaks on it."""
     finish: str | None = "stop"
+    keeps_stop: bool = False
+    """Whether an answer still has the stop text that ended it; transformers' server leaves it there."""
     usage: bool = True
     cached: int = 0
     bos: str = ""
@@ -168,7 +170,7 @@ class Server:
         made: Body = {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": self.model}
         made |= {"choices": choices, "system_fingerprint": "fp_1" if self.shape == OPENAI else None}
         if self.usage:
-            out = sum(min(limit, max(1, code_tokens.count(self.answer(one, body)))) for one in prompts)
+            out = sum(max(1, len(self._pieces(one, body)[0])) for one in prompts)
             made["usage"] = {"prompt_tokens": tokens_in + bool(self.bos), "completion_tokens": out}
             made["usage"] |= {"total_tokens": tokens_in + out, "prompt_tokens_details": None}
             if self.cached:
@@ -176,10 +178,10 @@ class Server:
         return 200, made
 
     def _choice(self, index: int, prompt: str, body: Body, chat: bool) -> Body:
-        pieces = code_tokens.pieces(self.answer(prompt, body))
-        limit = body.get("max_tokens", body.get("max_completion_tokens", 16))
-        kept = pieces[:limit]
-        text, finish = "".join(kept), "length" if len(kept) < len(pieces) else self.finish
+        kept, finish = self._pieces(prompt, body)
+        text = "".join(kept)
+        for stop in () if self.keeps_stop else body.get("stop", ()):
+            text = text.partition(stop)[0]
         if chat:
             message = {"role": "assistant", "content": text}
             return {"index": index, "message": message, "logprobs": None, "finish_reason": finish}
@@ -189,6 +191,16 @@ class Server:
         if body.get("logprobs") is not None:
             choice["logprobs"] = self._logprobs(prompt if body.get("echo") else "", kept or [""])
         return choice
+
+    def _pieces(self, prompt: str, body: Body) -> tuple[list[str], str | None]:
+        """Return the tokens that are made, up to the one with which a stop text is complete, and why they end."""
+        pieces = code_tokens.pieces(self.answer(prompt, body))
+        limit = body.get("max_tokens", body.get("max_completion_tokens", 16))
+        for number in range(min(limit, len(pieces))):
+            made = "".join(pieces[: number + 1])
+            if any(stop in made for stop in body.get("stop", ())):
+                return pieces[: number + 1], "stop"
+        return pieces[:limit], "length" if limit < len(pieces) else self.finish
 
     def _logprobs(self, prompt: str, made: list[str]) -> Body:
         tokens = [self.bos] * bool(self.bos) + code_tokens.pieces(prompt) + made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.errors import InputFault
 from harness.generators.openai import settings as given
+from harness.generators.openai.counting import Counter
 from harness.generators.openai.generator import OpenAI, PricingOpenAI
 from harness.generators.registry import generator
 
@@ -18,6 +19,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     bits: bool = False,
     lines: str = given.ASKED,
     window: int = 0,
+    tokenizer: str = "",
     extra: str = "",
     concurrency: int = 16,
     timeout: float = 300.0,
@@ -36,6 +38,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         bits: whether it also measures context gain; needs a server that gives ``echo`` with ``logprobs``.
         lines: ``asked`` to tell a chat model to go on with the code of a line's prompt, ``raw`` to send the code alone.
         window: tokens of prompt and answer that the model takes; 0 if the server refuses what is too long.
+        tokenizer: folder with the model's ``tokenizer.json``: prompts are cut to `window` by it.
         extra: JSON object of more fields of every request; null takes a field out.
         concurrency: requests at once.
         timeout: seconds that one try may take.
@@ -66,5 +69,11 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         key_env=given.key_variable(key_env),
         extra=given.extra_fields(extra),
     )
+    if tokenizer and not window:
+        raise InputFault("tokenizer= counts for a window that is not given", where="openai", cure="give window=TOKENS")
     made = PricingOpenAI if bits else OpenAI
-    return made(settings, revision=given.word("revision", revision) if revision else "")
+    return made(
+        settings,
+        revision=given.word("revision", revision) if revision else "",
+        counter=Counter(tokenizer, settings) if tokenizer else None,
+    )

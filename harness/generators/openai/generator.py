@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from bench import code_tokens
 from bench.errors import MachineFault
 from bench.types import Language
 from harness.generators.base import Request, Response
 from harness.generators.openai import pricing, wire
 from harness.generators.openai.client import Client
+from harness.generators.openai.counting import Counter
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.spread import spread
 from strategies.api import Prompt
@@ -24,20 +27,32 @@ class OpenAI:
 
     concurrent = True
 
-    def __init__(self, settings: Settings, *, revision: str = "") -> None:
+    def __init__(self, settings: Settings, *, revision: str = "", counter: Counter | None = None) -> None:
         """Prepare; the server is not spoken to before the first request.
 
         Args:
             settings: the model, its server, and how to ask.
             revision: what the user knows of the served weights, one word.
+            counter: the model's tokenizer; None if it is not at hand, and prompts are sent as they are.
         """
         self._settings = settings
         self._client = Client(settings)
         self._lock = threading.Lock()
         self._served: dict[wire.Served, None] = {}
-        self.version = f"{PROTOCOL}-{revision}" if revision else PROTOCOL
+        self._counter = counter
+        parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
+        self.version = "-".join(filter(None, parts))
         self.instructs = settings.chat
         self.batch_size = settings.concurrency
+
+    @property
+    def window(self) -> int:
+        """Tokens of prompt and answer that prompts are cut to; 0 where nothing here counts as the model does."""
+        return self._settings.window if self._counter is not None else 0
+
+    def count(self, request: Request) -> int:
+        """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own."""
+        return code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
 
     @property
     def served(self) -> tuple[str, ...]:
@@ -58,6 +73,17 @@ class OpenAI:
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
+        line = wire.ends_with_line(request, self._settings)
+        try:
+            found = self._ask(request, line=line)
+            if line and found.finish == "stop" and not found.text.strip():
+                # A blank line came first, or nothing at all, which a reply does not tell apart.
+                found = _both(found, self._ask(request, line=False))
+        except MachineFault as fault:
+            return fault
+        return found
+
+    def _ask(self, request: Request, *, line: bool) -> Response:
         def read(reply: Any, seconds: float) -> Response:
             answered = wire.response(reply, request, self._settings, seconds)
             who = wire.served(reply, self._settings)
@@ -66,10 +92,7 @@ class OpenAI:
                     self._served[who] = None
             return answered
 
-        try:
-            return self._client.post(wire.path(self._settings), wire.body(request, self._settings), read)
-        except MachineFault as fault:
-            return fault
+        return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
 
 class PricingOpenAI(OpenAI):
@@ -92,3 +115,14 @@ class PricingOpenAI(OpenAI):
             return pricing.bits(reply, text, self._settings)
 
         return self._client.post("/completions", pricing.body(prompt, text, self._settings), read)
+
+
+def _both(first: Response, second: Response) -> Response:
+    """Return the second of two answers with what both of them took."""
+    return replace(
+        second,
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_out=first.tokens_out + second.tokens_out,
+        seconds=first.seconds + second.seconds,
+        cached=first.cached + second.cached,
+    )

@@ -1,4 +1,4 @@
-"""Line completion by a chat model: the message around the prompt, and the code in its answer. Pure.
+"""Line completion: where a line ends; the message around a prompt for a chat model, and the code in its answer. Pure.
 
 The message is the one that InferCom's released code sends to a chat model, word for word: one that is shown bare
 code explains it.
@@ -10,6 +10,7 @@ from bench.types import Kind, Language
 from harness.generators.base import Request
 from strategies.api import BlockKind
 
+END = "\n"
 _LANGUAGES = {Language.PYTHON: "Python", Language.JAVA: "Java"}
 _OPEN = "<output_start>"
 _CLOSE = ("<output_end>", "</output_end>", "</output_start>")
@@ -31,6 +32,12 @@ def is_line(request: Request) -> bool:
     """Say whether a prompt is code to go on with; questions about code are sent as they are."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
+
+
+def end(text: str) -> int | None:
+    """Return where the first line of an answer ends that is not blank; None if none is complete."""
+    at = text.find(END, len(text) - len(text.lstrip()))
+    return at if at >= 0 else None
 
 
 def message(request: Request, asked: bool) -> str:

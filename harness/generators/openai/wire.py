@@ -41,11 +41,26 @@ def path(settings: Settings) -> str:
     return "/chat/completions" if settings.chat else "/completions"
 
 
-def body(request: Request, settings: Settings) -> Body:
+def ends_with_line(request: Request, settings: Settings) -> bool:
+    """Say whether the server is told to end the answer at a line's end.
+
+    Where one line counts, the rest of an answer is paid for in vain. Not where a model is drawn from: an answer that
+    begins with a blank line is asked for again, and drawing again is another distribution. Not of a chat model, whose
+    code stands between marks.
+    """
+    return request.one_line and not settings.chat and request.sampling.temperature == 0 and "stop" not in settings.extra
+
+
+def body(request: Request, settings: Settings, *, line: bool = False) -> Body:
     """Return what asks for one answer.
 
     Greedy requests have temperature 0 and neither seed nor top_p, which some servers refuse. Of n samples each is a
     request of its own whose seed follows from the run's seed and its index, because many servers ignore ``n``.
+
+    Args:
+        request: what is wanted.
+        settings: of whom.
+        line: whether the answer is to end at its first line's end, see `ends_with_line`.
     """
     how = request.sampling
     made: Body = {"model": settings.model}
@@ -60,8 +75,8 @@ def body(request: Request, settings: Settings) -> Body:
         made["seed"] = seed(how.seed, request.index)
         if how.top_p < 1:
             made["top_p"] = how.top_p
-    if how.stop:
-        made["stop"] = list(how.stop)
+    if stops := [*how.stop, *([lines.END] if line else [])]:
+        made["stop"] = stops
     return with_extra(made, settings)
 
 
@@ -95,9 +110,11 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float) -
     text = _text(reply, settings)
     tokens_in = _count(reply, "prompt_tokens")
     tokens_out = _count(reply, "completion_tokens")
+    code = lines.answer(request, text) if settings.chat and settings.asked else text
+    end = lines.end(text) if request.one_line and not settings.chat else None
     answered = Response(
-        text=lines.answer(request, text) if settings.chat and settings.asked else text,
-        finish="stop" if finish in _STOPPED else "length",
+        text=code[:end],
+        finish="length" if finish in _CUT and end is None else "stop",
         # A server that counts nothing: our own count is the best there is.
         tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
         tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,

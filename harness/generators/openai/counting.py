@@ -1,0 +1,70 @@
+"""Prompts counted as a served model counts them, by a copy of its tokenizer on this machine."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+from typing import Any
+
+from bench.errors import InputFault
+from bench.files import sha256_file
+from bench.retrieval.encoders import weights
+from bench.retrieval.encoders.texts import utf8
+from harness.generators.base import Request
+from harness.generators.openai import lines
+from harness.generators.openai.settings import Settings
+
+FILE = "tokenizer.json"
+TEMPLATE = 128
+"""Tokens kept free for what a chat template puts around a message: published templates take 10 to 80."""
+_CURE = f"give the folder with the model's {FILE}, as it is published beside the weights"
+
+
+class Counter:
+    """The tokenizer of one served model. Any thread may ask; it is read with the first count."""
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        """See that there is one.
+
+        Args:
+            path: the file, or the folder that holds it.
+            settings: the model.
+
+        Raises:
+            InputFault: if there is none, or nothing here can read it.
+        """
+        weights.need(("tokenizers",), where=settings.where, cure="pip install -e '.[encoders]'")
+        given = Path(path).expanduser()
+        self._file = given / FILE if given.is_dir() else given
+        self._settings = settings
+        if not self._file.is_file():
+            raise InputFault(f"{path} holds no tokenizer", where=settings.where, cure=_CURE)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Eight hexadecimal digits of the file's digest: another tokenizer cuts prompts elsewhere."""
+        return sha256_file(self._file)[:8]
+
+    def count(self, request: Request) -> int:
+        """Return the tokens of a request's prompt, its mark of a beginning and room for a chat template included."""
+        text = lines.message(request, self._settings.asked) if self._settings.chat else request.prompt.text
+        found = self._tokenizer.encode(utf8(text), add_special_tokens=True)
+        return len(found.ids) + (TEMPLATE if self._settings.chat else 0)
+
+    @functools.cached_property
+    def _tokenizer(self) -> Any:
+        # It carries no types, and a finished run does without it.
+        module: Any = importlib.import_module("tokenizers")
+        try:
+            made = module.Tokenizer.from_file(str(self._file))
+        except Exception as error:
+            # The library raises nothing narrower.
+            reason = str(error).partition("\n")[0]
+            raise InputFault(
+                f"{self._file} cannot be read ({reason})", where=self._settings.where, cure=_CURE
+            ) from error
+        # The file may say to cut and to fill up, as for training.
+        made.no_truncation()
+        made.no_padding()
+        return made

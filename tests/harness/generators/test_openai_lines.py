@@ -1,0 +1,118 @@
+"""Answers of `openai` that end with their line: the same text as without it, and fewer tokens."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.types import Kind, Language
+from harness.generators import openai
+from harness.generators.base import Request, Response, Sampling
+from harness.generators.hf.stopping import End
+from harness.generators.openai import lines
+from harness.generators.openai.generator import OpenAI
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
+
+ANSWERS = [
+    "sum(cart)\nprint(total)\n",
+    "\n    sum(cart)\nprint(total)\n",
+    "   \n\n  \tx\n\ny\n",
+    "sum(cart)",
+    "sum(cart)\n",
+    "",
+    "\n\n  \n",
+    "one\r\ntwo\r\n",
+    "x\u2028y\nz",
+    "word " * 200,
+    "\n" + "word " * 200,
+]
+
+
+def ask(text: str = "total = ", *, one_line: bool = True, **sampling: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    return Request(prompt=prompt, language=Language.PYTHON, one_line=one_line, sampling=Sampling(**sampling))
+
+
+def model(server: Server, **changes: Any) -> OpenAI:
+    return openai.openai(**{"model": "tiny", "url": server.url, "backoff": 0.001, **changes})
+
+
+def one(made: OpenAI, request: Request) -> Response:
+    with closing(made):
+        [found] = made.generate([request])
+    assert isinstance(found, Response), found
+    return found
+
+
+@pytest.mark.parametrize("keeps_stop", [False, True])
+@pytest.mark.parametrize("shape", [VLLM, LLAMA_CPP])
+def test_a_stopped_answer_is_the_whole_answer_cut_at_its_line(shape: str, keeps_stop: bool) -> None:
+    for said in ANSWERS:
+        with serving(answer=lambda *_, said=said: said, shape=shape, keeps_stop=keeps_stop) as server:
+            stopped = one(model(server), ask())
+            whole = one(model(server, extra='{"stop": null}'), ask())
+            uncut = one(model(server), ask(one_line=False))
+        assert (stopped.text, stopped.finish) == (whole.text, whole.finish)
+        assert stopped.text == uncut.text[: End(line=True).find(uncut.text)]
+        assert whole.tokens_out == uncut.tokens_out
+
+
+def test_what_is_not_wanted_is_not_made() -> None:
+    with serving(answer=lambda *_: ANSWERS[0]) as server:
+        assert one(model(server), ask()).tokens_out == 5
+        assert one(model(server), ask(one_line=False)).tokens_out == 10
+    assert [call.get("stop") for call in server.calls] == [["\n"], None]
+
+
+def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
+    with serving(answer=lambda *_: ANSWERS[1], cached=1) as server:
+        found = one(model(server), ask())
+        whole = one(model(server), ask(one_line=False))
+    assert found.text == "\n    sum(cart)" and [call.get("stop") for call in server.calls] == [["\n"], None, None]
+    assert found.tokens_in == 2 * whole.tokens_in and found.tokens_out == 1 + whole.tokens_out
+    assert found.cached == 2 and found.seconds > 0
+
+
+def test_blanks_up_to_the_limit_are_not_asked_for_again() -> None:
+    with serving(answer=lambda *_: "\t", finish="length") as server:
+        assert one(model(server), ask()).finish == "length"
+    assert len(server.calls) == 1
+
+
+def test_own_stop_texts_stay() -> None:
+    with serving(answer=lambda *_: "a # b\n") as server:
+        assert one(model(server), ask(stop=("#",))).text == "a "
+    assert server.calls[0]["stop"] == ["#", "\n"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sampling"),
+    [
+        ({"endpoint": "chat"}, {}),
+        ({}, {"temperature": 0.5}),
+        ({"extra": '{"stop": ["END"]}'}, {}),
+    ],
+)
+def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any]) -> None:
+    with serving(answer=lambda *_: ANSWERS[1]) as server:
+        found = one(model(server, **changes), ask(**sampling))
+    assert len(server.calls) == 1 and "\n" not in server.calls[0].get("stop", ())
+    # Drawn answers are cut as greedy ones are; what a chat model says of a line is not.
+    assert found.text == (ANSWERS[1] if "endpoint" in changes else "\n    sum(cart)")
+
+
+def test_other_kinds_are_asked_as_ever() -> None:
+    with serving(answer=lambda *_: ANSWERS[0]) as server:
+        function = Request(prompt=ask().prompt, language=Language.PYTHON, kind=Kind.FUNCTION)
+        assert one(model(server), function).text == ANSWERS[0]
+    assert "stop" not in server.calls[0]
+
+
+@given(st.text(alphabet=" \t\n\r\x0b\u2028ab", max_size=12))
+def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> None:
+    assert lines.end(text) == End(line=True).find(text)

@@ -1,0 +1,97 @@
+"""Prompts for `openai` cut to a window by a tokenizer on this machine."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+
+from bench.errors import InputFault
+from bench.types import Kind, Language
+from harness.generators import openai
+from harness.generators.base import Request, Response, Sampling
+from harness.generators.fitting import Windowed, fitted
+from harness.generators.openai.counting import TEMPLATE
+from harness.generators.openai.generator import OpenAI
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import serving
+
+CODE = "".join(f"item_{number} = {number}\n" for number in range(60)) + "total = "
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a tokenizer that knows letters and digits, and marks the beginning."""
+    made = tokenizers.ByteLevelBPETokenizer()
+    made.train_from_iterator(["item = 1\n"], vocab_size=260, special_tokens=["<s>"], show_progress=False)
+    made._tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", made.token_to_id("<s>"))]
+    )
+    made.enable_truncation(8)
+    made.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def ask(text: str = CODE) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=Sampling(max_tokens=16))
+
+
+def model(folder: Path | str = "", **changes: Any) -> OpenAI:
+    return openai.openai(**{"model": "tiny", "url": "http://127.0.0.1:1", "tokenizer": str(folder), **changes})
+
+
+def test_a_prompt_is_counted_as_the_model_does(folder: Path) -> None:
+    made = model(folder, window=200)
+    # 30 letters and the mark of a beginning, beyond what the file says to cut at.
+    assert isinstance(made, Windowed) and made.window == 200 and made.count(ask("q" * 30)) == 31
+    assert made.count(ask("half \ud800")) == 7
+    assert model(folder / "tokenizer.json", window=200).count(ask("q" * 30)) == 31
+
+
+def test_a_chat_prompt_leaves_room_for_its_template(folder: Path) -> None:
+    asked, raw = (model(folder, window=900, endpoint="chat", lines=lines) for lines in ("asked", "raw"))
+    assert raw.count(ask("q" * 30)) == 31 + TEMPLATE < asked.count(ask("q" * 30))
+
+
+def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
+    with serving() as server, closing(model(folder, window=200, url=server.url)) as made:
+        cut = fitted(made, ask())
+        [found] = made.generate([cut])
+    assert isinstance(found, Response) and CODE.endswith(server.calls[0]["prompt"])
+    assert "overflow_trimmed" in cut.prompt.flags and 100 < made.count(cut) <= 200 - 16
+    assert fitted(made, ask("total = ")).prompt.text == "total = "
+
+
+def test_without_a_tokenizer_nothing_is_cut() -> None:
+    assert model(window=20).window == 0 and fitted(model(window=20), ask()).prompt.text == CODE
+
+
+def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:
+    versions = {model().version, model(folder, window=9).version}
+    with (folder / "tokenizer.json").open("a") as handle:
+        handle.write("\n")
+    assert len(versions | {model(folder, window=9).version, model(folder, window=9, revision="r1").version}) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"folder": "/no/such"}, "/no/such holds no tokenizer"),
+        ({"window": 0}, "give window=TOKENS"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(folder: Path, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputFault, match=words):
+        model(**{"folder": folder, "window": 9, **changes})
+
+
+def test_a_broken_file_is_one_line(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    made = model(folder, window=9)
+    with pytest.raises(InputFault, match=r"tokenizer\.json cannot be read") as caught:
+        made.count(ask())
+    assert "\n" not in str(caught.value)
