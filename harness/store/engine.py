@@ -9,6 +9,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
@@ -52,12 +53,33 @@ def make_engine(url: URL, *, create: bool) -> Engine:
     return engine
 
 
-def _postgresql(url: URL) -> Engine:
+def reading_engine(url: URL) -> Engine:
+    """Return an engine that cannot write, neither rows nor a schema nor a new file.
+
+    Raises:
+        InputFault: if the file is missing.
+    """
+    if url.get_backend_name() == "postgresql":
+        return _postgresql(url, connect_args={"options": "-c default_transaction_read_only=on"})
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    path = Path(str(url.database))
+    if not path.is_file():
+        raise InputFault("no results yet", where=str(path), cure="run `ctxbench quickstart` or `ctxbench run` first")
+    name = f"file:{quote(str(path.absolute()))}?mode=ro"
+    # SQLAlchemy hands a connection from thread to thread, to one at a time.
+    engine = create_engine(url, creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False))
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin_reading)
+    return engine
+
+
+def _postgresql(url: URL, **options: Any) -> Engine:
     if url.get_driver_name() == "psycopg":
         # A host that drops packets would keep us waiting for minutes; PGCLIENTENCODING may name anything.
         url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
     # Whatever the server's default: after the lock each statement must see what others committed before it.
-    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED", **options)
     event.listen(engine, "begin", _lock)
     return engine
 
@@ -104,6 +126,10 @@ def _begin(connection: Connection) -> None:
     """Take the write lock at the start, so that what was looked up before a write is still true at the write."""
     reads = connection.get_execution_options().get(_READS, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _begin_reading(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
 
 
 def _lock(connection: Connection) -> None:

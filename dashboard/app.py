@@ -1,0 +1,75 @@
+"""The site: its pages, and what every page has in common: its choices live in the URL, a fault is one line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from bench.errors import CtxbenchError
+from dashboard import data, show, url
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """One page of the site."""
+
+    name: str
+    """Of its module in `dashboard.pages`, and in its URL."""
+    title: str
+    icon: str
+    says: str
+    """The question it answers, below its title."""
+
+
+PAGES = (
+    PageInfo("leaderboard", "Leaderboard", ":material/leaderboard:", "Which method leads, and is the lead real?"),
+    PageInfo("compare", "Compare", ":material/compare_arrows:", "Where does a difference come from?"),
+    PageInfo("samples", "Samples", ":material/search:", "What did the model see, and what did it write?"),
+    PageInfo("cost", "Cost", ":material/payments:", "What does accuracy cost in tokens, time and money?"),
+    PageInfo("benchmark", "Benchmark", ":material/dataset:", "What is a sample set made of?"),
+    PageInfo("runs", "Runs", ":material/pace:", "How far are the runs, what failed, how is one repeated?"),
+)
+
+
+def main() -> None:
+    """Show the page that the URL names; the script that Streamlit runs at every click."""
+    st.set_page_config(page_title="ctxbench", page_icon=":material/leaderboard:", layout="wide")
+    pages = [
+        st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says)
+        for one in PAGES
+        if importlib.util.find_spec(f"dashboard.pages.{one.name}")
+    ]
+    first = st.Page(
+        lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
+    )
+    st.navigation([first, *pages], expanded=True).run()
+
+
+def _page(info: PageInfo) -> Callable[[], None]:
+    def page() -> None:
+        show_page(info.name)
+
+    page.__name__ = info.name
+    return page
+
+
+def show_page(name: str) -> None:
+    """Show one page; a fault of the user's or the machine's becomes its one line."""
+    info = next(one for one in PAGES if one.name == name)
+    st.title(info.title, anchor=False)
+    st.caption(info.says)
+    url.enter(name)
+    try:
+        if not data.sets():
+            show.empty("No runs are stored here yet.", "ctxbench quickstart")
+            return
+        page: Callable[[], None] = importlib.import_module(f"dashboard.pages.{name}").page
+        page()
+    except CtxbenchError as error:
+        show.fault(error)
+    finally:
+        url.flush()

@@ -1,0 +1,172 @@
+"""What the pages read: the one place that opens the store. Read-only, and kept in memory until rows are added.
+
+Streamlit runs a page again at every click, in a thread of its own; what was read is therefore kept for the process,
+under a key that changes when the database does (`stamp`). The kept values are frozen and shared by all readers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+import streamlit as st
+
+from bench.home import Home
+from harness.leaderboard import Board
+from harness.leaderboard import board as ranked
+from harness.results import RunTable
+from harness.store import Store, queries
+from harness.store.reading import open_reader, version, which
+from harness.store.sets import stored_sets
+
+T = TypeVar("T")
+Marked: TypeAlias = Literal["exclude", "include"]
+_Asked: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
+HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
+"""The variables by which `ctxbench dashboard` tells the pages what to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetChoice:
+    """One sample set that runs were made over."""
+
+    samples: str
+    """What tells it from the others: ``demo``, ``demo[:10]``; with the digest's beginning where two have one name."""
+    name: str
+    """The set's own name, as in ``samples/<name>/``."""
+    digest: str
+    languages: tuple[str, ...]
+    generators: tuple[str, ...]
+    runs: int
+
+
+def home() -> Home:
+    """Return the home folder of `ctxbench dashboard`."""
+    return Home(Path(os.environ.get(HOME) or ".ctxbench").expanduser().absolute())
+
+
+def database() -> str:
+    """Return the URL of the results."""
+    return os.environ.get(DATABASE) or home().database
+
+
+def store() -> Store:
+    """Return the store, one a process, which cannot write.
+
+    Raises:
+        CtxbenchError: if there is no database, it is not ours, or its schema is another version's.
+    """
+    url = database()
+    return _opened((url, which(url)))
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _opened(key: tuple[str, str]) -> Store:
+    return open_reader(key[0])
+
+
+def stamp() -> str:
+    """Return a text that changes whenever rows were added."""
+    return version(store(), database())
+
+
+def kept(question: Callable[..., T], *arguments: object, **named: object) -> T:
+    """Return ``question(store(), …)``, asked again only after rows were added. What it returns must not be changed.
+
+    Args:
+        question: a function of a module, which takes the store first.
+        arguments: what can be told apart by `repr`.
+        named: likewise.
+    """
+    asked = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
+    found: T = _kept((database(), stamp(), asked), lambda: question(store(), *arguments, **named))
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _kept(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG001 - the key is Streamlit's
+    return _ask()
+
+
+def sets() -> tuple[SetChoice, ...]:
+    """Return the sample sets of the stored runs, by name."""
+    found = kept(stored_sets)
+    names = [one.samples for one in found]
+    return tuple(
+        SetChoice(
+            samples=f"{one.samples} {one.digest[:12]}" if names.count(one.samples) > 1 else one.samples,
+            name=one.name,
+            digest=one.digest,
+            languages=one.languages,
+            generators=one.generators,
+            runs=one.runs,
+        )
+        for one in found
+    )
+
+
+def tables(
+    samples: str,
+    language: str | None = None,
+    generator: str | None = None,
+    *,
+    profile: str = "ctxbench",
+    marked: Marked = "exclude",
+) -> list[RunTable]:
+    """Return the runs over one sample set as columns.
+
+    Args:
+        samples: `SetChoice.samples`.
+        language: only of this one.
+        generator: only of this one.
+        profile: whose metrics.
+        marked: whether samples marked as broken or vacuous count.
+    """
+    chosen = [one for one in sets() if one.samples == samples]
+    if not chosen:
+        return []
+    read = _tables((database(), stamp(), chosen[0].name, profile, marked))
+    whole = chosen[0].samples.removesuffix(f" {chosen[0].digest[:12]}")
+    return [
+        one
+        for one in read
+        if (one.run.samples, one.run.samples_digest) == (whole, chosen[0].digest)
+        and language in (None, one.run.language)
+        and generator in (None, one.run.generator)
+    ]
+
+
+@st.cache_resource(show_spinner="Reading the stored scores …", max_entries=3)
+def _tables(key: tuple[str, str, str, str, Marked]) -> tuple[RunTable, ...]:
+    _, _, name, profile, marked = key
+    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked))
+
+
+def board(
+    samples: str,
+    language: str | None = None,
+    generator: str | None = None,
+    *,
+    metric: str | None = None,
+    baseline: str | None = None,
+    by_level: bool | None = None,
+    profile: str = "ctxbench",
+    marked: Marked = "exclude",
+) -> Board:
+    """Return the leaderboard of `tables`, with the papers' rows of their benchmarks; see `harness.leaderboard.board`.
+
+    Raises:
+        UnknownName: if no run has that metric or strategy.
+    """
+    found = (samples, language, generator, metric, baseline, by_level, profile, marked)
+    return _board((database(), stamp()), found)
+
+
+@st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
+def _board(key: tuple[str, str], asked: _Asked) -> Board:  # noqa: ARG001 - the key is Streamlit's
+    samples, language, generator, metric, baseline, by_level, profile, marked = asked
+    found = tables(samples, language, generator, profile=profile, marked=marked)
+    return ranked(found, metric=metric, baseline=baseline, by_level=by_level, published="auto")

@@ -1,0 +1,156 @@
+"""How things are shown. Everything stored is untrusted text: it reaches a page only through here, as text.
+
+Streamlit reads Markdown in labels, captions, metrics and table cells of `st.table`; `plain` takes its meaning away.
+Cells of `frame`, options of a choice and what `text` shows are text already.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from bench.errors import CtxbenchError
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_LINES = 24
+_PIXELS_OF_LINE = 22
+_JOINER = "\u2060"
+"""Word joiner: not seen, and what it stands in is no shortcode, arrow or address to Streamlit's Markdown."""
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
+"""Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
+
+HELP: Mapping[str, str] = {
+    "rank": "The ranks that significant differences leave open. Only differences that pass the test count.",
+    "tier": "Rows that share a letter are not told apart by the test.",
+    "strategy": "The method that gathers what the model is shown.",
+    "generator": "The model that completes the code, and how it was asked.",
+    "sample set": "The tasks that were run; [:N] means the first N of them.",
+    "language": "The programming language of the tasks.",
+    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
+    "metric": "What is measured and what ranks the rows.",
+    "profile": "Whose exact definition of the metrics. Numbers of different profiles are never ranked together.",
+    "baseline": "The method that differences refer to.",
+    "n": "Samples that count: scored, or failed by the model, which counts as the worst value.",
+    "unscored": "Samples that the machine failed. They are missing, not 0; the next run does them again.",
+    "excluded": "Samples left out because they are marked: their answer fails their tests, or an empty body passes.",
+    "mean": "Mean over the samples that count.",
+    "low": "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
+    "high": "Upper end of the 95% interval of the mean, over repositories where there are five or more.",
+    "interval": "95% interval of the mean, over repositories where there are five or more, else over samples.",
+    "by repo": "Mean of the repositories' means: every repository counts the same.",
+    "difference": "Mean difference to the baseline, on the samples that both completed.",
+    "p": "Permutation test over repositories, corrected for all pairs shown. A star marks 5%.",
+    "tokens": "Mean tokens of the context that the model was shown for a sample.",
+    "calls": "Mean calls of the model for a sample.",
+    "seconds": "Mean seconds for a sample: the method's work and the model's answers.",
+    "price": "Mean US dollars for a sample, where the price of the model is known.",
+    "origin": "run: made here; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
+    "control": "Made with the answer, or named a control by its author: shown, never ranked.",
+    "remarks": "What a reader must know of these numbers.",
+    "em": "Exact match: the completion is the reference, in percent.",
+    "es": "Edit similarity of completion and reference, in percent.",
+    "id_em": "The identifiers of completion and reference are the same, in percent.",
+    "id_f1": "F1 of the identifiers of completion and reference, in percent.",
+    "id_precision": "Share of the completion's identifiers that the reference has, in percent.",
+    "id_recall": "Share of the reference's identifiers that the completion has, in percent.",
+    "pass@1": "Share of functions whose tests pass at the first try, in percent.",
+    "context_gain": "Bits by which the context makes the reference cheaper to write than the file alone does.",
+    "bits": "Bits that the reference costs, given the context; fewer are better.",
+    "block_gain": "Bits that one retrieved block saves, on the mean.",
+    "api_recall": "Share of the repository's names the reference needs that the context shows, in percent.",
+    "context_waste": "Share of the context that nothing in the reference uses, in percent; less is better.",
+    "hallucinated": "Share of completions that use a name which is nowhere, in percent; less is better.",
+    "made_up_names": "Names in a completion that are nowhere, on the mean; fewer are better.",
+    "price of a run": "US dollars of all calls of a run, where the price of the model is known.",
+}
+"""Term -> hover text."""
+
+
+def plain(text: str) -> str:
+    """Return a text for a label, caption or heading of Streamlit, without any Markdown in it."""
+    return _PUNCTUATION.sub(r"\\\1", _REPLACED.sub(_JOINER, " ".join(text.split())))
+
+
+def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
+    """Show stored text as it is; of a long one the beginning, and all of it to save.
+
+    Args:
+        value: the text.
+        language: how to colour it, e.g. ``python``; None for not at all.
+        key: tells its button from others of the page.
+        limit: characters that are shown.
+    """
+    part = value[:limit]
+    tall = part.count("\n") + len(part) // 120 > _LINES
+    st.code(part, language=language, wrap_lines=True, height=_LINES * _PIXELS_OF_LINE if tall else "content")
+    if len(value) > limit:
+        st.caption(f"The first {limit:,} of {len(value):,} characters.")
+        # Read as bytes, nothing in it can be taken for anything else.
+        st.download_button(
+            "Save all of it", value.encode("utf-8", "replace"), f"{_name(key)}.txt", "text/plain", key=key
+        )
+
+
+def frame(
+    rows: Sequence[Mapping[str, object]],
+    *,
+    help: Mapping[str, str],  # noqa: A002 - as Streamlit calls it
+    key: str,
+    csv: str | None = None,
+    **config: Any,
+) -> None:
+    """Show a table that can be sorted and searched; cells are text or numbers, never markup.
+
+    Args:
+        rows: column -> cell, the same columns in each.
+        help: column -> hover text of its heading; ours.
+        key: tells it from other tables of the page.
+        csv: what its button saves; without it the table's own menu saves what is shown.
+        config: column -> one of `st.column_config`, where a plain column does not do.
+    """
+    columns = list(rows[0]) if rows else list(help)
+    made: dict[str, Any] = {
+        name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name))) for name in columns
+    }
+    content: Any = [dict(row) for row in rows] or {name: [] for name in columns}
+    st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32)
+    if csv is not None:
+        st.download_button(
+            "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
+        )
+
+
+def chart(spec: alt.Chart | alt.LayerChart | alt.TopLevelMixin, *, key: str) -> None:
+    """Show a chart, as wide as the page, in the colours of its theme."""
+    chart: Any = spec
+    st.altair_chart(chart, width="stretch", key=key, theme="streamlit")
+
+
+def note(sentence: str) -> None:
+    """Say something below or beside a table; may hold stored text."""
+    st.html(f'<p class="note">{html.escape(sentence)}</p>')
+
+
+def empty(what: str, command: str) -> None:
+    """Say that there is nothing to show, and what to run so that there is."""
+    st.info(plain(what), icon=":material/info:")
+    st.code(command, language="shell", wrap_lines=True)
+
+
+def fault(error: CtxbenchError) -> None:
+    """Say what is wrong, where, and what cures it."""
+    head = f"{error.where}: {error.what}" if error.where else error.what
+    st.error(plain(head), icon=":material/error:")
+    if error.cure:
+        note(error.cure[:1].upper() + error.cure[1:])
+
+
+def _name(key: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-") or "table"

@@ -1,0 +1,103 @@
+"""Open a database to read it only: nothing is written, migrated or made, whatever a reader does.
+
+A dashboard or a report may point at a database that somebody else's run is filling: it must neither wait for that run
+nor keep it waiting, and it must not bring the schema up to date behind its back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, text
+
+from bench.errors import InputFault
+from harness.store import migrate
+from harness.store.engine import read_url, reading_engine
+from harness.store.faults import explained
+from harness.store.store import Store
+
+_POSITION = """
+    SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+"""
+
+
+def open_reader(url: str) -> Store:
+    """Open a database for reading.
+
+    Args:
+        url: a SQLAlchemy URL.
+
+    Raises:
+        InputFault: if the URL, its user, password or database is wrong, its driver is missing, there is no file, the
+            file is no database of ours, or its schema is not this version's.
+        MachineFault: if the server does not answer.
+    """
+    with explained(url.partition("@")[2] or url):
+        parsed = read_url(url)
+        shown = parsed.difference_update_query(["password", "sslpassword"])
+        where = str(parsed.database) if parsed.get_backend_name() == "sqlite" else shown.render_as_string()
+    with explained(where):
+        engine = reading_engine(parsed)
+        try:
+            _check(engine, where)
+        except BaseException:
+            engine.dispose()
+            raise
+    return Store(engine, where)
+
+
+def _check(engine: Engine, where: str) -> None:
+    """Refuse a schema that our questions do not fit."""
+    scripts = ScriptDirectory(str(Path(migrate.__file__).parent / "migrations"))
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    if current == scripts.get_current_head():
+        return
+    if current is None:
+        raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
+    if current not in {script.revision for script in scripts.walk_revisions()}:
+        raise InputFault(
+            f"was made by a newer ctxbench (schema {current})",
+            where=where,
+            cure="upgrade ctxbench, or choose another database with --db",
+        )
+    raise InputFault(
+        f"was made by an older ctxbench (schema {current})",
+        where=where,
+        cure="bring it up to date: run `ctxbench leaderboard` on it once",
+    )
+
+
+def which(url: str) -> str:
+    """Return what tells one database under a URL from the next: a SQLite file may be removed and made again."""
+    parsed = read_url(url)
+    path = Path(str(parsed.database))
+    return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""
+
+
+def version(store: Store, url: str) -> str:
+    """Return a text that changes whenever rows were added; cheap, whatever the size of the database.
+
+    Of a SQLite file: when it and its log were last written, and how far. Of PostgreSQL: the position of the
+    write-ahead log, which others' work moves too.
+
+    Raises:
+        InputFault: if the file is gone.
+    """
+    parsed = read_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _file_version(Path(str(parsed.database)))
+    with store.reading() as connection:
+        return str(connection.scalar(text(_POSITION)))
+
+
+def _file_version(path: Path) -> str:
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        found = [one.stat() for one in (path, log) if one == path or one.exists()]
+    except OSError as error:
+        cure = "run `ctxbench quickstart` or `ctxbench run`"
+        raise InputFault(f"cannot be read ({error.strerror})", where=str(path), cure=cure) from error
+    return f"{found[0].st_ino}:" + "/".join(f"{one.st_mtime_ns}.{one.st_size}" for one in found)

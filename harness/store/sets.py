@@ -1,0 +1,62 @@
+"""Which sample sets the stored runs are over: what a reader chooses from. Cheap: no scores are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from harness.store import tables as t
+from harness.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSet:
+    """One sample set, or the first N samples of one, that runs were made over."""
+
+    samples: str
+    """Its name; with ``[:N]`` behind it where the runs were limited, as in `RunInfo.samples`."""
+    name: str
+    """Its name alone."""
+    digest: str
+    languages: tuple[str, ...]
+    generators: tuple[str, ...]
+    runs: int
+
+
+def stored_sets(store: Store) -> list[StoredSet]:
+    """Return the sets, by name, limit and digest."""
+    r = t.RUN.c
+    found: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
+    with store.reading() as connection:
+        for row in connection.execute(select(r.id, r.samples, r.sample_limit, r.samples_digest, r.generator)):
+            found[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, row.generator))
+        # Runs of one set and limit have the same samples, so that one of them tells the languages.
+        spoken = _languages(connection, [runs[0][0] for runs in found.values()])
+    return [
+        StoredSet(
+            samples=f"{name}[:{limit}]" if limit else name,
+            name=name,
+            digest=digest,
+            languages=tuple(sorted(spoken[runs[0][0]])),
+            generators=tuple(sorted({generator for _, generator in runs})),
+            runs=len(runs),
+        )
+        for (name, limit, digest), runs in sorted(found.items())
+    ]
+
+
+def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, set[str]]:
+    p, s = t.PLANNED.c, t.SAMPLE.c
+    query = (
+        select(p.run_id, s.language)
+        .select_from(t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id)))
+        .where(p.run_id.in_(list(runs)))
+        .distinct()
+    )
+    found: dict[str, set[str]] = defaultdict(set)
+    for run, language in connection.execute(query):
+        found[run].add(language)
+    return found
