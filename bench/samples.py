@@ -26,7 +26,7 @@ from bench.types import Language, Reference, Sample
 FORMAT = 1
 """Version of the files' layout."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-_SAMPLES, _REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
+SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def save(
         try:
             # Record by record: a benchmark's set can be larger than memory allows twice.
             files = {
-                _SAMPLES: write_jsonl(beside / _SAMPLES, map(records.from_sample, samples)),
-                _REFERENCES: write_jsonl(beside / _REFERENCES, map(records.from_reference, references)),
+                SAMPLES: write_jsonl(beside / SAMPLES, map(records.from_sample, samples)),
+                REFERENCES: write_jsonl(beside / REFERENCES, map(records.from_reference, references)),
             }
             whole = {"format": FORMAT, **manifest, "samples": len(samples), "files": files}
             text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
@@ -129,6 +129,19 @@ def _swap(beside: Path, place: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def manifest_of(home: Home, name: str) -> dict[str, Any]:
+    """Return the account that a set gives of itself; its samples are not read.
+
+    Raises:
+        UnknownName: if there is none of that name.
+        InputFault: if it is malformed.
+    """
+    place = folder(home, name)
+    if not (place / _MANIFEST).is_file():
+        raise UnknownName("sample set", name, names(home), command="ctxbench samples list")
+    return _manifest(place / _MANIFEST)
+
+
 def load(home: Home, name: str) -> SampleSet:
     """Read a set and check it.
 
@@ -136,15 +149,12 @@ def load(home: Home, name: str) -> SampleSet:
         UnknownName: if there is none of that name.
         InputFault: at the first fault, with file, line and field.
     """
-    place = folder(home, name)
-    if not (place / _MANIFEST).is_file():
-        raise UnknownName("sample set", name, names(home), command="ctxbench samples list")
-    manifest = _manifest(place / _MANIFEST)
+    place, manifest = folder(home, name), manifest_of(home, name)
     # Records first: a fault with line and field says more than a digest that differs.
-    samples = tuple(records.read_samples(place / _SAMPLES))
-    references = {item.id: item for item in records.read_references(place / _REFERENCES)}
+    samples = tuple(records.read_samples(place / SAMPLES))
+    references = {item.id: item for item in records.read_references(place / REFERENCES)}
     _check_pairs(place, samples, references)
-    for file in (_SAMPLES, _REFERENCES):
+    for file in (SAMPLES, REFERENCES):
         if sha256_file(place / file) != manifest["files"][file]:
             raise InputFault(
                 "was changed after it was built: its sha256 is not the manifest's",
@@ -156,7 +166,7 @@ def load(home: Home, name: str) -> SampleSet:
 
 def digest_of(files: Mapping[str, str]) -> str:
     """Return the digest of a set from those of its two files."""
-    return sha256(f"{files[_SAMPLES]}\n{files[_REFERENCES]}\n")
+    return sha256(f"{files[SAMPLES]}\n{files[REFERENCES]}\n")
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -173,7 +183,7 @@ def _manifest(path: Path) -> dict[str, Any]:
             f"has format {version}, this ctxbench reads up to {FORMAT}", where=str(path), cure="upgrade ctxbench"
         )
     files = manifest.get("files")
-    if not isinstance(files, dict) or not all(isinstance(files.get(file), str) for file in (_SAMPLES, _REFERENCES)):
+    if not isinstance(files, dict) or not all(isinstance(files.get(file), str) for file in (SAMPLES, REFERENCES)):
         raise InputFault("field files lacks the digests of both files", where=str(path), cure=cure)
     if not isinstance(manifest.get("repositories"), dict):
         raise InputFault("field repositories is missing", where=str(path), cure=cure)
@@ -184,11 +194,11 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
     cure = "build the set again with --force"
     for number, sample in enumerate(samples, 1):
         if sample.id not in references:
-            where = f"{place / _SAMPLES}:{number}"
-            raise InputFault(f"sample {sample.id!r} has no reference in {_REFERENCES}", where=where, cure=cure)
+            where = f"{place / SAMPLES}:{number}"
+            raise InputFault(f"sample {sample.id!r} has no reference in {REFERENCES}", where=where, cure=cure)
     extra = references.keys() - {sample.id for sample in samples}
     if extra:
-        raise InputFault(f"no sample has the id {min(extra)!r}", where=str(place / _REFERENCES), cure=cure)
+        raise InputFault(f"no sample has the id {min(extra)!r}", where=str(place / REFERENCES), cure=cure)
 
 
 def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:

@@ -1,0 +1,207 @@
+"""How far stored runs are, and what they were made with. Reads only; a few statements however many runs there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from bench.types import UNTESTED, Kind
+from harness.repeat import Choices, File
+from harness.store import attempts as tries
+from harness.store import notes
+from harness.store import tables as t
+from harness.store.attempts import Attempted
+from harness.store.records import Imported
+from harness.store.store import Store
+from harness.store.verdicts import PASS, PROFILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWork:
+    """How far one run is."""
+
+    id: str
+    choices: Choices
+    samples_digest: str
+    versions: Mapping[str, str]
+    """What else decides the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
+    planned: int
+    statuses: Mapping[str, int]
+    """Status of `harness.results.Status` -> finished samples."""
+    unjudged: int
+    """Completions of functions that have no verdict yet."""
+    languages: tuple[str, ...]
+    """Of the set's samples that the store knows."""
+    functions: bool
+    """Whether tests judge some of them."""
+    attempts: tuple[Attempted, ...]
+    """In the order in which they began."""
+    remarks: tuple[str, ...]
+    imported: Imported | None
+    file: File | None
+    """How to import it again; None for a run that was made here."""
+
+    @property
+    def finished(self) -> int:
+        """How many samples have a result."""
+        return sum(self.statuses.values())
+
+
+def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
+    """Return how far runs are, the one begun last first; all of them, or those with the ids `runs`."""
+    r = t.RUN.c
+    query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
+    with store.reading() as connection:
+        found = list(connection.execute(query))
+        ids = [run.id for run in found]
+        planned = _per_run(connection, t.PLANNED, ids)
+        statuses = _statuses(connection, ids)
+        attempts = tries.attempts(connection, ids)
+        kinds = _kinds(connection, {run.samples_digest for run in found})
+        tested = [run.id for run in found if kinds[run.samples_digest][1]]
+        unjudged = _unjudged(connection, tested) if tested else {}
+        imports = notes.imports(connection, ids)
+        siblings = _siblings(connection, imports.values())
+        spoken = _languages(connection, imports)
+        remarks = notes.remarks(connection, ids)
+    made = [
+        RunWork(
+            id=run.id,
+            choices=_choices(run, _sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports)),
+            samples_digest=run.samples_digest,
+            versions=_versions(run),
+            planned=planned.get(run.id, 0),
+            statuses=statuses[run.id],
+            unjudged=unjudged.get(run.id, 0),
+            languages=kinds[run.samples_digest][0],
+            functions=kinds[run.samples_digest][1],
+            attempts=tuple(attempts[run.id]),
+            remarks=remarks[run.id],
+            imported=imports.get(run.id),
+            file=_file(run, imports[run.id], spoken[run.id], siblings) if run.id in imports else None,
+        )
+        for run in found
+    ]
+    return sorted(made, key=lambda one: (-max((each.started for each in one.attempts), default=0.0), one.id))
+
+
+def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, int]:
+    c = table.c.run_id
+    return dict(connection.execute(select(c, func.count()).where(c.in_(runs)).group_by(c)).all())
+
+
+def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, int]]:
+    r = t.RESULT.c
+    query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for run, status, count in sorted(map(tuple, connection.execute(query))):
+        found[run][status] = count
+    return found
+
+
+def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
+    """Return digest of a set -> languages of its stored samples, and whether tests judge some of them."""
+    s = t.SAMPLE.c
+    found: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
+    query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
+    for digest, *facts in connection.execute(query):
+        found[digest].add((facts[0], facts[1], facts[2]))
+    return {
+        digest: (
+            tuple(sorted({language for language, _, _ in facts})),
+            any(kind == Kind.FUNCTION and level != UNTESTED for _, kind, level in facts),
+        )
+        for digest, facts in found.items()
+    }
+
+
+def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, list[str]]:
+    """Return run -> the languages of its own samples, which may be a part of its set's."""
+    p, m = t.PLANNED.c, t.SAMPLE.c
+    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
+    query = select(p.run_id, m.language).select_from(joined).where(p.run_id.in_(list(runs))).distinct()
+    found: dict[str, list[str]] = defaultdict(list)
+    for run, language in sorted(map(tuple, connection.execute(query))):
+        found[run].append(language)
+    return found
+
+
+def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
+    """Count the completions that tests are to judge, less those that have a verdict."""
+    c, p, m, s = t.COMPLETION.c, t.PLANNED.c, t.SAMPLE.c, t.SCORE.c
+    joined = t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id)).join(
+        t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id)
+    )
+    wanted = (
+        select(c.run_id, func.count())
+        .select_from(joined)
+        .where(c.run_id.in_(runs), m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
+        .group_by(c.run_id)
+    )
+    judged = (
+        select(s.run_id, func.count())
+        .where(s.run_id.in_(runs), s.profile == PROFILE, s.metric == PASS)
+        .group_by(s.run_id)
+    )
+    have: dict[str, int] = dict(connection.execute(judged).all())
+    return {run: count - have.get(run, 0) for run, count in connection.execute(wanted)}
+
+
+def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, list[Any]]:
+    """Return digest of a file -> the labels of all runs that were imported from it."""
+    i, r = t.IMPORTED.c, t.RUN.c
+    wanted = sorted({one.sha256 for one in files})
+    query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
+    found: dict[str, list[Any]] = defaultdict(list)
+    for digest, *labels in connection.execute(query.where(i.sha256.in_(wanted))) if wanted else ():
+        found[digest].append(labels)
+    return found
+
+
+def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) -> str:
+    """Return what ``--sandbox`` was, as far as the attempts tell; empty if it made no difference."""
+    if imported or not functions or not attempts:
+        return ""
+    # Tests are run by every attempt, unless it was told to leave them out.
+    return next((one.sandbox for one in reversed(attempts) if one.sandbox), "none")
+
+
+def _choices(run: Any, sandbox: str) -> Choices:
+    return Choices(
+        samples=run.samples,
+        limit=run.sample_limit,
+        strategy=run.strategy,
+        generator=run.generator,
+        n=run.n,
+        seed=run.seed,
+        sampling=run.sampling,
+        sandbox=sandbox,
+    )
+
+
+def _versions(run: Any) -> dict[str, str]:
+    named = {
+        "ctxbench": run.code,
+        "strategy": run.strategy_version,
+        "generator": run.generator_version,
+        "coder": run.coder,
+        "tokenizer": run.tokenizer,
+    }
+    return {name: version for name, version in named.items() if version}
+
+
+def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> File:
+    labels = siblings[source.sha256]
+    shared = {"strategy": {one[0] for one in labels}, "generator": {one[1] for one in labels}}
+    return File(
+        format=source.format,
+        source=source.source,
+        # Where the file itself told what its samples are, no version of ours decided its scores.
+        known=bool(run.code),
+        language=languages[0] if len(languages) == 1 else "",
+        labels=tuple(label for label, values in shared.items() if len(values) == 1),
+    )

@@ -1,0 +1,101 @@
+"""What is told of stored runs as work: how far they are, their attempts, their faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from bench.types import Kind
+from harness.results import Status
+from harness.store import Store, notes, open_store
+from harness.store.attempts import faults
+from harness.store.records import StoredFault
+from harness.store.work import works
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as opened:
+        opened.add_generations([make_generation()])
+        yield opened
+
+
+def begun(store: Store, samples: int = 4, **changes: object) -> str:
+    return store.add_run(make_spec(**changes), make_samples(samples))
+
+
+def test_nothing_stored(store: Store) -> None:
+    assert works(store) == []
+    assert faults(store, "none") == []
+
+
+def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
+    ended = begun(store, strategy="lc.repocoder")
+    attempt = store.start_attempt(ended, "process, tests in docker")
+    store.add_finished(ended, "", make_finished("demo/0"))
+    store.add_finished(ended, "", make_finished("demo/1", status=Status.MODEL_FAILED))
+    store.end_attempt(attempt, reason="interrupted", finished=2, missing=2)
+    going = begun(store)
+    store.start_attempt(going, "process")
+    store.add_finished(going, "", make_finished("demo/2"))
+    notes.add_remarks(store, ended, ["Beware."])
+    first, second = works(store)
+    assert (first.id, first.planned, first.finished, first.statuses) == (going, 4, 1, {"scored": 1})
+    assert (first.attempts[0].ended, first.attempts[0].reason, first.attempts[0].finished) == (None, "", None)
+    assert (second.id, second.statuses, second.remarks) == (ended, {"model-failed": 1, "scored": 1}, ("Beware.",))
+    assert second.attempts[0].reason == "interrupted" and second.attempts[0].missing == 2
+    assert second.attempts[0].started <= (second.attempts[0].ended or 0)
+    assert (second.attempts[0].sandbox, first.attempts[0].sandbox) == ("docker", "")
+    assert first.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
+    assert [one.id for one in works(store, [ended])] == [ended]
+
+
+def test_a_run_without_attempts(store: Store) -> None:
+    begun(store)
+    (one,) = works(store)
+    assert (one.attempts, one.finished, one.unjudged, one.choices.sandbox) == ((), 0, 0, "")
+
+
+def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Store) -> None:
+    functions = make_samples(3)
+    samples = [type(one)(**{**_fields(one), "kind": Kind.FUNCTION, "subkind": "self_contained"}) for one in functions]
+    run = store.add_run(make_spec(samples="functions", samples_digest="f" * 64), samples)
+    store.add_finished(run, "", make_finished("demo/0"))
+    (one,) = works(store)
+    assert one.functions and one.unjudged == 1
+
+
+def _fields(sample: object) -> dict[str, object]:
+    return {name: getattr(sample, name) for name in type(sample).__slots__}  # type: ignore[attr-defined]
+
+
+def test_equal_faults_stand_together_with_the_latest_detail(store: Store) -> None:
+    run = begun(store, samples=30)
+    first = store.start_attempt(run, "process")
+    for number in range(25):
+        store.add_fault(first, StoredFault(sample_id=f"demo/{number}", kind="machine", message="server down"))
+    store.add_fault(first, StoredFault(sample_id="demo/1", kind="strategy", message="KeyError", detail="old"))
+    second = store.start_attempt(run, "process")
+    store.add_fault(second, StoredFault(sample_id="demo/2", kind="strategy", message="KeyError", detail="new"))
+    error, down = faults(store, run)
+    assert (error.kind, error.count, error.attempt, error.detail) == ("strategy", 2, second, "new")
+    assert error.samples == ("demo/1", "demo/2")
+    assert (down.count, len(down.samples), down.attempt) == (25, 20, first)
+    assert works(store)[0].attempts[0].faults == 26
+
+
+def test_the_number_of_statements_does_not_grow_with_the_runs(store: Store) -> None:
+    statements: list[str] = []
+    event.listen(store._engine, "before_cursor_execute", lambda *found: statements.append(found[2]))
+    counted = []
+    for number in range(3):
+        run = begun(store, strategy=f"s{number}")
+        store.start_attempt(run, "process")
+        statements.clear()
+        works(store)
+        counted.append(len(statements))
+    assert counted[0] == counted[1] == counted[2]
