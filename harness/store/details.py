@@ -1,0 +1,208 @@
+"""One sample of one run, read by its keys: what is stored of other samples is not touched.
+
+Long texts are read when they are asked for: those of a completion by `made`, those of a model call by `asked`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import CTE, Connection, Select, func, select
+
+from bench.errors import UnknownName
+from bench.types import Place
+from harness.results import Status
+from harness.store import tables as t
+from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
+from harness.store.planned import Planned
+from harness.store.store import Store
+from harness.store.verdicts import PASS, PROFILE
+
+
+def detail(store: Store, run: str, sample: str) -> Detail:
+    """Return one sample of a run.
+
+    Raises:
+        UnknownName: if the run has no such sample.
+    """
+    p, s, r, n = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c, t.RUN.c
+    joined = (
+        t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+        .join(t.RUN, p.run_id == n.id)
+        .outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
+        .outerjoin(t.PROMPT, r.prompt_digest == t.PROMPT.c.digest)
+        .outerjoin(t.IMPORTED, p.run_id == t.IMPORTED.c.run_id)
+    )
+    wanted = (
+        select(t.SAMPLE, t.RESULT, n.n, n.coder, t.PROMPT.c.text.label("prompt"), t.IMPORTED.c.format)
+        .select_from(joined)
+        .where(p.run_id == run, p.sample_id == sample)
+    )
+    with store.reading() as connection:
+        row = connection.execute(wanted).mappings().first()
+        if row is None:
+            raise UnknownName(f"sample of the run {run}", sample, (), command="ctxbench samples show")
+        marks = _marks(connection, row["set_digest"], sample)
+        completions = _completions(connection, run, sample)
+        status = _status(row, completions, marked=bool(marks))
+        return Detail(
+            run=run,
+            sample=sample,
+            **{name: row[name] for name in ("set_digest", "language", "kind", "repo", "path", "line")},
+            level=row["subkind"],
+            column=row["col"],
+            status=status,
+            marks=marks,
+            faults=_faults(connection, run, sample) if status is Status.INFRA_FAILED else (),
+            imported=row["format"] is not None,
+            flags=_flags(row["flags"]),
+            **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds", "prompt")},
+            pieces=_pieces(connection, run, sample, row["coder"]),
+            calls=_calls(connection, run, sample),
+            completions=completions,
+        )
+
+
+def made(store: Store, run: str, sample: str, idx: int) -> Made | None:
+    """Return the texts of a completion; None if there is no such one."""
+    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, t.JUDGED.c, t.VERDICT.c
+    joined = (
+        t.COMPLETION.join(t.GENERATION, c.generation_id == g.id)
+        .outerjoin(t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(t.VERDICT, j.verdict_key == v.key)
+    )
+    wanted = select(c.text, g.text.label("raw"), v.output).select_from(joined)
+    with store.reading() as connection:
+        row = connection.execute(wanted.where(c.run_id == run, c.sample_id == sample, c.idx == idx)).first()
+    return None if row is None else Made(text=row.text, raw=row.raw, output=row.output or "")
+
+
+def asked(store: Store, run: str, sample: str, ordinal: int) -> Asked | None:
+    """Return the texts of a model call; None if there is no such one."""
+    c, g, q = t.CALL.c, t.GENERATION.c, t.PROMPT.c
+    joined = t.CALL.join(t.GENERATION, c.generation_id == g.id).join(t.PROMPT, g.prompt_digest == q.digest)
+    wanted = select(q.text.label("prompt"), g.text.label("answer")).select_from(joined)
+    with store.reading() as connection:
+        row = connection.execute(wanted.where(c.run_id == run, c.sample_id == sample, c.ordinal == ordinal)).first()
+    return None if row is None else Asked(prompt=row.prompt, answer=row.answer)
+
+
+def kinds_of(run: str) -> CTE:
+    """Return the (profile, metric) of a run's scores, found by skipping along the key: not by reading the scores."""
+    s = t.SCORE.c
+    of_run = s.run_id == run
+    first = select(func.min(s.profile).label("profile")).where(of_run).cte("profiles", recursive=True)
+    after = select(func.min(s.profile)).where(of_run, s.profile > first.c.profile).correlate(first).scalar_subquery()
+    profiles = first.union_all(select(after).where(first.c.profile.is_not(None)))
+    of_profile = (of_run, s.profile == profiles.c.profile)
+    lowest = select(func.min(s.metric)).where(*of_profile).correlate(profiles).scalar_subquery()
+    start = (
+        select(profiles.c.profile, lowest.label("metric"))
+        .where(profiles.c.profile.is_not(None))
+        .cte("kinds", recursive=True)
+    )
+    higher = (of_run, s.profile == start.c.profile, s.metric > start.c.metric)
+    following = select(func.min(s.metric)).where(*higher).correlate(start).scalar_subquery()
+    return start.union_all(select(start.c.profile, following).where(start.c.metric.is_not(None)))
+
+
+def _status(row: Mapping[Any, Any], completions: Iterable[CompletionFacts], *, marked: bool) -> Status:
+    """Return the status that the leaderboard gives the sample."""
+    stored = Status.INFRA_FAILED if row["status"] is None else Status(row["status"])
+    one = Planned(
+        row["id"], row["benchmark"], row["kind"], row["language"], row["repo"], row["subkind"], stored, None, None, None
+    )
+    judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
+    return one.settled({one.id: (judged, 0)}, row["n"], excluded=marked, imported=False).status
+
+
+def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[str, str], ...]:
+    m = t.MARK.c
+    wanted = select(m.mark, m.reason).where(m.set_digest == set_digest, m.sample_id == sample)
+    return tuple(sorted((mark, reason) for mark, reason in connection.execute(wanted)))
+
+
+def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
+    f = t.FAULT.c
+    # Attempts are few and looked up first: joined, a database may begin with the faults of all runs.
+    attempts = connection.scalars(select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)).all()
+    wanted = select(f.message).where(f.attempt_id.in_(attempts), f.sample_id == sample)
+    return tuple(connection.scalars(wanted.order_by(f.attempt_id, f.ordinal)))
+
+
+def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
+    b, g = t.BLOCK.c, t.BLOCK_GAIN.c
+    priced = select(g.ordinal, g.coder, g.gain).where(g.run_id == run, g.sample_id == sample)
+    gains: dict[str, dict[int, float]] = defaultdict(dict)
+    for ordinal, by, gain in connection.execute(priced):
+        gains[by][ordinal] = gain
+    chosen = gains.get(coder) or (gains[max(gains)] if gains else {})
+    wanted = select(t.BLOCK).where(b.run_id == run, b.sample_id == sample).order_by(b.ordinal)
+    return tuple(
+        StoredPiece(
+            **{name: row[name] for name in ("kind", "score", "tokens", "state", "reason")},
+            places=tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row["places"])),
+            start=row["char_start"],
+            end=row["char_end"],
+            gain=chosen.get(row["ordinal"]),
+        )
+        for row in connection.execute(wanted).mappings()
+    )
+
+
+def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, ...]:
+    c, g = t.CALL.c, t.GENERATION.c
+    wanted: Select[Any] = (
+        select(c.ordinal, c.role, g.tokens_in, g.tokens_out, g.cached, g.price, g.seconds, g.finish)
+        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
+        .where(c.run_id == run, c.sample_id == sample)
+        .order_by(c.ordinal)
+    )
+    return tuple(StoredCall(**row) for row in connection.execute(wanted).mappings())
+
+
+def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
+    c, j, v = t.COMPLETION.c, t.JUDGED.c, t.VERDICT.c
+    joined = t.COMPLETION.outerjoin(
+        t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
+    ).outerjoin(t.VERDICT, j.verdict_key == v.key)
+    judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox)
+    wanted = (
+        select(c.idx, c.status, c.flags, *judged)
+        .select_from(joined)
+        .where(c.run_id == run, c.sample_id == sample)
+        .order_by(c.idx)
+    )
+    scores = _scores(connection, run, sample)
+    return tuple(
+        CompletionFacts(
+            idx=idx,
+            status=Status(status),
+            flags=_flags(flags),
+            scores=scores.get(idx, {}),
+            judged=None if said[0] is None else Judged(**dict(zip((one.name for one in judged), said, strict=True))),
+        )
+        for idx, status, flags, *said in connection.execute(wanted)
+    )
+
+
+def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
+    s, kinds = t.SCORE.c, kinds_of(run)
+    joined = kinds.join(t.SCORE, (s.profile == kinds.c.profile) & (s.metric == kinds.c.metric))
+    wanted = (
+        select(s.idx, s.profile, s.metric, s.value)
+        .select_from(joined)
+        .where(s.run_id == run, s.sample_id == sample)
+        .order_by(s.idx)
+    )
+    found: dict[int, dict[tuple[str, str], float | None]] = defaultdict(dict)
+    for idx, profile, metric, value in connection.execute(wanted):
+        found[idx][profile, metric] = value
+    return {idx: dict(sorted(values.items())) for idx, values in found.items()}
+
+
+def _flags(stored: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(stored or "[]"))

@@ -1,0 +1,80 @@
+"""What there is to choose from before samples are searched: the runs over a set, and what a run's samples are like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from harness.store import tables as t
+from harness.store.details import kinds_of
+from harness.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice:
+    """A run, as far as it takes to choose one."""
+
+    id: str
+    strategy: str
+    generator: str
+    n: int
+    """Completions a sample."""
+    samples_digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facets:
+    """What the samples of a run can be filtered by; each sorted."""
+
+    languages: tuple[str, ...]
+    repos: tuple[str, ...]
+    levels: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    flags: tuple[str, ...]
+    """Of prompts and of completions."""
+    measures: tuple[tuple[str, str], ...]
+    """(profile, metric) of the run's scores."""
+
+
+def runs_over(store: Store, samples: str, limit: int | None) -> list[RunChoice]:
+    """Return the runs over a set, those limited to so many samples, in the order of strategy, generator and id."""
+    r = t.RUN.c
+    bounded = r.sample_limit.is_(None) if limit is None else r.sample_limit == limit
+    wanted = select(r.id, r.strategy, r.generator, r.n, r.samples_digest).where(r.samples == samples, bounded)
+    with store.reading() as connection:
+        found = [RunChoice(**row) for row in connection.execute(wanted).mappings()]
+    return sorted(found, key=lambda one: (one.strategy, one.generator, one.id))
+
+
+def facets(store: Store, run: str) -> Facets:
+    """Return what the samples of a run can be filtered by."""
+    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
+    planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
+    places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
+    judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
+    scored = kinds_of(run)
+    measures = select(scored.c.profile, scored.c.metric).where(scored.c.metric.is_not(None))
+    with store.reading() as connection:
+        rows = connection.execute(places.distinct()).all()
+        return Facets(
+            languages=_sorted(row.language for row in rows),
+            repos=_sorted(row.repo for row in rows),
+            levels=_sorted(row.subkind for row in rows),
+            verdicts=_sorted(connection.scalars(judged.distinct())),
+            flags=_sorted(_flags(connection, run)),
+            measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+        )
+
+
+def _sorted(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words)))
+
+
+def _flags(connection: Connection, run: str) -> Iterator[str]:
+    for table in (t.COMPLETION, t.RESULT):
+        stored = select(table.c.flags).where(table.c.run_id == run).distinct()
+        for flags in connection.scalars(stored).all():
+            yield from json.loads(flags)

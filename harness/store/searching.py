@@ -1,0 +1,203 @@
+"""Finding samples of a run: by words, place, status, score, verdict and flag, a page at a time.
+
+What a sample counts as is what the leaderboard says of it (`harness.store.queries`); here the database says it, so that
+no more than a page of samples is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, exists, func, or_, select
+
+from bench.types import UNTESTED, Kind
+from harness.results import Status
+from harness.store import tables as t
+from harness.store.store import Store
+from harness.store.verdicts import PASS, PROFILE
+
+Order = Literal["plan", "lowest", "highest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A metric in which samples are searched and compared."""
+
+    profile: str
+    metric: str
+    worst: float | None = None
+    """What a model-failed sample counts as, in the profile's own scale; None: as its own value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which samples are looked for; what is empty or None does not matter."""
+
+    run: str
+    measure: Measure
+    words: str = ""
+    """Part of the id, the path or the repository, in small letters or large."""
+    language: str = ""
+    repo: str = ""
+    level: str = ""
+    status: Status | None = None
+    verdict: str = ""
+    """Of any of its completions, as is the flag; or the prompt's flag."""
+    flag: str = ""
+    low: float | None = None
+    """Bounds of the value, both inclusive, in the profile's own scale."""
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSample:
+    """A sample in a listing."""
+
+    ordinal: int
+    """Its place in the run's plan."""
+    id: str
+    repo: str
+    path: str
+    line: int
+    """Of the cursor, 0-based."""
+    level: str
+    status: Status
+    value: float | None
+    """Mean over its completions, in the profile's own scale; None where it does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A sample of which two runs have different values."""
+
+    ordinal: int
+    """Its place in the first run's plan."""
+    id: str
+    first: float
+    second: float
+
+
+def search(
+    store: Store, wanted: Wanted, *, order: Order = "plan", limit: int = 25, offset: int = 0
+) -> tuple[int, list[FoundSample]]:
+    """Return how many samples fit, and a page of them in the order of the plan or of their values."""
+    found = _counted(wanted.run, wanted.measure).subquery()
+    fitting = select(found).where(*_conditions(found, wanted))
+    value = {"plan": None, "lowest": found.c.value, "highest": found.c.value.desc()}[order]
+    # Databases differ in where NULL stands.
+    by = [] if value is None else [found.c.value.is_(None), value]
+    with store.reading() as connection:
+        total = connection.scalar(select(func.count()).select_from(fitting.subquery())) or 0
+        rows = connection.execute(fitting.order_by(*by, found.c.ordinal).limit(limit).offset(offset)).mappings().all()
+    names = ("ordinal", "id", "repo", "path", "line", "level", "value")
+    return total, [FoundSample(**{name: row[name] for name in names}, status=Status(row["status"])) for row in rows]
+
+
+def differing(store: Store, first: str, second: str, measure: Measure) -> list[Differing]:
+    """Return the samples that count in both runs and have different values, in the order of the first run's plan."""
+    a, b = (_counted(run, measure).subquery() for run in (first, second))
+    wanted = (
+        select(a.c.ordinal, a.c.id, a.c.value, b.c.value)
+        .select_from(a.join(b, a.c.id == b.c.id))
+        .where(a.c.value != b.c.value)
+        .order_by(a.c.ordinal)
+    )
+    with store.reading() as connection:
+        return [Differing(*row) for row in connection.execute(wanted)]
+
+
+def place_in_plan(store: Store, run: str, sample: str) -> int | None:
+    """Return where a sample stands in a run's plan; None if it is not in it."""
+    p = t.PLANNED.c
+    with store.reading() as connection:
+        return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
+
+
+def around(found: Sequence[Differing], ordinal: int) -> tuple[str | None, str | None]:
+    """Return the samples before and after a place in the plan, of those found; None at either end."""
+    before = [one.id for one in found if one.ordinal < ordinal]
+    after = next((one.id for one in found if one.ordinal > ordinal), None)
+    return (before[-1] if before else None), after
+
+
+def _counted(run: str, measure: Measure) -> Select[Any]:
+    """Return the samples of a run with status and value, as the leaderboard counts them."""
+    p, m, r, n = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c, t.RUN.c
+    values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
+    joined = (
+        t.PLANNED.join(t.SAMPLE, (p.set_digest == m.set_digest) & (p.sample_id == m.id))
+        .join(t.RUN, p.run_id == n.id)
+        .outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
+        .outerjoin(values, p.sample_id == values.c.sample_id)
+        .outerjoin(passes, p.sample_id == passes.c.sample_id)
+    )
+    marked = exists().where(t.MARK.c.set_digest == p.set_digest, t.MARK.c.sample_id == p.sample_id)
+    tested = and_(m.kind == Kind.FUNCTION, m.subkind != UNTESTED)
+    status = case(
+        (marked, str(Status.EXCLUDED)),
+        (r.status.is_(None), str(Status.INFRA_FAILED)),
+        (and_(tested, func.coalesce(passes.c.made, 0) != n.n), str(Status.INFRA_FAILED)),
+        else_=r.status,
+    )
+    failed = values.c.value if measure.worst is None else measure.worst
+    value = case((status == Status.SCORED, values.c.value), (status == Status.MODEL_FAILED, failed))
+    return (
+        select(
+            p.ordinal,
+            p.sample_id.label("id"),
+            m.language,
+            m.repo,
+            m.path,
+            m.line,
+            m.subkind.label("level"),
+            status.label("status"),
+            value.label("value"),
+        )
+        .select_from(joined)
+        .where(p.run_id == run)
+    )
+
+
+def _means(run: str, profile: str, metric: str) -> Subquery:
+    """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
+    s = t.SCORE.c
+    return (
+        select(s.sample_id, func.avg(s.value).label("value"), func.count().label("made"))
+        .where(s.run_id == run, s.profile == profile, s.metric == metric)
+        .group_by(s.sample_id)
+        .subquery()
+    )
+
+
+def _conditions(found: FromClause, wanted: Wanted) -> list[ColumnElement[bool]]:
+    f = found.c
+    exact = {"language": wanted.language, "repo": wanted.repo, "level": wanted.level, "status": wanted.status}
+    conditions: list[ColumnElement[bool]] = [f[name] == value for name, value in exact.items() if value]
+    if wanted.words:
+        # Escaped: an underscore is part of many names.
+        conditions.append(or_(*(f[name].icontains(wanted.words, autoescape=True) for name in ("id", "path", "repo"))))
+    if wanted.low is not None:
+        conditions.append(f.value >= wanted.low)
+    if wanted.high is not None:
+        conditions.append(f.value <= wanted.high)
+    if wanted.verdict:
+        j, v = t.JUDGED.c, t.VERDICT.c
+        said = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key, v.verdict == wanted.verdict)
+        conditions.append(exists().where(*said))
+    if wanted.flag:
+        conditions.append(
+            or_(
+                *(
+                    exists().where(
+                        one.run_id == wanted.run,
+                        one.sample_id == f.id,
+                        one.flags.contains(json.dumps(wanted.flag), autoescape=True),
+                    )
+                    for one in (t.COMPLETION.c, t.RESULT.c)
+                )
+            )
+        )
+    return conditions

@@ -1,0 +1,221 @@
+"""One sample of a run, read by its keys: everything that is stored of it, and nothing of any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from bench.errors import UnknownName
+from bench.types import Kind, Place
+from harness.results import Status
+from harness.store import Store, gains, notes, open_store, verdicts
+from harness.store.details import asked, detail, made
+from harness.store.queries import run_tables
+from harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+from tests.harness.store.test_verdicts import make_verdict
+from tests.helpers.samples import make_sample
+
+PROMPT = "# a\nx = "
+BLOCKS = (
+    StoredBlock(
+        kind="similar",
+        places='[["shop/tax.py", 0, 2], ["shop/use.py", 4, 5]]',
+        score=0.5,
+        tokens=2,
+        state="cut",
+        reason="",
+        char_start=0,
+        char_end=4,
+    ),
+    StoredBlock(kind="infile", places="[]", score=None, tokens=3, state="kept", reason="", char_start=4, char_end=8),
+    StoredBlock(
+        kind="api", places="[]", score=0.1, tokens=0, state="dropped", reason="no room", char_start=None, char_end=None
+    ),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
+
+
+@contextmanager
+def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
+    """Collect what is sent to the database, transactions left out."""
+    found: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, ___: Any, ____: bool) -> None:
+        if not statement.startswith("BEGIN"):
+            found.append((statement, parameters))
+
+    event.listen(store._engine, "before_cursor_execute", note)
+    yield found
+    event.remove(store._engine, "before_cursor_execute", note)
+
+
+def add_lines(store: Store, samples: int = 3) -> str:
+    """Store a run of lines: the first sample has two calls and blocks, the others are plain, the last is missing."""
+    run = store.add_run(make_spec(coder="c 1"), make_samples(samples))
+    store.add_generations([make_generation(), make_generation(id="draft", text="raw", cached=1, price=0.25, prompt="q",
+                                                              prompt_digest="q")])  # fmt: skip
+    rich = make_finished(
+        "demo/0",
+        prompt=PROMPT,
+        prompt_digest="r",
+        bits=(),
+        blocks=BLOCKS,
+        flags=("overflow",),
+        calls=(("draft", "draft"), ("final", "g")),
+    )
+    store.add_finished(run, "c 1", rich)
+    for number in range(1, samples - 1):
+        store.add_finished(run, "c 1", make_finished(f"demo/{number}"))
+    return run
+
+
+def add_functions(store: Store) -> str:
+    """Store a run of functions with two completions: one judged whole, one half, one of nothing but blanks."""
+    samples = tuple(make_sample(id=f"demo/{one}", kind=Kind.FUNCTION, subkind="self_contained") for one in range(3))
+    run = store.add_run(make_spec(n=2, strategy="f", samples="fun", samples_digest="f" * 64), samples)
+    store.add_generations([make_generation()])
+    passed, failed = make_verdict(), make_verdict(key="f", verdict="FAILED", reason="1 of 3", output="E  assert 1 == 2")
+    verdicts.add_all(store, [passed, failed])
+
+    def one(text: str, key: str | None = None, **scores: float) -> StoredCompletion:
+        return StoredCompletion(
+            generation_id="g",
+            status=Status.SCORED if text.strip() else Status.MODEL_FAILED,
+            text=text,
+            flags=() if text.strip() else ("empty",),
+            scores={("ctxbench", metric): value for metric, value in scores.items()},
+            verdict=key,
+        )
+
+    judged = (one("a", passed.key, **{"pass": 1.0}), one("b", "f", **{"pass": 0.0}))
+    half = (one("a", passed.key, **{"pass": 1.0}), one("c"))
+    blank = (one(" ", **{"pass": 0.0}), one(" ", **{"pass": 0.0}))
+    for number, completions in enumerate((judged, half, blank)):
+        failed_all = Status.MODEL_FAILED if completions is blank else Status.SCORED
+        store.add_finished(run, "", make_finished(f"demo/{number}", completions=completions, status=failed_all))
+    return run
+
+
+def test_everything_of_a_line_is_read(store: Store) -> None:
+    run = add_lines(store)
+    gains.add(store, run, "demo/0", "c 0", {0: 9.0})
+    gains.add(store, run, "demo/0", "c 1", {0: 3.0})
+    gains.add(store, run, "demo/0", "c 2", {0: 7.0})
+    one = detail(store, run, "demo/0")
+    assert (one.status, one.flags, one.prompt, one.kind) == (Status.SCORED, ("overflow",), PROMPT, "line")
+    assert (one.repo, one.path, one.line, one.column) == ("demo", "shop/checkout.py", 3, 12)
+    similar, infile, api = one.pieces
+    assert similar.places == (Place(path="shop/tax.py", start=0, end=2), Place(path="shop/use.py", start=4, end=5))
+    assert one.prompt[similar.start : similar.end] == "# a\n" and one.prompt[infile.start : infile.end] == "x = "
+    assert (similar.gain, infile.gain) == (3.0, None), "that of the run's own coder"
+    assert (api.state, api.reason, api.start, api.end) == ("dropped", "no room", None, None)
+    draft, final = one.calls
+    assert (draft.role, draft.cached, draft.price, final.role, final.price) == ("draft", 1, 0.25, "final", None)
+    [completion] = one.completions
+    assert completion.scores == {("ctxbench", "em"): 1.0, ("crosscodeeval", "em"): 0.0, ("context", "bits"): 3.0}
+    assert completion.judged is None and not one.faults and not one.marks and not one.imported
+
+
+def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
+    run = add_lines(store)
+    gains.add(store, run, "demo/0", "a", {0: 9.0})
+    gains.add(store, run, "demo/0", "b", {0: 4.0})
+    assert detail(store, run, "demo/0").pieces[0].gain == 4.0
+
+
+def test_texts_are_read_when_they_are_asked_for(store: Store) -> None:
+    run = add_lines(store)
+    assert made(store, run, "demo/0", 0) is not None
+    found = made(store, run, "demo/0", 0)
+    assert found is not None and (found.text, found.raw, found.output) == ("1", "1", "")
+    question = asked(store, run, "demo/0", 0)
+    assert question is not None and (question.prompt, question.answer) == ("q", "raw")
+    assert made(store, run, "demo/0", 1) is None and asked(store, run, "demo/0", 2) is None
+
+
+def test_verdicts_come_with_their_tests(store: Store) -> None:
+    run = add_functions(store)
+    first, second = detail(store, run, "demo/0").completions
+    assert first.judged is not None and (first.judged.verdict, first.judged.tests_run) == ("PASSED", 3)
+    assert first.judged.peak_bytes == 1 << 40
+    assert second.judged is not None and (second.judged.verdict, second.judged.reason) == ("FAILED", "1 of 3")
+    found = made(store, run, "demo/0", 1)
+    assert found is not None and found.output == "E  assert 1 == 2"
+    assert [one.judged for one in detail(store, run, "demo/2").completions] == [None, None]
+
+
+def test_its_status_is_the_leaderboards(store: Store) -> None:
+    runs = [add_lines(store), add_functions(store)]
+    notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark="broken", reason="fails")])
+    seen = set()
+    for table in run_tables(store):
+        for sample, status in zip(table.sample, table.status, strict=True):
+            assert detail(store, table.run.id, sample).status is status
+            seen.add(status)
+    assert seen == set(Status)
+    assert detail(store, runs[1], "demo/1").status is Status.INFRA_FAILED, "one of its completions has no verdict"
+    assert detail(store, runs[0], "demo/1").marks == (("broken", "fails"),)
+
+
+def test_a_missing_sample_says_why(store: Store) -> None:
+    run, other = add_lines(store), store.add_run(make_spec(strategy="b"), make_samples(3))
+    for of_run, sample, message in ((run, "demo/2", "lost"), (run, "demo/1", "no"), (run, "demo/2", "lost again")):
+        store.add_fault(
+            store.start_attempt(of_run, "full"), StoredFault(sample_id=sample, kind="machine", message=message)
+        )
+    store.add_fault(store.start_attempt(other, "full"), StoredFault(sample_id="demo/2", kind="machine", message="x"))
+    missing = detail(store, run, "demo/2")
+    assert (missing.status, missing.faults) == (Status.INFRA_FAILED, ("lost", "lost again"))
+    assert (missing.prompt, missing.pieces, missing.calls, missing.completions) == (None, (), (), ())
+    assert detail(store, run, "demo/1").faults == (), "it was done in the end"
+
+
+def test_imported_samples_say_so(store: Store) -> None:
+    run = add_lines(store)
+    notes.add_imported(store, run, Imported(format="codereval", source="f", sha256="f" * 64))
+    assert detail(store, run, "demo/0").imported
+
+
+def test_an_unknown_sample_is_a_fault_of_one_line(store: Store) -> None:
+    run = add_lines(store)
+    for of_run, sample in ((run, "demo/9"), ("none", "demo/0")):
+        with pytest.raises(UnknownName, match="no sample of the run"):
+            detail(store, of_run, sample)
+
+
+def test_no_other_sample_is_read(store: Store) -> None:
+    """Each statement goes by a key, and there are as many of them for a run of three samples as for one of fifty."""
+    counted = []
+    for samples in (3, 50):
+        run = add_lines(store, samples) if samples == 3 else _more(store, samples)
+        with statements(store) as sent:
+            detail(store, run, "demo/0")
+            made(store, run, "demo/0", 0)
+            asked(store, run, "demo/0", 0)
+        counted.append(len(sent))
+    assert counted[0] == counted[1] <= 10
+    with store.reading() as connection:
+        for statement, parameters in sent:
+            for *_, step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters):
+                # The recursion scans its own few rows: the profiles and metrics that there are.
+                assert "SCAN" not in step or step in ("SCAN profiles", "SCAN kinds"), f"{step} in {statement}"
+                # By the run alone nothing but the skipping along the scores may go.
+                if step.endswith("(run_id=?)"):
+                    assert step.startswith(("SEARCH score USING PRIMARY KEY", "SEARCH imported")), step
+
+
+def _more(store: Store, samples: int) -> str:
+    run = store.add_run(make_spec(strategy="more", coder="c 1"), make_samples(samples))
+    for number in range(samples):
+        store.add_finished(run, "c 1", make_finished(f"demo/{number}"))
+    return run

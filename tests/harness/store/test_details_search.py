@@ -1,0 +1,147 @@
+"""Samples of a run are found by what they are and by what became of them, and counted as the leaderboard counts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.results import Status
+from harness.store import Store, notes, open_store
+from harness.store.facets import facets, runs_over
+from harness.store.queries import run_tables
+from harness.store.records import Mark, StoredCompletion
+from harness.store.searching import Differing, Measure, Wanted, around, differing, place_in_plan, search
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+from tests.harness.store.test_details import add_functions, add_lines, statements
+
+EM = Measure(profile="ctxbench", metric="em", worst=0.0)
+PASSES = Measure(profile="ctxbench", metric="pass", worst=0.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'a.db'}")
+
+
+def add_scored(store: Store, strategy: str, *values: float | None, **changes: Any) -> str:
+    """Store a run whose samples have these values of em; None is a model that failed."""
+    run = store.add_run(make_spec(strategy=strategy, **changes), (*make_samples(3), *make_samples(2, "Ünï/c_de%")))
+    store.add_generations([make_generation()])
+    for sample, value in zip((*make_samples(3), *make_samples(2, "Ünï/c_de%")), values, strict=False):
+        status = Status.MODEL_FAILED if value is None else Status.SCORED
+        made = StoredCompletion(
+            generation_id="g", status=status, text="", flags=("cut",), scores={("ctxbench", "em"): value}
+        )
+        store.add_finished(run, "", make_finished(sample.id, completions=(made,), status=status))
+    return run
+
+
+def ids(store: Store, run: str, measure: Measure = EM, *, order: Any = "plan", **wanted: Any) -> list[str]:
+    total, found = search(store, Wanted(run=run, measure=measure, **wanted), order=order)
+    assert total == len(found)
+    return [one.id for one in found]
+
+
+def test_samples_are_counted_as_the_leaderboard_counts(store: Store) -> None:
+    runs = {add_lines(store): EM, add_functions(store): PASSES, add_scored(store, "s", 0.5, None, 1.0, 0.25): EM}
+    notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark=mark) for mark in ("broken", "vacuous")])
+    tables = {table.run.id: table for table in run_tables(store)}
+    for run, measure in runs.items():
+        table = tables[run]
+        total, found = search(store, Wanted(run=run, measure=measure))
+        assert total == len(found) == len(table.sample)
+        assert [one.id for one in found] == list(table.sample), "in the order of the plan"
+        assert [one.status for one in found] == list(table.status)
+        column = table.metrics["pass@1" if measure is PASSES else "em"]
+        counts = (Status.SCORED, Status.MODEL_FAILED)
+        expected = [value if status in counts else None for value, status in zip(column, table.status, strict=True)]
+        assert [one.value for one in found] == [
+            0.0 if one.status is Status.MODEL_FAILED else value for one, value in zip(found, expected, strict=True)
+        ]
+
+
+def test_words_are_looked_for_as_they_are_written(store: Store) -> None:
+    run = add_scored(store, "s", 0.5)
+    assert ids(store, run, words="C_DE%") == ["Ünï/c_de%/0", "Ünï/c_de%/1"]
+    assert ids(store, run, words="_") == ["Ünï/c_de%/0", "Ünï/c_de%/1"], "no wildcard"
+    assert ids(store, run, words="CheckOut") == [f"demo/{n}" for n in range(3)] + [f"Ünï/c_de%/{n}" for n in range(2)]
+    assert ids(store, run, words="demo/1") == ["demo/1"]
+    assert ids(store, run, words="' OR 1=1 --") == []
+
+
+def test_samples_are_found_by_what_became_of_them(store: Store) -> None:
+    run = add_scored(store, "s", 0.5, None, 1.0)
+    assert ids(store, run, status=Status.MODEL_FAILED) == ["demo/1"]
+    assert ids(store, run, status=Status.INFRA_FAILED) == ["Ünï/c_de%/0", "Ünï/c_de%/1"]
+    assert ids(store, run, low=0.5) == ["demo/0", "demo/2"] and ids(store, run, high=0.5) == ["demo/0", "demo/1"]
+    assert ids(store, run, low=0.1, high=0.9) == ["demo/0"]
+    assert ids(store, run, repo="demo", level="single-line", language="python") == [f"demo/{n}" for n in range(3)]
+    assert ids(store, run, language="java") == [] == ids(store, run, level="next-line")
+    assert ids(store, run, flag="cut") == [f"demo/{n}" for n in range(3)] and ids(store, run, flag="cu") == []
+    lines, functions = add_lines(store), add_functions(store)
+    assert ids(store, lines, flag="overflow") == ["demo/0"], "a prompt's flag"
+    assert ids(store, functions, PASSES, verdict="FAILED") == ["demo/0"]
+    assert ids(store, functions, PASSES, verdict="PASSED") == ["demo/0", "demo/1"]
+
+
+def test_pages_and_orders(store: Store) -> None:
+    run = add_scored(store, "s", 0.5, None, 1.0)
+    assert ids(store, run, order="lowest")[:3] == ["demo/1", "demo/0", "demo/2"]
+    assert ids(store, run, order="highest")[:3] == ["demo/2", "demo/0", "demo/1"]
+    wanted = Wanted(run=run, measure=EM)
+    pages = [search(store, wanted, limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+    assert [total for total, _ in pages] == [5] * 4
+    assert [one.ordinal for _, found in pages for one in found] == [0, 1, 2, 3, 4]
+
+
+def test_a_page_is_all_that_is_read(store: Store) -> None:
+    run = add_scored(store, "s", 0.5, None, 1.0)
+    with statements(store) as sent:
+        search(store, Wanted(run=run, measure=EM, words="demo", flag="cut", status=Status.SCORED), limit=1)
+    assert len(sent) == 2
+    with store.reading() as connection:
+        for statement, parameters in sent:
+            plan = [step for *_, step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            tables = ("planned", "sample", "result", "score", "completion", "judged", "prompt", "mark", "block")
+            assert not [step for step in plan if step.split()[:2] in [["SCAN", table] for table in tables]], plan
+
+
+def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
+    first, second = add_scored(store, "a", 0.5, None, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 0.0)
+    found = differing(store, first, second, EM)
+    assert found == [Differing(1, "demo/1", 0.0, 1.0), Differing(2, "demo/2", 1.0, 0.0)]
+    notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark="broken")])
+    assert [one.id for one in differing(store, first, second, EM)] == ["demo/2"]
+    assert differing(store, first, first, EM) == [] == differing(store, first, "none", EM)
+    assert place_in_plan(store, first, "demo/2") == 2 and place_in_plan(store, first, "x") is None
+
+
+def test_there_is_a_next_one_from_anywhere() -> None:
+    found = [Differing(1, "b", 0.0, 1.0), Differing(4, "e", 1.0, 0.0)]
+    assert [around(found, at) for at in (0, 1, 2, 4, 9)] == [
+        (None, "b"), (None, "e"), ("b", "e"), ("b", None), ("e", None),
+    ]  # fmt: skip
+    assert around([], 3) == (None, None)
+
+
+def test_what_there_is_to_choose_from(store: Store) -> None:
+    run, functions = add_scored(store, "s", 0.5), add_functions(store)
+    one = facets(store, run)
+    assert (one.languages, one.repos, one.levels) == (("python",), ("demo", "Ünï/c_de%"), ("single-line",))
+    assert (one.verdicts, one.flags, one.measures) == ((), ("cut",), (("ctxbench", "em"),))
+    other = facets(store, functions)
+    assert (other.verdicts, other.flags) == (("FAILED", "PASSED"), ("empty",))
+    empty = store.add_run(make_spec(strategy="none"), make_samples(1))
+    assert facets(store, empty).measures == () == facets(store, empty).flags
+
+
+def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None:
+    whole = [add_scored(store, strategy, 0.5) for strategy in ("b", "a")]
+    limited = add_scored(store, "a", 0.5, limit=10)
+    assert [one.id for one in runs_over(store, "demo", None)] == whole[::-1]
+    [found] = runs_over(store, "demo", 10)
+    assert dataclasses.astuple(found) == (limited, "a", "scripted", 1, "d" * 64)
+    assert runs_over(store, "other", None) == []
