@@ -80,11 +80,12 @@ class RunTable:
     """Name of `COSTS` -> what each sample took, all of its model calls together; None where nobody knows."""
 
 
+PRICE = "price"
 COSTS = (
     "tokens_in",
     "tokens_out",
     "tokens_cached",
-    "price",
+    PRICE,
     "strategy_seconds",
     "generator_seconds",
     "test_seconds",

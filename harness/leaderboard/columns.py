@@ -117,4 +117,5 @@ def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
         calls=tuple(table.calls[i] for i in keep),
         seconds=tuple(table.seconds[i] for i in keep),
         mark=tuple(table.mark[i] for i in keep) if table.mark else (),
+        costs={name: tuple(column[i] for i in keep) for name, column in table.costs.items()},
     )

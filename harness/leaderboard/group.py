@@ -19,7 +19,7 @@ from harness.leaderboard.levels import mean_of_levels
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.rows import Group, Row, Sensitivity
 from harness.leaderboard.stats import Estimate
-from harness.results import RunTable, Status
+from harness.results import PRICE, RunTable, Status
 
 Values = Mapping[str, Mapping[str, float]]
 """Metric -> sample -> value in the unit shown."""
@@ -166,6 +166,7 @@ class GroupMaker:
             rank_low=None,
             rank_high=None,
             tier="",
+            costs={name: _cost(name, [column[i] for i in keep]) for name, column in table.costs.items()},
         )
 
     def _estimates(self, table: RunTable, mine: Values) -> dict[str, Estimate]:
@@ -193,6 +194,11 @@ class GroupMaker:
                 worst, best = ((total + unscored * bound) / count for bound in bounds)
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
+
+
+def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
+    """Return the mean cost; a mean of some prices would be too low, or too high, without saying so."""
+    return None if name == PRICE and None in numbers else _mean(numbers)
 
 
 def _mean(numbers: Iterable[float | None]) -> float | None:

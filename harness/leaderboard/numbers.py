@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 UNKNOWN = "-"
 
 
@@ -36,6 +38,14 @@ def p_value(p: float | None) -> str:
         return "<0.001"
     text = f"{p:.3f}"
     return f"{p:.4f}" if p > 0.05 and float(text) <= 0.05 else text
+
+
+def dollars(number: float | None) -> str:
+    """Write a mean price: three significant digits, at least cents, never with an exponent."""
+    if number is None:
+        return UNKNOWN
+    decimals = 2 - math.floor(math.log10(abs(number))) if number else 0
+    return f"{number:.{max(2, decimals)}f}"
 
 
 def amount(number: float | None) -> str:

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.leaderboard.compare import Compared
+from harness.leaderboard.compare import AtLevel, Compared
 from harness.leaderboard.listing import BOTH
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.published_records import published_records
 from harness.leaderboard.rows import Board, Group, Overall, Row
 from harness.leaderboard.stats import Estimate
+from harness.results import COSTS
 
 _DECIMALS = 6
+_COST_DECIMALS = 12
 
 
 def to_json(board: Board) -> str:
@@ -63,6 +65,7 @@ def comparison_json(compared: Sequence[Compared]) -> str:
                 {"repo": part.repo, "n": part.n, "this": _number(part.this), "baseline": _number(part.other)}
                 for part in one.repositories
             ],
+            "levels": [_level(part) for part in one.levels],
         }
         for one in compared
     ]
@@ -87,6 +90,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
         "tier": row.tier,
+        **{name: _cost(row.costs.get(name)) for name in COSTS},
         "control": run.control,
         "ranked_by": group.metric,
         "run": run.id,
@@ -126,9 +130,25 @@ def _overall(found: Overall) -> dict[str, Any]:
         },
         **dict.fromkeys(("context_tokens", "calls", "seconds", "rank_low", "rank_high")),
         "tier": "",
+        **dict.fromkeys(COSTS),
         "control": run.control,
         "profile": run.profile,
         "benchmark": run.benchmark,
+    }
+
+
+def _level(part: AtLevel) -> dict[str, Any]:
+    return {
+        "level": part.level,
+        "n": part.n,
+        "this": _number(part.this),
+        "baseline": _number(part.other),
+        "difference": {
+            "mean": _number(part.mean),
+            "low": _number(part.low),
+            "high": _number(part.high),
+            "interval": str(part.over),
+        },
     }
 
 
@@ -170,6 +190,11 @@ def _difference(found: Difference) -> dict[str, Any]:
 def _number(value: float | None) -> float | None:
     # Beyond six decimals digits are noise, and may differ between machines.
     return None if value is None else round(value, _DECIMALS) + 0.0
+
+
+def _cost(value: float | None) -> float | None:
+    # A sample may cost less than a millionth of a dollar.
+    return None if value is None else round(value, _COST_DECIMALS) + 0.0
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:

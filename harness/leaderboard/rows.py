@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.leaderboard.columns import Scale
 from harness.leaderboard.listing import Listing
@@ -52,6 +52,9 @@ class Row:
     rank_high: int | None
     tier: str
     """Letters; two rows that share one are not told apart. Empty for rows that are not ranked."""
+    costs: Mapping[str, float | None] = field(default_factory=dict)
+    """Name of `harness.results.COSTS` -> mean over the samples that count; a price is None unless all of theirs are
+    known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall
 from harness.leaderboard.published_text import published_notes, published_table, published_title
 from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
 from harness.leaderboard.signflip import ALPHA
-from harness.results import Origin
+from harness.results import PRICE, Origin
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
@@ -142,12 +142,15 @@ def _beside(group: Group) -> list[Column]:
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
     others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
     names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
+    priced = any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
+    price: list[Column] = [("US$", lambda row: numbers.dollars(row.costs.get(PRICE)))] if priced else []
     return [
         _STRATEGY,
         *_metrics(group, names),
         ("tokens", lambda row: numbers.amount(row.context_tokens)),
         ("calls", lambda row: numbers.amount(row.calls)),
         ("seconds", lambda row: numbers.amount(row.seconds)),
+        *price,
     ]
 
 

@@ -31,7 +31,15 @@ class Planned:
     status: Status
     context_tokens: float | None
     calls: float | None
-    seconds: float | None
+    strategy_seconds: float | None = None
+    generator_seconds: float | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """What the strategy and the model took together."""
+        if self.strategy_seconds is None or self.generator_seconds is None:
+            return None
+        return self.strategy_seconds + self.generator_seconds
 
     @property
     def tested(self) -> bool:
@@ -47,7 +55,9 @@ class Planned:
             excluded: whether the sample is marked.
             imported: whether the run was made elsewhere; then there are no costs to tell.
         """
-        one = replace(self, context_tokens=None, calls=None, seconds=None) if imported else self
+        one = self
+        if imported:
+            one = replace(self, context_tokens=None, calls=None, strategy_seconds=None, generator_seconds=None)
         if excluded:
             return replace(one, status=Status.EXCLUDED)
         judged = not one.tested or verdicts.get(one.id, (0, 0))[0] == n
@@ -72,7 +82,8 @@ def samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[Plann
             r.status,
             r.context_tokens,
             r.calls,
-            (r.strategy_seconds + r.generator_seconds).label("seconds"),
+            r.strategy_seconds,
+            r.generator_seconds,
         )
         .select_from(joined)
         .order_by(p.run_id, p.ordinal)

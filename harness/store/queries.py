@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,9 +11,12 @@ from sqlalchemy import Connection, Row, Table, func, select
 
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
+from harness.prices import Prices
 from harness.results import Origin, RunInfo, RunTable, Status
+from harness.store import costs as spent
 from harness.store import gains, notes, passes, planned
 from harness.store import tables as t
+from harness.store.costs import Costs
 from harness.store.planned import Planned
 from harness.store.store import Store
 from strategies.controls import is_control
@@ -126,6 +130,7 @@ def run_tables(
     profile: str = "ctxbench",
     ks: Collection[int] = (),
     marked: Literal["exclude", "include"] = "exclude",
+    prices: Prices | None = None,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language.
 
@@ -137,6 +142,7 @@ def run_tables(
         ks: pass@k to add to those of `passes.KS`, for runs with so many completions.
         marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
             columns either way.
+        prices: rates to price the stored tokens by; None for the prices that were stored.
 
     A function counts as infra-failed as long as one of its completions has no verdict. Of imported runs nobody
     knows the prompt, the calls and the time.
@@ -152,6 +158,7 @@ def run_tables(
         worth = gains.means(connection, ids)
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
+        costs = spent.of_runs(connection, ((run.id, run.generator) for run in found), prices)
         marks = notes.marked(connection, (run.samples_digest for run in found))
     tables = []
     for run in found:
@@ -165,7 +172,8 @@ def run_tables(
         for language in sorted({one.language for one in rows}):
             info = _info(run, rows, language, profile=profile, imported=imported, remarks=remarks[run.id])
             chosen = [one for one in rows if one.language == language]
-            tables.append(_table(info, chosen, values[run.id], marks_of))
+            spent_here = None if imported else costs[run.id]
+            tables.append(_table(info, chosen, values[run.id], marks_of, spent_here))
     return tables
 
 
@@ -178,7 +186,7 @@ def _info(
         samples_digest=run.samples_digest,
         language=language,
         strategy=run.strategy,
-        generator=run.generator,
+        generator=_shown_generator(run),
         origin=Origin.IMPORTED if imported else Origin.RUN,
         profile=profile,
         ranked=not is_control(run.strategy),
@@ -192,11 +200,17 @@ def _info(
     )
 
 
+def _shown_generator(run: Any) -> str:
+    """Name the generator, apart where it was shown what follows the cursor: such runs are never ranked with others."""
+    return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
+
+
 def _table(
     run: RunInfo,
     samples: Sequence[Planned],
     values: Mapping[str, dict[str, float | None]],
     marks: Mapping[str, str],
+    costs: Costs | None,
 ) -> RunTable:
     ids = tuple(one.id for one in samples)
     columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(values.items())}
@@ -211,4 +225,21 @@ def _table(
         calls=tuple(one.calls for one in samples),
         seconds=tuple(one.seconds for one in samples),
         mark=tuple(marks.get(id_, "") for id_ in ids) if marks else (),
+        costs=_costs(samples, costs or Costs()),
     )
+
+
+def _costs(samples: Sequence[Planned], costs: Costs) -> dict[str, tuple[float | None, ...]]:
+    """Return the columns of `harness.results.COSTS`."""
+    of_calls = {
+        "tokens_in": costs.tokens_in,
+        "tokens_out": costs.tokens_out,
+        "tokens_cached": costs.tokens_cached,
+        "price": costs.price,
+    }
+    return {
+        **{name: tuple(column.get(one.id) for one in samples) for name, column in of_calls.items()},
+        "strategy_seconds": tuple(one.strategy_seconds for one in samples),
+        "generator_seconds": tuple(one.generator_seconds for one in samples),
+        "test_seconds": tuple(costs.test_seconds.get(one.id) for one in samples),
+    }

@@ -144,10 +144,15 @@ def migrated_from_first(url: str) -> None:
     with engine.begin() as connection:
         migrate.upgrade(connection, where="old", to="0001")
         connection.execute(text("INSERT INTO prompt VALUES ('p', 'old')"))
+        connection.execute(
+            text("INSERT INTO generation VALUES ('old', 's', '1', 'p', '{}', 0, 'x', 'stop', 20, 1, 0.5)")
+        )
     engine.dispose()
     with open_store(url) as store:
         with store.reading() as connection:
             assert connection.scalar(text("SELECT text FROM prompt")) == "old"
+            costs = connection.execute(text("SELECT tokens_in, cached, price FROM generation")).one()
+            assert tuple(costs) == (20, 0, None)
         run = add_run(store)
         finish(store, run, "demo/0", completion("a"))
         assert verdicts.link(store, run, "demo/0", {0: verdicts.add(store, make_verdict())}) == 1
@@ -156,5 +161,5 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0004",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
     connection.close()

@@ -1,0 +1,80 @@
+"""What the samples of stored runs cost: the tokens, prices and seconds of their calls, and the seconds of their tests.
+
+Sums are taken by the database. Databases add floating-point numbers in different orders, so sums of these are rounded
+to what no sample's cost needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, func, select
+
+from harness.prices import Prices, Rate
+from harness.store import tables as t
+
+_SECONDS, _DOLLARS = 9, 15
+"""Decimals that are kept of a sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What the samples of one run cost; a sample without a result is in no column."""
+
+    tokens_in: dict[str, float | None] = field(default_factory=dict)
+    tokens_out: dict[str, float | None] = field(default_factory=dict)
+    tokens_cached: dict[str, float | None] = field(default_factory=dict)
+    price: dict[str, float | None] = field(default_factory=dict)
+    test_seconds: dict[str, float | None] = field(default_factory=dict)
+    """Only of samples that have a verdict."""
+
+
+def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Prices | None = None) -> dict[str, Costs]:
+    """Return run -> what its samples cost, all of their calls together.
+
+    Args:
+        connection: to the database.
+        runs: (id, generator) of each.
+        prices: price the stored tokens by these rates; the price that was stored stays where they know none.
+    """
+    rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
+    found: dict[str, Costs] = defaultdict(Costs)
+    c, g = t.CALL.c, t.GENERATION.c
+    query = (
+        select(
+            c.run_id,
+            c.sample_id,
+            func.sum(g.tokens_in),
+            func.sum(g.tokens_out),
+            func.sum(g.cached),
+            func.sum(g.seconds),
+            func.sum(g.price),
+            func.count() - func.count(g.price),
+        )
+        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
+        .where(c.run_id.in_(list(rates)))
+        .group_by(c.run_id, c.sample_id)
+    )
+    for run, sample, tokens_in, tokens_out, cached, seconds, price, unknown in connection.execute(query):
+        one, tokens = found[run], (int(tokens_in), int(tokens_out), int(cached))
+        one.tokens_in[sample], one.tokens_out[sample], one.tokens_cached[sample] = map(float, tokens)
+        one.price[sample] = _price(rates[run], tokens, seconds, None if unknown else price)
+    j, v = t.JUDGED.c, t.VERDICT.c
+    tests = (
+        select(j.run_id, j.sample_id, func.sum(v.seconds))
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(list(rates)))
+        .group_by(j.run_id, j.sample_id)
+    )
+    for run, sample, seconds in connection.execute(tests):
+        found[run].test_seconds[sample] = round(seconds, _SECONDS)
+    return found
+
+
+def _price(rate: Rate | None, tokens: tuple[int, int, int], seconds: float, stored: float | None) -> float | None:
+    if rate is not None:
+        tokens_in, tokens_out, cached = tokens
+        stored = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds)
+    return None if stored is None else round(stored, _DOLLARS)
