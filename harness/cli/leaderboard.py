@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from bench.errors import InputFault
 from bench.home import Home
-from harness.cli.options import db_option, home_option, k_option
+from harness.cli.options import db_option, home_option, k_option, prices_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -65,6 +66,7 @@ class NothingStored(InputFault):
     is_flag=True,
     help="Show what each context brought and what was made up (docs/diagnostics.md); JSON and CSV always do.",
 )
+@prices_option
 @click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
 @click.option(
     "--format",
@@ -87,6 +89,7 @@ def leaderboard(
     published: Literal["auto", "all", "none"],
     marked: Marked,
     diagnostics: bool,
+    prices: Path | None,
     seed: int,
     form: str,
     home: Home,
@@ -99,7 +102,7 @@ def leaderboard(
     from harness.leaderboard import board
 
     try:
-        tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked)
+        tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked, prices=prices)
     except NothingStored:
         if published != "all" or samples:
             raise
@@ -116,15 +119,18 @@ def read_tables(
     profile: str,
     ks: tuple[int, ...] = (),
     marked: Marked = "exclude",
+    prices: Path | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs, oldest first.
+    """Return the stored runs, oldest first; with `prices`, a file of rates, their tokens are priced by these.
 
     Raises:
         UnknownName: if no run has that sample set, or there is no such profile.
         NothingStored: if there is no run.
+        InputFault: if the file of rates is wrong.
     """
     from bench.errors import UnknownName
     from harness.metrics import PROFILES
+    from harness.prices import load
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -134,13 +140,11 @@ def read_tables(
         raise NothingStored("no runs are stored here", where=str(home.root), cure=_CURE)
     from harness.store import open_store, queries
 
+    rates = load(prices) if prices else None
     with open_store(url) as store:
-        tables = queries.run_tables(store, samples=samples, profile=profile, ks=ks, marked=marked)
-        others = (
-            queries.run_tables(store, samples=None, profile=profile, ks=ks, marked=marked)
-            if not tables and samples
-            else []
-        )
+        read = functools.partial(queries.run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
+        tables = read(samples=samples)
+        others = read(samples=None) if not tables and samples else []
     if others:
         tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
         if not tables and samples:

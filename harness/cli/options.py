@@ -54,6 +54,16 @@ def base_image_option(function: F) -> F:
     )(function)
 
 
+def prices_option(function: F) -> F:
+    """Add ``--prices``; the command receives a path, or None for the prices that were stored."""
+    return click.option(
+        "--prices",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Price the stored tokens by the rates of this file (docs/costs.md); default: as when they were asked for.",
+    )(function)
+
+
 def k_option(function: F) -> F:
     """Add ``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
     return click.option(
