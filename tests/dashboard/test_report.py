@@ -1,0 +1,319 @@
+"""`ctxbench report`: one file whose numbers are the leaderboard's, and in which nothing of the data is markup."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.report import bars, model, page
+from harness.leaderboard import board, numbers
+from harness.runspec import RunSpec
+from harness.store import open_store
+from harness.store.records import StoredCompletion
+from harness.store.work import works
+from tests.harness.leaderboard.test_latex import cells as latex_cells
+from tests.harness.leaderboard.test_levels import coder_eval
+from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.runs import make_table
+
+HOSTILE = "</bdi></td><script>alert(1)</script><img src=x onerror=alert(2)> *a* [b](javascript:c) \"q' &amp; \u202e\x0b"
+VOID = {"meta", "img", "br", "link", "input", "hr", "circle", "line"}
+
+
+@dataclass
+class Node:
+    tag: str
+    attributes: dict[str, str | None]
+    children: list[Node | str] = field(default_factory=list)
+
+    def all(self, tag: str) -> Iterator[Node]:
+        for child in self.children:
+            if isinstance(child, Node):
+                if child.tag == tag:
+                    yield child
+                yield from child.all(tag)
+
+    def nodes(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            if isinstance(child, Node):
+                yield from child.nodes()
+
+    @property
+    def text(self) -> str:
+        return "".join(child if isinstance(child, str) else child.text for child in self.children).strip()
+
+
+class Tree(HTMLParser):
+    """Read a page strictly: every element is closed, in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.root = Node("#", {})
+        self._open = [self.root]
+        self.feed(text)
+        self.close()
+        assert self._open == [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        node = Node(tag, dict(attrs))
+        self._open[-1].children.append(node)
+        if tag not in VOID:
+            self._open.append(node)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open[-1].children.append(Node(tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].children.append(data)
+
+
+def read(text: str) -> Node:
+    return Tree(text).root
+
+
+def lines(table: Node) -> list[list[str]]:
+    """Return the headings and the cells of a table, the drawings left out."""
+    fields = [[one for one in row.children if isinstance(one, Node)] for row in table.all("tr")]
+    drawn = [at for at, one in enumerate(fields[0]) if list(one.all("svg"))]
+    return [[one.text for at, one in enumerate(row) if at not in drawn] for row in fields]
+
+
+def fill(home: Path, *names: str, attempts: bool = True) -> dict[str, RunSpec]:
+    """Store a run a strategy over 12 samples in 6 repositories; later ones are better."""
+    samples = [one for repo in "abcdef" for one in make_samples(2, f"org/{repo}")]
+    specs = {}
+    with open_store(f"sqlite:///{home / 'results.db'}") as store:
+        store.add_generations([make_generation()])
+        for place, name in enumerate(names):
+            specs[name] = make_spec(strategy=name)
+            run = store.add_run(specs[name], samples)
+            attempt = store.start_attempt(run, "cells") if attempts else 0
+            for index, sample in enumerate(samples):
+                es = min(1.0, 0.2 + 0.25 * place + 0.01237 * (index * (7 + 4 * place) % 13))
+                made = StoredCompletion(
+                    generation_id="g",
+                    status=make_finished(sample.id).status,
+                    text="1",
+                    flags=(),
+                    scores={
+                        ("ctxbench", "es"): es,
+                        ("ctxbench", "em"): float(index % 3 == 0),
+                        ("context", "bits"): 3 - es,
+                    },
+                )
+                store.add_finished(run, "c", make_finished(sample.id, completions=(made,)))
+            if attempts:
+                store.end_attempt(attempt, reason="done", finished=len(samples), missing=0)
+    return specs
+
+
+def report(home: Path, out: Path, *options: str) -> Result:
+    return run_cli("report", "--home", str(home), "--out", str(out), *options)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    made = tmp_path / "home"
+    made.mkdir()
+    fill(made, "lc.infile", "lc.repocoder(window=20)", HOSTILE)
+    return made
+
+
+def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    assert report(home, out).code == 0
+    records = json.loads(run_cli("leaderboard", "--home", str(home), "--format", "json").out)
+    ranking, beside = read(out.read_text(encoding="utf-8")).all("table")
+    head, *rows = lines(ranking)
+    assert len(rows) == len(records) == 3
+    for row, record in zip(rows, records, strict=True):
+        cell = dict(zip(head, row, strict=True))
+        es = record["es"]
+        assert cell["es % [95%]"] == numbers.interval(es["mean"], es["low"], es["high"])
+        assert (cell["tier"], cell["n"], cell["unscored"]) == (record["tier"], "12", "0")
+        assert cell["rank"] == (f"{record['rank_low']}-{record['rank_high']}").replace("1-1", "1")
+        if record["baseline"]:
+            found = record["difference"]["es"]
+            assert cell["to lc.infile"] == numbers.interval(found["mean"], found["low"], found["high"], sign=True)
+            assert cell["p"].rstrip("*") == numbers.p_value(found["p_holm"])
+    head, *rows = lines(beside)
+    for row, record in zip(rows, records, strict=True):
+        cell = dict(zip(head, row, strict=True))
+        assert cell["em % [95%]"] == numbers.interval(*(record["em"][one] for one in ("mean", "low", "high")))
+        assert [cell[one] for one in ("calls", "seconds")] == ["1", "0.75"]
+
+
+def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
+    report(home, tmp_path / "r.html", "--metric", "em")
+    records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
+    table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
+    ticks = [(float(one.attributes["x"] or 0), float(one.text)) for one in table.all("text")]
+    assert len(ticks) >= 2
+    (x0, v0), (x1, v1) = ticks[0], ticks[-1]
+
+    def value(x: str | None) -> float:
+        return v0 + (float(x or "nan") - x0) * (v1 - v0) / (x1 - x0)
+
+    drawn = [one for one in table.all("td") if one.attributes.get("class") == "drawn"]
+    assert len(drawn) == len(records)
+    for cell, record in zip(drawn, records, strict=True):
+        reach = next(one for one in cell.all("line") if one.attributes["class"] == "reach")
+        (dot,) = cell.all("circle")
+        shown = value(dot.attributes["cx"]), value(reach.attributes["x1"]), value(reach.attributes["x2"])
+        wanted = tuple(record["em"][one] for one in ("mean", "low", "high"))
+        assert shown == pytest.approx(wanted, abs=0.3)
+
+
+def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
+    report(home, tmp_path / "hostile.html")
+    other = tmp_path / "tame"
+    other.mkdir()
+    fill(other, "lc.infile", "lc.repocoder(window=20)", "tame")
+    report(other, tmp_path / "tame.html")
+    hostile, tame = (read((tmp_path / f"{one}.html").read_text(encoding="utf-8")) for one in ("hostile", "tame"))
+    for one, two in zip(hostile.nodes(), tame.nodes(), strict=True):
+        assert (one.tag, one.attributes) == (two.tag, two.attributes)
+    assert "script" not in {one.tag for one in hostile.nodes()}
+    shown = HOSTILE.replace("\x0b", "\ufffd")
+    assert [one.text for one in hostile.all("th")].count(shown) == 2
+
+
+def test_the_page_loads_nothing_and_allows_nothing_but_its_own_style(home: Path, tmp_path: Path) -> None:
+    report(home, tmp_path / "r.html")
+    tree = read((tmp_path / "r.html").read_text(encoding="utf-8"))
+    policy = next(
+        one for one in tree.all("meta") if (one.attributes.get("http-equiv") or "").lower() == "content-security-policy"
+    )
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[\w+/=]{44}'; base-uri 'none'; form-action 'none'",
+        policy.attributes["content"] or "",
+    )
+    for one in tree.nodes():
+        assert not {"style", "src", "srcset", "action", "data"} & one.attributes.keys()
+        assert not any(name.startswith("on") for name in one.attributes)
+        assert one.attributes.get("href", "#").startswith("#")  # type: ignore[union-attr]
+    assert "url(" not in next(iter(tree.all("style"))).text and "@import" not in next(iter(tree.all("style"))).text
+    for table in tree.all("table"):
+        assert next(iter(table.all("caption"))).text
+        assert all(one.attributes.get("scope") in ("col", "row") for one in table.all("th"))
+
+
+def test_reports_of_the_same_runs_are_equal_and_dated_by_the_runs(home: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.html", tmp_path / "two.html"
+    two.write_text("what stood here before", encoding="utf-8")
+    report(home, one)
+    report(home, two)
+    assert one.read_bytes() == two.read_bytes()
+    assert re.search(r"Newest run: 20\d\d-\d\d-\d\d \d\d:\d\d UTC", one.read_text(encoding="utf-8"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "one.html", "two.html"]
+
+
+def test_the_file_says_how_its_rows_were_made(home: Path, tmp_path: Path) -> None:
+    report(home, tmp_path / "r.html")
+    text = read((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "ctxbench run --samples demo --strategy 'lc.repocoder(window=20)' --generator scripted" in text
+    assert "d" * 64 in text and make_spec(strategy="lc.infile").id in text
+    assert "Ranked by es (%; mean over samples" in text and "sign flips of whole repositories" in text
+
+
+def test_other_formats_are_the_leaderboards(home: Path, tmp_path: Path) -> None:
+    for form in ("latex", "markdown", "csv", "json"):
+        out = tmp_path / f"board.{form}"
+        assert report(home, out, "--format", form).code == 0
+        assert out.read_text(encoding="utf-8") == run_cli("leaderboard", "--home", str(home), "--format", form).out
+    assert len(latex_cells((tmp_path / "board.latex").read_text(encoding="utf-8"))) == 2
+
+
+def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.html"
+    kept.write_text("old", encoding="utf-8")
+    assert_fault(report(home, tmp_path / "none" / "r.html"), "no such folder", "--out")
+    assert_fault(report(home, tmp_path), "is a folder")
+    assert_fault(report(home, kept, "--metric", "esprit"), "esprit")
+    assert_fault(report(home, kept, "--samples", "demmo"), "demo")
+    assert_fault(report(tmp_path / "nowhere", kept), "no runs are stored")
+    assert kept.read_text(encoding="utf-8") == "old"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
+    made = board([coder_eval()], published="auto")
+    tree = read(page.html(model.report(made, {})))
+    titles = [one.text for one in tree.all("h2")]
+    at = next(index for index, one in enumerate(titles) if one.startswith("published numbers"))
+    section = list(tree.all("section"))[at]
+    assert "never ranked" in section.text and not list(section.all("circle"))
+    captions = [one.text for one in tree.all("caption")]
+    assert "pass@1 by level" in captions and any(one.endswith("as printed") for one in captions)
+    assert not re.search(r"Newest run", tree.text)
+
+
+def test_a_group_without_a_single_value_has_no_bars() -> None:
+    from harness.results import Status
+
+    failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
+    tree = read(page.html(model.report(board([failed]), {})))
+    assert not list(tree.all("svg")) and "not ranked" in tree.text
+
+
+def test_an_empty_board_is_a_page_that_says_so() -> None:
+    assert "No runs are stored." in read(page.html(model.report(board([]), {}))).text
+
+
+@pytest.mark.parametrize(
+    ("least", "most"),
+    [(0.0, 100.0), (41.2, 41.9), (-3.0, 12.0), (99.99999, 100.0), (-1e-9, 1e-9), (5.0, 5.0), (0.0, 0.0)],
+)
+def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> None:
+    mean = (least + most) / 2
+    made = bars.axis([(mean, least, most), (mean, None, None)])
+    assert made is not None
+    assert 0 <= made.place(least) <= made.place(most) <= bars.WIDTH
+    assert 1 <= len(made.ticks) <= 6 and all(0 <= one.x <= bars.WIDTH for one in made.ticks)
+    bar = made.bar((mean, None, None))
+    assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
+
+
+def test_no_axis_without_values() -> None:
+    assert bars.axis([]) is None
+
+
+def test_contrast_is_enough_in_both_schemes() -> None:
+    css = (Path(page.__file__).parent / "report.css").read_text(encoding="utf-8")
+    for colours in re.findall(r":root \{(.*?)\}", css):
+        found = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", colours))
+        for name in ("ink", "soft", "first", "other"):
+            for ground in ("ground", "shade"):
+                assert contrast(found[name], found[ground]) >= 4.5, (name, ground, colours)
+        assert contrast(found["base"], found["ground"]) >= 3
+
+
+def contrast(one: str, two: str) -> float:
+    """Return the contrast ratio of two colours, as WCAG 2.2 defines it."""
+    light, dark = sorted(map(_luminance, (one, two)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts: list[Any] = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return 0.2126 * float(red) + 0.7152 * float(green) + 0.0722 * float(blue)
+
+
+def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:
+    specs = [make_spec(strategy="lc.infile").id]
+    with open_store(f"sqlite:///{home / 'results.db'}") as store:
+        assert [one.id for one in works(store, specs)] == specs
