@@ -1,8 +1,8 @@
 """One printable, parseable spelling for everything configured: ``name(key=value, …)``.
 
 The first argument may come without its key (``aim(lc.infile)``); what that key is only the thing named knows.
-``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, ``hf:MODEL`` for ``hf(model=MODEL)``; both may have
-arguments behind them.
+``openai:MODEL@URL`` is short for ``openai(model=MODEL, url=URL)``, ``hf:MODEL`` for ``hf(model=MODEL)`` and
+``vllm:MODEL`` for ``vllm(model=MODEL)``; all may have arguments behind them.
 Values are Python literals (numbers, strings, booleans, None, tuples and lists of these); a bare
 word such as ``auto`` is a string, and a value that is itself a spec (``aim(inner=lc.infile)``,
 ``aim(inner=lc.repocoder(iterations=1))``) stays its text.
@@ -30,6 +30,7 @@ _SHORT = {
     "openai": ("openai:MODEL@URL", re.compile(r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")),
     # A name on the hub, or a path.
     "hf": ("hf:MODEL", re.compile(r"(?P<model>.+)")),
+    "vllm": ("vllm:MODEL", re.compile(r"(?P<model>.+)")),
 }
 
 

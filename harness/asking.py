@@ -16,6 +16,7 @@ from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from harness.batcher import Answer, Batcher
 from harness.cells import Cells
 from harness.extract import extract
+from harness.generators import fim
 from harness.generators.base import Request, Sampling
 from harness.generators.fitting import fitted
 from harness.store.records import StoredVerdict
@@ -111,6 +112,7 @@ class Asker:
         Raises:
             StrategyFault: if the strategy failed on it.
             MachineFault: if a cell or the model was lost.
+            InputFault: if the model cannot fill in the middle, and was to.
         """
         with self._batcher.member():
             return self._make(strategy, sample, sampling, n)
@@ -170,7 +172,8 @@ class Asker:
     ) -> Made:
         wanted = _request(sample, prompt, sampling, final=True)
         if OVERFLOW not in prompt.flags:
-            wanted = fitted(self._batcher.generator, wanted)
+            model = self._batcher.generator
+            wanted = fim.filled(model, wanted, fim.after(sample)) if sampling.fim else fitted(model, wanted)
             prompt = wanted.prompt
         if OVERFLOW in prompt.flags:
             # The strategy was told not to cut its prompt, or nothing of it may be cut: a failed sample, asks nobody.

@@ -20,12 +20,13 @@ from bench.errors import InputFault, MachineFault
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.types import Kind, Sample
-from harness import plan
+from harness import plan, prices
 from harness.attempt import Attempt, Progress, Summary
 from harness.cells import Card, copies
 from harness.controls import card_of
 from harness.diagnostics import Diagnostics
 from harness.execution import OpenJudge, open_executor, open_judge
+from harness.generators import fim
 from harness.generators.base import Sampling
 from harness.machinery import Machinery, open_machinery
 from harness.runspec import RunSpec
@@ -56,6 +57,8 @@ class Choices:
     top_p: float | None = None
     sandbox: str | None = None
     """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
+    fim: bool = False
+    """Whether the model is shown what follows the cursor; strategies never are."""
 
 
 @contextlib.contextmanager
@@ -85,7 +88,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         sample_set: what to complete.
         strategies: their specs; names of controls are taken too.
         generator: its spec.
-        choices: limit, completions a sample, decoding, seed, workers, sandbox.
+        choices: limit, completions a sample, decoding, seed, workers, sandbox, fill in the middle.
         progress: shows how far each strategy is.
         report: called with each strategy's summary as soon as it ends.
         judges: how to open judges of functions; for tests.
@@ -95,13 +98,16 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         A summary for each strategy; `fault_of` says whether they are whole.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, or a strategy does not take such samples.
+        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the model
+            cannot fill in the middle and was to.
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
     choices = choices or Choices()
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
     planned = plan.choose(sample_set.samples, choices.limit)
+    for sample in planned if choices.fim else ():
+        fim.after(sample)
     hidden = _hidden(home, store, sample_set)
     executor = None
     if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
@@ -110,6 +116,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
         )
     machines |= {"hidden": hidden, "cache": home.cache, "workers": choices.workers, "executor": executor}
+    machines.setdefault("prices", prices.of_home(home))
     if choices.sandbox != NO_SANDBOX:
         machines.setdefault("tools", functools.partial(open_tools, home=home, sandbox=choices.sandbox))
     with open_machinery(store, generator, **machines) as machinery:
@@ -121,7 +128,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            add_remarks(store, store.add_run(spec, planned), sample_set.manifest.get("remarks", ()))
+            remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
+            add_remarks(store, store.add_run(spec, planned), remarks)
             summaries.append(
                 Attempt(
                     store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
@@ -186,6 +194,7 @@ def decoding(choices: Choices, samples: Sequence[Sample]) -> Sampling:
         temperature=temperature if choices.temperature is None else choices.temperature,
         top_p=top_p if choices.top_p is None else choices.top_p,
         seed=choices.seed,
+        fim=choices.fim,
     )
 
 

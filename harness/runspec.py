@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from bench.files import sha256
 from harness.generators.base import Sampling
@@ -40,9 +41,18 @@ class RunSpec:
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits of a digest over every field."""
-        return sha256(json.dumps(dataclasses.asdict(self), sort_keys=True))[:12]
+        fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
+        return sha256(json.dumps(fields, sort_keys=True))[:12]
 
 
 def sampling_key(sampling: Sampling) -> str:
     """Return the decoding parameters as text, equal for equal parameters."""
-    return json.dumps(dataclasses.asdict(sampling), sort_keys=True)
+    return json.dumps(_fields(sampling), sort_keys=True)
+
+
+def _fields(sampling: Sampling) -> dict[str, Any]:
+    """Return the parameters by name, without one that came later and is off: older keys stay as they were."""
+    fields = dataclasses.asdict(sampling)
+    if not fields["fim"]:
+        del fields["fim"]
+    return fields

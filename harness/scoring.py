@@ -15,6 +15,7 @@ from bench.types import Kind, Language, Place, Reference, Sample
 from harness import extract, metrics
 from harness.asking import Completion, Made
 from harness.diagnostics import Diagnostics
+from harness.generators import fim
 from harness.generators.base import Coder
 from harness.results import Status
 from harness.store.queries import CONTEXT
@@ -80,7 +81,8 @@ class Scorer:
             reference = self._references[one.sample.id]
             target = behind_cursor(one.sample, reference)
             priced = has_answer(reference) and goes_on(one.sample, one.prompt)
-            prompts = (infile_prompt(one.sample.query(), WHOLE), one.prompt) if priced else ()
+            # What follows the cursor is no part of the gain: that is what the retrieved context is worth.
+            prompts = (infile_prompt(one.sample.query(), WHOLE), fim.left(one.prompt)) if priced else ()
             keys.append([(str(one.sample.language), prompt.digest, sha256(target)) for prompt in prompts])
             pairs.update(zip(keys[-1], ((prompt, target) for prompt in prompts), strict=True))
         known = self._store.bits(self._pricer.name, pairs)

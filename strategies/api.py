@@ -28,6 +28,10 @@ class BlockKind(StrEnum):
     """Signatures, summaries or documentation of the repository's functions and classes."""
     TEXT = "text"
     """Fixed text: instructions, headers, separators."""
+    AFTER = "after"
+    """The target file behind the answer. The harness adds it where a run fills in the middle; no strategy has it."""
+    MARK = "mark"
+    """A token of the model's own that stands between texts; added likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     "--generator",
     required=True,
     metavar="SPEC",
-    help="The model: incontext, openai:MODEL@URL, hf:FOLDER or name(key=value, …) (see `ctxbench generator list`).",
+    help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
+    "(see `ctxbench generator list`).",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take N samples, from the repositories in turn.")
 @click.option(
@@ -55,6 +56,12 @@ if TYPE_CHECKING:
     type=click.Choice(["docker", "bubblewrap", "none"]),
     help="What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them. "
     "Default: docker where an engine answers, else bubblewrap.",
+)
+@click.option(
+    "--fim",
+    is_flag=True,
+    help="Fill in the middle: show the model what follows the cursor, between the marks that it was trained with. "
+    "Lines only; strategies see nothing of it. Default: the text before the cursor alone, as the papers do.",
 )
 @click.option(
     "--workers",
@@ -83,6 +90,7 @@ def run(
     temperature: float | None,
     top_p: float | None,
     sandbox: str | None,
+    fim: bool,
     workers: int | None,
     seed: int,
     home: Home,
@@ -106,7 +114,7 @@ def run(
     n = n or max(ks, default=1)
     check_ks(ks, n, functions=functions, samples=samples)
     chosen = Choices(
-        limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox
+        limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox, fim=fim
     )
     strategies = tuple(spec_of(one) for one in strategies)
     if n > 1:

@@ -19,6 +19,7 @@ from bench.samples import SampleSet
 from bench.types import Language
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
+from harness.generators.fim import left
 from harness.scoring import Pricer, behind_cursor, goes_on, has_answer
 from harness.store import gains
 from harness.store.gains import RETRIEVED, Gain, StoredRun
@@ -110,10 +111,13 @@ def diagnose(
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return ordinal -> bits that the target costs more after the prompt without that block."""
+    """Return ordinal -> bits that the target costs more after the prompt without that block.
+
+    What a prompt shows of the text behind the cursor is left out either way.
+    """
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
-    whole, *without = coder.bits([prompt, *shorter], [target] * (1 + len(shorter)), language)
+    whole, *without = coder.bits(list(map(left, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
 
 

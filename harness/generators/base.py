@@ -20,6 +20,8 @@ class Sampling:
     top_p: float = 1.0
     seed: int = 0
     stop: tuple[str, ...] = ()
+    fim: bool = False
+    """Whether the model is shown what follows the cursor, and fills in the middle; see `harness.generators.fim`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Response:
     seconds: float
     """Wall time of this answer; a batch's time is shared out evenly."""
     cached: int = 0
-    """How many of `tokens_in` the service had at hand from earlier requests, as it says. Not stored."""
+    """How many of `tokens_in` the service had at hand from earlier requests, as it says."""
 
 
 class TooLong(MachineFault):
