@@ -9,7 +9,7 @@ import click
 
 from bench.errors import InputFault
 from bench.home import Home
-from harness.cli.options import db_option, home_option, k_option
+from harness.cli.options import db_option, home_option, k_option, prices_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
 )
+@prices_option
 @click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
 @click.option(
     "--format",
@@ -68,6 +69,7 @@ def report(
     by_level: bool | None,
     published: Literal["auto", "all", "none"],
     marked: Literal["exclude", "include"],
+    prices: Path | None,
     seed: int,
     form: str,
     home: Home,
@@ -83,7 +85,7 @@ def report(
     from harness.leaderboard import board
 
     _check(out)
-    tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked)
+    tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked, prices=prices)
     made = board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed, published=published)
     if form == "html":
         text = _html(made, _works(made, db or home.database), full=bool(by_level))

@@ -53,7 +53,7 @@ class Line:
 
     cells: tuple[Cell, ...]
     first: bool
-    """Whether it is of the first tier."""
+    """Whether it is of a first tier that others are told apart from."""
     ranked: bool
 
 
@@ -136,6 +136,7 @@ def _time(seconds: float) -> str:
 
 def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -> Part:
     rows: tuple[Row | None, ...] = group.rows if group else ()
+    first = _first(group) if group else []
     tables = []
     for number, (headings, lines) in enumerate(section.tables):
         caption = _caption(section, group, number, headings)
@@ -143,7 +144,7 @@ def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -
         table = Table(
             caption=caption,
             headings=tuple(Heading(text=one, help=meaning(one), left=one in _LEFT) for one in headings),
-            lines=tuple(_line(headings, cells, row) for cells, row in zip(lines, shown, strict=True)),
+            lines=tuple(_line(headings, cells, row, first) for cells, row in zip(lines, shown, strict=True)),
         )
         tables.append(_with_bars(table, group) if group and number == 0 else table)
     return Part(
@@ -165,22 +166,27 @@ def _caption(section: Section, group: Group | None, number: int, headings: Seque
 
 def _lead(group: Group) -> str:
     """Say who leads, and that it is more than one where the test says no more."""
+    first = [row.run.strategy for row in _first(group)]
+    if first:
+        return f"First tier: {', '.join(first)}."
+    ranked = sum(row.rank_low is not None for row in group.rows)
+    return "No strategy is told apart from all others: all of them share the first tier." if ranked > 1 else ""
+
+
+def _first(group: Group) -> list[Row]:
+    """Return the rows of the first tier, or none where all rows share it."""
     ranked = [row for row in group.rows if row.rank_low is not None]
-    first = [row.run.strategy for row in ranked if "a" in row.tier]
-    if not ranked:
-        return ""
-    if len(first) == len(ranked) > 1:
-        return "No strategy is told apart from all others: all of them share the first tier."
-    return f"First tier: {', '.join(first)}."
+    first = [row for row in ranked if "a" in row.tier]
+    return first if len(first) < len(ranked) else []
 
 
-def _line(headings: Sequence[str], cells: Sequence[str], row: Row | None) -> Line:
+def _line(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> Line:
     return Line(
         cells=tuple(
             Cell(text=text, left=heading in _LEFT, head=heading == "strategy")
             for heading, text in zip(headings, cells, strict=True)
         ),
-        first=row is not None and row.rank_low is not None and "a" in row.tier,
+        first=row in first,
         ranked=row is None or row.rank_low is not None,
     )
 

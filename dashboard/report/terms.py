@@ -16,7 +16,7 @@ TERMS = {
     "tokens": "Mean number of tokens of the final prompt's context.",
     "calls": "Mean number of calls of the model for a sample.",
     "seconds": "Mean seconds a sample: the strategy's work and the model's answers.",
-    "price": "Mean price of a sample in US dollars; a dash where nobody knows the model's price.",
+    "US$": "Mean price of a sample in US dollars; a dash where nobody knows the model's price.",
 }
 """Heading, or its beginning or end, -> what it means."""
 
@@ -28,4 +28,4 @@ def meaning(heading: str) -> str:
     if heading.endswith("[95%]"):
         return TERMS["[95%]"]
     first = heading.partition(" ")[0]
-    return TERMS[first] if first in ("to", "price", "tokens") and first != heading else ""
+    return TERMS["to"] if first == "to" else ""
