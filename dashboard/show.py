@@ -127,10 +127,12 @@ def frame(
         )
 
 
-def chart(spec: alt.Chart | alt.LayerChart | alt.TopLevelMixin, *, key: str) -> None:
-    """Show a chart, as wide as the page, in the colours of its theme."""
-    chart: Any = spec
-    st.altair_chart(chart, width="stretch", key=key, theme="streamlit")
+def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:
+    """Show a chart in the colours of the page's theme: as wide as the page, unless it has a width of its own."""
+    fixed = (
+        isinstance(getattr(spec, "width", None), int | float) or hasattr(spec, "hconcat") or hasattr(spec, "vconcat")
+    )
+    st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 
 def note(sentence: str) -> None:

@@ -49,6 +49,7 @@ def choose(
     name: str,
     default: T | None = None,
     shown: Callable[[T], str] = str,
+    written: Callable[[T], str] | None = None,
     help: str = "",  # noqa: A002 - as Streamlit's widgets call it
     where: Any = st,
 ) -> T:
@@ -56,42 +57,52 @@ def choose(
 
     Args:
         label: what is chosen; ours, not stored text.
-        options: at least one; `shown` must tell them apart.
+        options: at least one.
         name: its name in the URL.
         default: chosen unless the URL says otherwise; else the first.
-        shown: an option as text, on the page and in the URL; stored text is safe here.
+        shown: an option as text on the page; stored text is safe here.
+        written: an option as text in the URL, by which they are told apart; None: as `shown`.
         help: hover text; ours.
         where: a container of Streamlit.
     """
-    spelled = {shown(one): one for one in options}
-    first = next(iter(spelled)) if default is None or default not in options else shown(default)
+    spelled = {(written or shown)(one): one for one in options}
+    first = next(iter(spelled)) if default is None or default not in options else (written or shown)(default)
     value = _start(name, [first], lambda given: [one for one in given[:1] if one in spelled], label)[0]
     key = _set(name, value)
-    picked = where.selectbox(label, list(spelled), key=key, help=help or None)
+    picked = where.selectbox(
+        label, list(spelled), key=key, help=help or None, format_func=lambda one: shown(spelled[one])
+    )
     chosen = first if picked is None else str(picked)
     _note(name, [chosen])
     return spelled[chosen]
 
 
-def choose_many(
+def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     label: str,
     options: Sequence[T],
     *,
     name: str,
     default: Sequence[T] | None = None,
     shown: Callable[[T], str] = str,
+    written: Callable[[T], str] | None = None,
     help: str = "",  # noqa: A002
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
     """Let the reader choose some, `most` at most; by default none. The arguments are those of `choose`."""
-    spelled = {shown(one): one for one in options}
-    first = [shown(one) for one in default or () if one in options]
+    spelled = {(written or shown)(one): one for one in options}
+    first = [(written or shown)(one) for one in default or () if one in options]
     values = _start(name, first, lambda given: [one for one in given if one in spelled], label, empty=True)
     key = _set(name, list(dict.fromkeys(values))[:most])
-    picked = [
-        str(one) for one in where.multiselect(label, list(spelled), key=key, help=help or None, max_selections=most)
-    ]
+    found = where.multiselect(
+        label,
+        list(spelled),
+        key=key,
+        help=help or None,
+        max_selections=most,
+        format_func=lambda one: shown(spelled[one]),
+    )
+    picked = [str(one) for one in found]
     # That none was chosen must be told from nothing said.
     _note(name, picked or ([""] if first else []))
     return [spelled[one] for one in picked]
@@ -129,10 +140,10 @@ def number(
     return chosen
 
 
-def link(page: str, **query: str) -> str:
-    """Return the URL of a page's view, within this site."""
+def link(page: str, **query: str | Sequence[str]) -> str:
+    """Return the URL of a page's view, within this site; of a choice of several, all of them."""
     given = {name: value for name, value in query.items() if value}
-    return f"/{page}?{urlencode(given)}" if given else f"/{page}"
+    return f"/{page}?{urlencode(given, doseq=True)}" if given else f"/{page}"
 
 
 def _start(

@@ -87,6 +87,7 @@ def _options(host: str, port: int) -> dict[str, Any]:
         "client_showErrorLinks": False,
         "global_developmentMode": False,
         "logger_hideWelcomeMessage": True,
+        "logger_level": "warning",
         "theme_base": str(FILE),
     }
 
