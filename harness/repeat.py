@@ -65,6 +65,17 @@ def command(run: Choices, file: File | None = None, *, options: Sequence[str] = 
     return shlex.join([PROGRAM, *words])
 
 
+def judging(run: Choices, id_: str, *, options: Sequence[str] = ()) -> str:
+    """Return the command line that judges the stored completions of a run that have no verdict yet.
+
+    Args:
+        run: what was chosen.
+        id_: the run's id.
+        options: more words.
+    """
+    return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
+
+
 def _made(run: Choices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.limit is not None:

@@ -1,0 +1,115 @@
+"""Runs: how far they are, what went wrong, and the command that makes one again. Layout only."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import streamlit as st
+
+from dashboard import data, show, url
+from dashboard.views import runs as view
+from harness.repeat import command, judging
+from harness.store.attempts import faults
+from harness.store.work import RunWork, works
+
+_OFTEN, _SELDOM = 2.0, 15.0
+"""Seconds between two looks: while a run may be going on, and else."""
+_ALL = "all"
+_BARS = 6
+_FAULTS = 10
+_SEEN = "runs/seen"
+
+
+def page() -> None:
+    """Show the runs; looks again by itself."""
+    names = [one.samples for one in data.sets()]
+    samples = url.choose("Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.")
+    found = _of(samples)
+    chosen = url.choose(
+        "Run", [one.id for one in found], name="run", help="The run that is shown below the table, by its id."
+    )
+    going = any(map(view.is_open, found))
+    st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, going)
+
+
+def _of(samples: str) -> list[RunWork]:
+    """Return the runs over a sample set, by what `dashboard.data.sets` calls it."""
+    found = data.kept(works)
+    if samples == _ALL:
+        return found
+    wanted = next(one for one in data.sets() if one.samples == samples)
+    limited = samples.removesuffix(f" {wanted.digest[:12]}")
+    return [one for one in found if (view.label(one), one.samples_digest) == (limited, wanted.digest)]
+
+
+def _looked(samples: str, chosen: str, going: bool) -> None:
+    """Show what changes while runs go on."""
+    found = _of(samples)
+    if any(map(view.is_open, found)) != going:
+        # The page as a whole decides how often to look, and what there is to choose from.
+        st.rerun()
+    now = time.time()
+    seen = st.session_state[_SEEN] = view.sightings(st.session_state.get(_SEEN, {}), found, now)
+    open_now = [one for one in found if view.is_open(one)]
+    for one in open_now[:_BARS]:
+        _bar(one, now, seen[one.id])
+    st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
+    config: Any = {
+        "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"])
+    }
+    show.frame([view.row(one, now, seen[one.id]) for one in found], help=view.HELP, key="runs", **config)
+    _one(next(one for one in found if one.id == chosen), now, seen[chosen])
+
+
+def _bar(work: RunWork, now: float, seen: view.Sighting) -> None:
+    share = work.finished / work.planned if work.planned else 0.0
+    title = f"{work.choices.strategy} · {work.choices.generator} · {view.label(work)}"
+    st.progress(min(1.0, share), text=show.plain(f"{title}: {view.sentence(work, now, seen)}"))
+
+
+def _one(work: RunWork, now: float, seen: view.Sighting) -> None:
+    """Show one run."""
+    st.subheader(show.plain(f"{work.choices.strategy} · {work.choices.generator}"), anchor=False)
+    state = view.state(work, seen)
+    st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, seen)}."))
+    show.note(view.STATES[state])
+    for remark in work.remarks:
+        show.note(f"Note: {remark}")
+    _repeat(work)
+    st.markdown("**Attempts**")
+    show.frame(view.attempt_rows(work.attempts), help=view.ATTEMPT_HELP, key="attempts")
+    _faults(work)
+
+
+def _repeat(work: RunWork) -> None:
+    st.markdown("**Run it again**")
+    options = ["--home", str(data.home().root)]
+    if data.database() != data.home().database:
+        options += ["--db", data.store().where]
+    st.code(command(work.choices, work.file, options=options), language=None, wrap_lines=True)
+    if work.unjudged:
+        show.note("Its completions without a verdict are judged by:")
+        st.code(judging(work.choices, work.id, options=options), language=None, wrap_lines=True)
+    versions = ", ".join(f"{name} {version}" for name, version in work.versions.items())
+    if work.imported is not None:
+        show.note(f"The file's SHA-256 is {work.imported.sha256}; the same file gives the same run.")
+    show.note(
+        f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}) it is this run, "
+        "and does only what is missing; with others it is a new one. How many workers there were is not stored."
+    )
+
+
+def _faults(work: RunWork) -> None:
+    groups = data.kept(faults, work.id)
+    st.markdown("**Faults**")
+    if not groups:
+        show.note("None is stored.")
+        return
+    show.frame(view.fault_rows(groups), help=view.FAULT_HELP, key="faults")
+    for number, one in enumerate(groups[:_FAULTS]):
+        if one.detail or len(one.message) > view.MESSAGE:
+            with st.expander(show.plain(f"{one.count} times, {one.kind}: {one.message[:100]}")):
+                show.text(one.message, key=f"fault-{number}-message")
+                if one.detail:
+                    show.text(one.detail, language="python", key=f"fault-{number}-detail")

@@ -1,0 +1,239 @@
+"""From stored runs as work to what the Runs page shows of them: states, pace, tables. Pure.
+
+A state says what is known and no more: an attempt without an end goes on, or its process was killed. That it goes on
+is said only of a run whose samples became more while a reader looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from harness.leaderboard import numbers
+from harness.results import Status
+from harness.store.attempts import Attempted, FaultGroup
+from harness.store.work import RunWork
+
+GOING_ON, NO_END, DONE, LEFT, UNJUDGED, NOT_BEGUN = "goes on", "no end noted", "done", "left", "unjudged", "not begun"
+STATES: Mapping[str, str] = {
+    GOING_ON: "Samples were stored while this page looked.",
+    NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed.",
+    DONE: "Every planned sample has a result, and every function its verdict.",
+    LEFT: "The last attempt ended and samples are missing. The same command does them.",
+    UNJUDGED: "Every sample has a result; functions still lack verdicts.",
+    NOT_BEGUN: "The run is planned; no attempt at it is stored.",
+}
+"""State of a run -> what it means."""
+ENDS: Mapping[str, str] = {
+    "done": "it did all that was missing",
+    "faults": "some samples failed by a fault",
+    "interrupted": "somebody stopped it",
+    "failed": "a fault ended it",
+    "": NO_END,
+}
+"""How an attempt ended -> what that means."""
+_SOON = 5.0
+"""Seconds that a pace must have been watched."""
+_STILL = 60.0
+"""Seconds without a new sample after which no time left is told."""
+MESSAGE = 300
+"""Characters of a message that a table shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What a reader has seen of one run since the page was opened."""
+
+    since: float
+    """Seconds since 1970 of the first look."""
+    first: int
+    """Samples with a result then."""
+    grew: float | None
+    """When their number was last seen to be more than before; None if never."""
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast a run goes."""
+
+    per_minute: float
+    left: float
+    """Seconds until every planned sample has a result, if it goes on so."""
+
+
+def sightings(seen: Mapping[str, Sighting], works: Sequence[RunWork], now: float) -> dict[str, Sighting]:
+    """Return what has been seen after one more look."""
+    found = {}
+    for work in works:
+        old = seen.get(work.id)
+        if old is None:
+            found[work.id] = Sighting(since=now, first=work.finished, grew=None, last=work.finished)
+        else:
+            grew = now if work.finished > old.last else old.grew
+            found[work.id] = Sighting(since=old.since, first=old.first, grew=grew, last=work.finished)
+    return found
+
+
+def is_open(work: RunWork) -> bool:
+    """Say whether the latest attempt at a run has no end."""
+    return bool(work.attempts) and work.attempts[-1].ended is None
+
+
+def state(work: RunWork, seen: Sighting | None = None) -> str:
+    """Return one of `STATES`."""
+    if is_open(work):
+        return GOING_ON if seen is not None and seen.grew is not None else NO_END
+    if work.finished < work.planned:
+        return LEFT if work.attempts else NOT_BEGUN
+    return UNJUDGED if work.unjudged else DONE
+
+
+def pace(work: RunWork, now: float, seen: Sighting | None = None) -> Pace | None:
+    """Return how fast a run goes; None if it has an end, or nothing tells.
+
+    What a reader watched goes before what the attempt's beginning tells: a killed one may have begun long ago.
+    """
+    if not is_open(work):
+        return None
+    made, seconds = _since_beginning(work, now)
+    if seen is not None and now - seen.since >= _SOON and seen.grew is not None:
+        made, seconds = work.finished - seen.first, now - seen.since
+    if seen is not None and now - (seen.grew or seen.since) >= _STILL:
+        return None
+    if made <= 0 or seconds <= 0:
+        return None
+    return Pace(per_minute=60 * made / seconds, left=max(0, work.planned - work.finished) * seconds / made)
+
+
+def _since_beginning(work: RunWork, now: float) -> tuple[int, float]:
+    """Return what the open attempt has stored, in which time; nothing if an earlier one did not tell what it did."""
+    *before, latest = work.attempts
+    if any(one.finished is None for one in before):
+        return 0, 0.0
+    return work.finished - sum(one.finished or 0 for one in before), now - latest.started
+
+
+def sentence(work: RunWork, now: float, seen: Sighting | None = None) -> str:
+    """Return how far a run is, in words."""
+    said = f"{work.finished} of {work.planned} samples"
+    if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
+        said += f", {failed} failed by the model"
+    if work.unjudged:
+        said += f", {work.unjudged} completions without a verdict"
+    found = pace(work, now, seen)
+    if found is not None:
+        said += f", {numbers.amount(found.per_minute)} a minute"
+        said += f", about {duration(found.left)} left" if found.left else ""
+    elif is_open(work) and seen is not None and now - (seen.grew or seen.since) >= _STILL:
+        said += f", none more for {duration(now - (seen.grew or seen.since))}"
+    return f"{said}: {state(work, seen)}"
+
+
+def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, object]:
+    """Return one line of the table of runs; its headings are those of `HELP`."""
+    found = pace(work, now, seen)
+    return {
+        "run": work.id,
+        "samples": label(work),
+        "strategy": work.choices.strategy,
+        "generator": work.choices.generator,
+        "state": state(work, seen),
+        "progress": 100 * work.finished / work.planned if work.planned else 0.0,
+        "finished": work.finished,
+        "planned": work.planned,
+        "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
+        "unjudged": work.unjudged if work.functions else None,
+        "faults": work.attempts[-1].faults if work.attempts else 0,
+        "a minute": None if found is None else numbers.amount(found.per_minute),
+        "left": "" if found is None else duration(found.left),
+        "last began": when(work.attempts[-1].started) if work.attempts else "",
+        "origin": "imported" if work.imported else "run",
+    }
+
+
+HELP: Mapping[str, str] = {
+    "run": "The run's id: a digest of every choice that decides its numbers.",
+    "samples": "The sample set; [:N] means the first N of it.",
+    "strategy": "The method that gathers what the model is shown.",
+    "generator": "The model that completes the code, and how it was asked.",
+    "state": " ".join(f"{name}: {says}" for name, says in STATES.items()),
+    "progress": "Samples with a result, of those planned, in percent.",
+    "finished": "Samples with a result.",
+    "planned": "Samples of the run.",
+    "model-failed": "Samples for which the model gave nothing usable: they count as the worst value.",
+    "unjudged": "Completions of functions that no test has judged yet.",
+    "faults": "Faults that the last attempt noted; a sample with a fault is missing until it is done again.",
+    "a minute": "Samples stored a minute, while this page looked or since the attempt began.",
+    "left": "Rough time until all are done, at that pace.",
+    "last began": "When the last attempt began, in UTC.",
+    "origin": "run: made here. imported: recorded elsewhere and read from a file.",
+}
+
+
+def label(work: RunWork) -> str:
+    """Return the sample set as leaderboards call it."""
+    return work.choices.samples if work.choices.limit is None else f"{work.choices.samples}[:{work.choices.limit}]"
+
+
+def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
+    """Return the attempts at a run, the last first."""
+    return [
+        {
+            "began": when(one.started),
+            "took": "" if one.ended is None else duration(one.ended - one.started),
+            "end": one.reason or NO_END,
+            "finished": one.finished,
+            "missing": one.missing,
+            "faults": one.faults,
+            "isolation": one.isolation,
+        }
+        for one in reversed(attempts)
+    ]
+
+
+ATTEMPT_HELP: Mapping[str, str] = {
+    "began": "In UTC.",
+    "took": "Until its end; nothing tells how long one without an end worked.",
+    "end": "; ".join(f"{name or NO_END}: {says}" for name, says in ENDS.items() if name),
+    "finished": "Samples that it stored.",
+    "missing": "Samples that it was to do and did not.",
+    "faults": "Faults that it noted.",
+    "isolation": "How strategies were kept apart from the answers, and where tests ran.",
+}
+
+
+def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
+    """Return the faults of a run, equal ones as one line."""
+    return [
+        {
+            "kind": one.kind,
+            "message": one.message if len(one.message) <= MESSAGE else f"{one.message[:MESSAGE]} …",
+            "count": one.count,
+            "last attempt": when(one.started),
+            "samples": ", ".join(one.samples[:3]) + (" …" if one.count > 3 else ""),
+        }
+        for one in groups
+    ]
+
+
+FAULT_HELP: Mapping[str, str] = {
+    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed.",
+    "message": "What was said, in one line.",
+    "count": "How often, in all attempts.",
+    "last attempt": "When the last attempt that met it began, in UTC: a fault itself tells no time.",
+    "samples": "Some of the samples that it left missing.",
+}
+
+
+def when(seconds: float) -> str:
+    """Write a time in UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span to what a person wants to know: ``12 s``, ``4 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{max(0.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
