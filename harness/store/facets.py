@@ -22,7 +22,6 @@ class RunChoice:
     generator: str
     n: int
     """Completions a sample."""
-    samples_digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +38,23 @@ class Facets:
     """(profile, metric) of the run's scores."""
 
 
-def runs_over(store: Store, samples: str, limit: int | None) -> list[RunChoice]:
-    """Return the runs over a set, those limited to so many samples, in the order of strategy, generator and id."""
+def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
+    """Return the runs over a sample set, in the order of strategy, generator and id.
+
+    Args:
+        store: the database.
+        digest: of the set.
+        samples: the set's name, with ``[:N]`` behind it for the runs that were limited to its first N samples.
+    """
     r = t.RUN.c
-    bounded = r.sample_limit.is_(None) if limit is None else r.sample_limit == limit
-    wanted = select(r.id, r.strategy, r.generator, r.n, r.samples_digest).where(r.samples == samples, bounded)
+    wanted = select(r.id, r.samples, r.sample_limit, r.strategy, r.generator, r.n).where(r.samples_digest == digest)
     with store.reading() as connection:
-        found = [RunChoice(**row) for row in connection.execute(wanted).mappings()]
+        rows = connection.execute(wanted).all()
+    found = [
+        RunChoice(id=row.id, strategy=row.strategy, generator=row.generator, n=row.n)
+        for row in rows
+        if samples == (row.samples if row.sample_limit is None else f"{row.samples}[:{row.sample_limit}]")
+    ]
     return sorted(found, key=lambda one: (one.strategy, one.generator, one.id))
 
 

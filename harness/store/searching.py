@@ -7,7 +7,6 @@ no more than a page of samples is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from harness.store.store import Store
 from harness.store.verdicts import PASS, PROFILE
 
 Order = Literal["plan", "lowest", "highest"]
+Differs = Literal["", "any", "first", "second"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class Measure:
     metric: str
     worst: float | None = None
     """What a model-failed sample counts as, in the profile's own scale; None: as its own value."""
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,10 @@ class Wanted:
     low: float | None = None
     """Bounds of the value, both inclusive, in the profile's own scale."""
     high: float | None = None
+    other: str = ""
+    """A run to compare with, sample by sample."""
+    differs: Differs = ""
+    """Only samples that count in both runs and differ; or only those where this run, or the other, is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,46 +72,32 @@ class FoundSample:
     status: Status
     value: float | None
     """Mean over its completions, in the profile's own scale; None where it does not count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Differing:
-    """A sample of which two runs have different values."""
-
-    ordinal: int
-    """Its place in the first run's plan."""
-    id: str
-    first: float
-    second: float
+    other: float | None = None
+    """That of the run it is compared with."""
 
 
 def search(
     store: Store, wanted: Wanted, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
     """Return how many samples fit, and a page of them in the order of the plan or of their values."""
-    found = _counted(wanted.run, wanted.measure).subquery()
-    fitting = select(found).where(*_conditions(found, wanted))
+    found, fitting = _fitting(wanted)
     value = {"plan": None, "lowest": found.c.value, "highest": found.c.value.desc()}[order]
     # Databases differ in where NULL stands.
     by = [] if value is None else [found.c.value.is_(None), value]
     with store.reading() as connection:
         total = connection.scalar(select(func.count()).select_from(fitting.subquery())) or 0
         rows = connection.execute(fitting.order_by(*by, found.c.ordinal).limit(limit).offset(offset)).mappings().all()
-    names = ("ordinal", "id", "repo", "path", "line", "level", "value")
-    return total, [FoundSample(**{name: row[name] for name in names}, status=Status(row["status"])) for row in rows]
+    return total, [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
 
 
-def differing(store: Store, first: str, second: str, measure: Measure) -> list[Differing]:
-    """Return the samples that count in both runs and have different values, in the order of the first run's plan."""
-    a, b = (_counted(run, measure).subquery() for run in (first, second))
-    wanted = (
-        select(a.c.ordinal, a.c.id, a.c.value, b.c.value)
-        .select_from(a.join(b, a.c.id == b.c.id))
-        .where(a.c.value != b.c.value)
-        .order_by(a.c.ordinal)
-    )
+def neighbours(store: Store, wanted: Wanted, ordinal: int) -> tuple[str | None, str | None]:
+    """Return the samples that fit before and after a place in the run's plan; None at either end."""
+    found, fitting = _fitting(wanted)
+    before = fitting.where(found.c.ordinal < ordinal).order_by(found.c.ordinal.desc()).limit(1)
+    after = fitting.where(found.c.ordinal > ordinal).order_by(found.c.ordinal).limit(1)
     with store.reading() as connection:
-        return [Differing(*row) for row in connection.execute(wanted)]
+        one, other = (connection.execute(query).mappings().first() for query in (before, after))
+    return (None if one is None else str(one["id"]), None if other is None else str(other["id"]))
 
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
@@ -116,11 +107,18 @@ def place_in_plan(store: Store, run: str, sample: str) -> int | None:
         return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
 
 
-def around(found: Sequence[Differing], ordinal: int) -> tuple[str | None, str | None]:
-    """Return the samples before and after a place in the plan, of those found; None at either end."""
-    before = [one.id for one in found if one.ordinal < ordinal]
-    after = next((one.id for one in found if one.ordinal > ordinal), None)
-    return (before[-1] if before else None), after
+def _fitting(wanted: Wanted) -> tuple[FromClause, Select[Any]]:
+    """Return the run's samples, and of them those that fit, with the columns of `FoundSample`."""
+    found = _counted(wanted.run, wanted.measure).subquery()
+    conditions = _conditions(found, wanted)
+    columns = [found.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
+    if not wanted.other:
+        return found, select(*columns).where(*conditions)
+    other = _counted(wanted.other, wanted.measure).subquery()
+    one, two = (other.c.value, found.c.value) if wanted.measure.lower_is_better else (found.c.value, other.c.value)
+    differs = {"": [], "any": [one != two], "first": [one > two], "second": [one < two]}[wanted.differs]
+    joined = found.outerjoin(other, found.c.id == other.c.id)
+    return found, select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
 
 
 def _counted(run: str, measure: Measure) -> Select[Any]:

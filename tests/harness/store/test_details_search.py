@@ -13,7 +13,7 @@ from harness.store import Store, notes, open_store
 from harness.store.facets import facets, runs_over
 from harness.store.queries import run_tables
 from harness.store.records import Mark, StoredCompletion
-from harness.store.searching import Differing, Measure, Wanted, around, differing, place_in_plan, search
+from harness.store.searching import Measure, Wanted, neighbours, place_in_plan, search
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_details import add_functions, add_lines, statements
 
@@ -111,20 +111,27 @@ def test_a_page_is_all_that_is_read(store: Store) -> None:
 
 def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
     first, second = add_scored(store, "a", 0.5, None, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 0.0)
-    found = differing(store, first, second, EM)
-    assert found == [Differing(1, "demo/1", 0.0, 1.0), Differing(2, "demo/2", 1.0, 0.0)]
+    assert ids(store, first, other=second, differs="any") == ["demo/1", "demo/2"]
+    assert ids(store, first, other=second, differs="first") == ["demo/2"]
+    assert ids(store, first, other=second, differs="second") == ["demo/1"]
+    low = dataclasses.replace(EM, lower_is_better=True)
+    assert ids(store, first, low, other=second, differs="first") == ["demo/1"]
+    assert ids(store, first, other=first, differs="any") == [] == ids(store, first, other="none", differs="any")
+    _, found = search(store, Wanted(run=first, measure=EM, other=second))
+    assert [(one.value, one.other) for one in found] == [(0.5, 0.5), (0.0, 1.0), (1.0, 0.0), (1.0, None), (None, None)]
     notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark="broken")])
-    assert [one.id for one in differing(store, first, second, EM)] == ["demo/2"]
-    assert differing(store, first, first, EM) == [] == differing(store, first, "none", EM)
-    assert place_in_plan(store, first, "demo/2") == 2 and place_in_plan(store, first, "x") is None
+    assert ids(store, first, other=second, differs="any") == ["demo/2"]
 
 
-def test_there_is_a_next_one_from_anywhere() -> None:
-    found = [Differing(1, "b", 0.0, 1.0), Differing(4, "e", 1.0, 0.0)]
-    assert [around(found, at) for at in (0, 1, 2, 4, 9)] == [
-        (None, "b"), (None, "e"), ("b", "e"), ("b", None), ("e", None),
+def test_there_is_a_next_one_from_anywhere(store: Store) -> None:
+    first, second = add_scored(store, "a", 0.5, 0.0, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 1.0, 0.0)
+    wanted = Wanted(run=first, measure=EM, other=second, differs="any")
+    one, other = "demo/1", "Ünï/c_de%/0"
+    assert [neighbours(store, wanted, at) for at in (0, 1, 2, 3, 9)] == [
+        (None, one), (None, other), (one, other), (one, None), (other, None),
     ]  # fmt: skip
-    assert around([], 3) == (None, None)
+    assert neighbours(store, dataclasses.replace(wanted, words="demo"), 2) == (one, None), "of those that are found"
+    assert place_in_plan(store, first, "demo/2") == 2 and place_in_plan(store, first, "x") is None
 
 
 def test_what_there_is_to_choose_from(store: Store) -> None:
@@ -141,7 +148,8 @@ def test_what_there_is_to_choose_from(store: Store) -> None:
 def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None:
     whole = [add_scored(store, strategy, 0.5) for strategy in ("b", "a")]
     limited = add_scored(store, "a", 0.5, limit=10)
-    assert [one.id for one in runs_over(store, "demo", None)] == whole[::-1]
-    [found] = runs_over(store, "demo", 10)
-    assert dataclasses.astuple(found) == (limited, "a", "scripted", 1, "d" * 64)
-    assert runs_over(store, "other", None) == []
+    digest = "d" * 64
+    assert [one.id for one in runs_over(store, digest, "demo")] == whole[::-1]
+    [found] = runs_over(store, digest, "demo[:10]")
+    assert dataclasses.astuple(found) == (limited, "a", "scripted", 1)
+    assert runs_over(store, digest, "other") == [] == runs_over(store, "e" * 64, "demo")

@@ -1,0 +1,101 @@
+"""A completion against the reference: by words where it is a line, by lines where it is a function. Pure.
+
+The only markup of the page is made here, of nothing but our own tags: every piece of stored text goes through
+`html.escape`.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dashboard.views.visible import blanks, visible
+
+LIMIT = 20_000
+"""Characters of each text that are compared."""
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+_MANY = 6_000
+"""Words beyond which a comparison by words would take memory with their square."""
+_MARKS = {
+    "same": "{}",
+    "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
+    "added": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
+}
+"""Colours that the colour-blind tell apart, and a shape beside them."""
+_LINE = (
+    '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
+    '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'
+    '<code style="flex:1;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate">{}</code></div>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a text that the other has too, or has not."""
+
+    kind: Literal["same", "missing", "added"]
+    """``missing``: only the reference has it; ``added``: only the completion."""
+    text: str
+
+
+def equal(reference: str, completion: str) -> bool:
+    """Return whether they are the same text but for blanks at their ends, as exact match counts it."""
+    return reference.strip() == completion.strip()
+
+
+def by_words(reference: str, completion: str) -> tuple[Part, ...]:
+    """Return the parts of both texts in order; those of one kind with ``same`` give back its text."""
+    one, other = (_TOKEN.findall(text[:LIMIT]) for text in (reference, completion))
+    if len(one) > _MANY or len(other) > _MANY:
+        one, other = (text[:LIMIT].splitlines(keepends=True) for text in (reference, completion))
+    return tuple(_parts(one, other))
+
+
+def by_lines(reference: str, completion: str) -> str:
+    """Return every line of both as plain text: ``-`` before those of the reference, ``+`` before the completion's."""
+    one, other = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
+    signs = {"same": " ", "missing": "-", "added": "+"}
+    parts = _parts([f"{line}\n" for line in one], [f"{line}\n" for line in other])
+    return "".join(f"{signs[part.kind]} {line}\n" for part in parts for line in part.text[:-1].split("\n"))
+
+
+def markup(reference: str, completion: str) -> str:
+    """Return both texts as HTML, one below the other, what only one of them has marked and its blanks visible."""
+    parts = by_words(reference, completion)
+    rows = (("reference", "missing"), ("completion", "added"))
+    return "".join(_LINE.format(name, _row(parts, kind)) for name, kind in rows)
+
+
+def _row(parts: Sequence[Part], kind: str) -> str:
+    shown = (
+        _MARKS[part.kind].format(html.escape(visible(part.text) if part.kind == "same" else blanks(visible(part.text))))
+        for part in parts
+        if part.kind in ("same", kind)
+    )
+    return "".join(shown) or "&nbsp;"
+
+
+def _parts(one: Sequence[str], other: Sequence[str]) -> Iterator[Part]:
+    """Yield what is the same and what is not, of each stretch that differs the reference's part first."""
+    from rapidfuzz.distance import Indel  # noqa: PLC0415 - only where a sample is opened
+
+    missing, added = "", ""
+    for step in Indel.opcodes(one, other):
+        if step.tag != "equal":
+            missing += "".join(one[step.src_start : step.src_end])
+            added += "".join(other[step.dest_start : step.dest_end])
+            continue
+        yield from _changed(missing, added)
+        missing, added = "", ""
+        yield Part("same", "".join(one[step.src_start : step.src_end]))
+    yield from _changed(missing, added)
+
+
+def _changed(missing: str, added: str) -> Iterator[Part]:
+    if missing:
+        yield Part("missing", missing)
+    if added:
+        yield Part("added", added)
