@@ -120,7 +120,7 @@ class View:
             spared = query.path if is_hidden(query.path, hidden) else ""
             digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language
-        self._files, self._shown = Files(digest=digest, texts=texts, language=language), shown
+        self._files, self._shown = Files(digest=digest, texts=texts, language=language, repo=name), shown
         self._paths = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
         self._target = Target(
             path=query.path,
@@ -151,7 +151,8 @@ class View:
         """Return the windows most like `text` that do not reach into what is hidden."""
         for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
             _check(key, value, most)
-        windows = index(self._files.digest, self._files.texts, size=size, stride=stride)
+        noted = functools.partial(self._retrieval.note, self.name, f"windows {size}x{stride}")
+        windows = index(self._files.digest, self._files.texts, size=size, stride=stride, built=noted)
         scope = self._scopes.get((size, stride))
         if scope is None:
             scope = self._scopes[size, stride] = windows.scope(self._target)

@@ -11,13 +11,13 @@ it safe for one of them. Definitions are those of RepoCoder's released code:
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench.code_tokens import pieces
+from bench.retrieval.kept import Kept
 from bench.types import Place
 
 if TYPE_CHECKING:
@@ -213,30 +213,33 @@ def _is_candidate(place: Place, target: Target) -> bool:
     return place.path != target.path or place.end <= target.context_start
 
 
-class _Indices:
-    """The indices in use, the latest few, each built once however many threads ask for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, int], tuple[threading.Lock, list[WindowIndex]]] = OrderedDict()
-
-    def get(self, digest: str, texts: Mapping[str, str], size: int, stride: int) -> WindowIndex:
-        """Return the index of a snapshot, by its digest."""
-        key = (digest, size, stride)
-        with self._lock:
-            lock, built = self._kept.setdefault(key, (threading.Lock(), []))
-            self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT_INDICES:
-                self._kept.popitem(last=False)
-        with lock:
-            if not built:
-                built.append(WindowIndex(texts, size=size, stride=stride))
-            return built[0]
+_INDICES: Kept[WindowIndex] = Kept(_KEPT_INDICES)
+"""Those in use, shared by all views of this process."""
 
 
-_INDICES = _Indices()
+def index(
+    digest: str,
+    texts: Mapping[str, str],
+    *,
+    size: int = SIZE,
+    stride: int = STRIDE,
+    built: Callable[[float], None] | None = None,
+) -> WindowIndex:
+    """Return the window index of the files with that digest; built at the first call, then shared.
 
+    Args:
+        digest: of the files.
+        texts: path -> text.
+        size: lines of a window.
+        stride: lines from one window to the next.
+        built: told how many seconds it took, if it had to be built.
+    """
 
-def index(digest: str, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE) -> WindowIndex:
-    """Return the window index of the files with that digest; built at the first call, then shared."""
-    return _INDICES.get(digest, texts, size, stride)
+    def make() -> WindowIndex:
+        start = time.perf_counter()
+        made = WindowIndex(texts, size=size, stride=stride)
+        if built is not None:
+            built(time.perf_counter() - start)
+        return made
+
+    return _INDICES.get((digest, size, stride), make)

@@ -165,6 +165,7 @@ class Attempt:
             # The account must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
                 add_remarks(self._store, self._spec.id, [f"Answered by {one}." for one in machinery.batcher.served])
+                self._store.add_construction(self._attempt, machinery.construction.take())
                 self._store.end_attempt(
                     self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
                 )

@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.retrieval.retrieval import Retrieval
 from harness.batcher import Batcher
 from harness.cells import Cells, open_cells
+from harness.construction import Construction
 from harness.execution import Executor
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
@@ -52,6 +53,8 @@ class Machinery:
     """Whether functions get verdicts."""
     retrieval: Retrieval
     """What strategies' searches share."""
+    construction: Construction
+    """What searches needed of whole repositories, and how long it took to make."""
     summaries: Summaries
     """Who writes the summaries that APIs are found by; knows what that has cost."""
     executor: Callable[[], Executor | None]
@@ -105,7 +108,9 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         batcher = Batcher(model, spec, store, prices)
         stack.callback(batcher.close)
         summaries = Summaries(batcher)
-        retrieval = Retrieval(None if cache is None else cache / "vectors", summarise=summaries)
+        construction = Construction()
+        vectors = None if cache is None else cache / "vectors"
+        retrieval = Retrieval(vectors, summarise=summaries, built=construction)
         pricer = _pricer(model, spec, resolve, stack)
         opened = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
@@ -131,6 +136,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
             workers=workers,
             judges=executor is not None,
             retrieval=retrieval,
+            construction=construction,
             summaries=summaries,
             executor=executing,
             tools=programs,

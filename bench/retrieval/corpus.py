@@ -6,6 +6,7 @@ view itself shows of the target file. What is found is as if both had been index
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,8 +54,13 @@ class Ranker(Protocol):
 class Corpus:
     """Units, in the order of paths and lines. Immutable; safe to share by threads."""
 
-    def __init__(self, units: Sequence[Unit]) -> None:
-        """Hold units; nothing is compared yet."""
+    def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
+        """Hold units; nothing is compared yet.
+
+        Args:
+            units: of one or more files.
+            built: told of each index that is made: the ranker's spec, and seconds.
+        """
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
         self.units = tuple(sorted(units, key=lambda unit: unit.place))
@@ -64,10 +70,18 @@ class Corpus:
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
         """Unit -> its first key; and one entry more."""
         self._indices: Kept[Any] = Kept(_KEPT_INDICES)
+        self._built = built
 
     def index(self, name: str, ranker: Ranker) -> Any:
         """Return a ranker's index of the keys, by the ranker's spec."""
-        return self._indices.get(name, lambda: ranker.index(self.keys))
+        return self._indices.get(name, lambda: self._index(name, ranker))
+
+    def _index(self, name: str, ranker: Ranker) -> Any:
+        start = time.perf_counter()
+        made = ranker.index(self.keys)
+        if self._built is not None:
+            self._built(name, time.perf_counter() - start)
+        return made
 
     def of_file(self, path: str) -> Span:
         """Return which units are of a file: ``[start, end)``; empty, where they would stand, if none is."""

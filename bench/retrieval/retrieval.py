@@ -21,7 +21,7 @@ from bench.errors import InputFault, MachineFault
 from bench.retrieval.corpus import Corpus, Ranker, search, similarity
 from bench.retrieval.kept import Kept
 from bench.retrieval.lexical import BM25, Jaccard
-from bench.retrieval.types import Hit, Summarise, Unit
+from bench.retrieval.types import Built, Hit, Summarise, Unit
 from bench.retrieval.units import Cutter, cutter
 from bench.shown import Shown
 from bench.types import Language
@@ -53,6 +53,8 @@ class Files:
     """Of everything below; what is made of the files is kept under it."""
     texts: Mapping[str, str]
     language: Language
+    repo: str = ""
+    """The repository's name, for what is told of it."""
 
 
 def candidates(shown: Shown, cut: Cutter, language: Language) -> list[Unit]:
@@ -80,15 +82,19 @@ def _parsable(shown: Shown, language: Language) -> str:
 class Retrieval:
     """Corpora, vectors and summaries, shared by the views of a run."""
 
-    def __init__(self, folder: Path | None = None, *, summarise: Summarise | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, *, summarise: Summarise | None = None, built: Built | None = None
+    ) -> None:
         """Open retrieval; nothing is read or made yet.
 
         Args:
             folder: where vectors are kept from run to run; None: in memory only.
             summarise: who writes the summaries that ``summary`` units are found by; None: the plain ones of
                 `bench.apis.plain`.
+            built: told what was made of whole repositories, and how long that took; changes nothing.
         """
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
+        self._built = built
         self._said = -_EVERY_SECONDS
         self._vectors: Kept[Vectors] = Kept(1)
         self._shared: Kept[Corpus] = Kept(_KEPT_CORPORA)
@@ -98,6 +104,11 @@ class Retrieval:
     def close(self) -> None:
         """End what is under way in other threads: who waits for vectors gets a `MachineFault`."""
         self._closed.set()
+
+    def note(self, repo: str, what: str, seconds: float) -> None:
+        """Tell whoever wants to know that something was made of a repository."""
+        if self._built is not None:
+            self._built(repo, what, seconds)
 
     def search(self, text: str, *, files: Files, shown: Shown, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
         """Return the units most like a text, best first.
@@ -120,7 +131,7 @@ class Retrieval:
         shared = self._shared.get((files.digest, files.language, cut.spec), lambda: self._corpus_of(files, cut))
         own = self._own.get(
             (shown, files.language, cut.spec),
-            lambda: self._corpus(candidates(shown, cut, files.language), cut, files.language),
+            lambda: Corpus(self._keyed(candidates(shown, cut, files.language), cut, files.language)),
         )
         return search(text, shared=shared, own=own, path=shown.path, name=name, ranker=compare, top=top)
 
@@ -165,11 +176,17 @@ class Retrieval:
             _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, done, of)
 
     def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
+        start = time.perf_counter()
         found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]
-        return self._corpus(found, cut, files.language)
+        ended = time.perf_counter()
+        self.note(files.repo, f"units {cut.spec}", ended - start)
+        found = self._keyed(found, cut, files.language)
+        if cut.name == "summary":
+            self.note(files.repo, f"summaries of {cut.spec}", time.perf_counter() - ended)
+        return Corpus(found, built=lambda name, seconds: self.note(files.repo, f"index {name} of {cut.spec}", seconds))
 
-    def _corpus(self, units: Sequence[Unit], cut: Cutter, language: Language) -> Corpus:
-        return Corpus(self._summarised(units, language) if cut.name == "summary" else units)
+    def _keyed(self, units: list[Unit], cut: Cutter, language: Language) -> list[Unit]:
+        return self._summarised(units, language) if cut.name == "summary" else units
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
         """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""

@@ -66,3 +66,9 @@ class Encoder(Protocol):
 
 Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
 """APIs, with their `code` -> one short sentence each, empty where none could be made."""
+
+Built = Callable[[str, str, float], None]
+"""Told of one thing that was made of a repository to be searched by: the repository, what it is, seconds of wall time.
+
+What it is begins with ``units``, ``summaries``, ``index`` or ``windows``. May be called by several threads.
+"""

@@ -23,7 +23,7 @@ STORED = (
 
 @pytest.fixture(autouse=True)
 def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_tables(_: object, *, samples: str | None, profile: str, ks: object, marked: str) -> list[RunTable]:
+    def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
     monkeypatch.setattr(store, "open_store", contextlib.nullcontext)

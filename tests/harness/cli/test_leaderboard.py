@@ -25,7 +25,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
     """Return a function that puts runs into a store that exists only in memory."""
 
     def fill(*tables: RunTable) -> None:
-        def run_tables(_: object, *, samples: str | None, profile: str, ks: object, marked: str) -> list[RunTable]:
+        def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
             return [t for t in tables if samples in (None, t.run.samples) and t.run.profile == profile]
 
         monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
