@@ -7,7 +7,7 @@ import re
 from bench.errors import InputFault
 from bench.retrieval.encoders import weights
 from harness.generators.hf.generator import HF
-from harness.generators.hf.settings import AUTO, CURE, DTYPES, Settings, is_chat
+from harness.generators.hf.settings import AUTO, CURE, Settings, checked, is_chat
 from harness.generators.registry import generator
 
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
@@ -36,19 +36,9 @@ def hf(
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
             if its name says so (``…-Instruct``, ``…-chat``).
     """
-    for name, value, known in (
-        ("dtype", dtype, DTYPES),
-        ("chat", chat, ("on", "off", AUTO)),
-    ):
-        if value not in known:
-            raise InputFault(f"{name}={value} does not fit", where="hf", cure=f"give {', '.join(known)}")
+    checked("hf", model=model, dtype=dtype, batch=batch, window=window, chat=chat)
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
-    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
-        if number < least:
-            raise InputFault(f"{name}={number} does not fit", where="hf", cure=f"give {least} or more")
-    if not model.strip():
-        raise InputFault("the model has no name", where="hf", cure="give a folder, or a name on the hub")
     weights.need(("torch", "transformers"), where="hf", cure=CURE)
     return HF(
         Settings(

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from bench.errors import InputFault, MachineFault
 from bench.files import explained, read_text
 from bench.retrieval.encoders import weights
-from harness.generators.hf.settings import Settings
+from harness.generators.hf.settings import Model
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")
@@ -23,7 +23,7 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_leng
 """What configurations call the longest text that a model takes."""
 
 
-def find(settings: Settings) -> Path:
+def find(settings: Model) -> Path:
     """Return the folder of a model: the one that was named, else that of the hub's cache, fetched if need be.
 
     The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
@@ -33,7 +33,7 @@ def find(settings: Settings) -> Path:
         MachineFault: if the hub cannot be reached.
     """
     if Path(settings.model).expanduser().exists():
-        return weights.local(settings.model, where="hf")
+        return weights.local(settings.model, where=settings.by)
     hub: Any = importlib.import_module("huggingface_hub")
     options: dict[str, Any] = {"repo_id": settings.model, "revision": settings.revision or None}
     try:
@@ -60,10 +60,10 @@ def find(settings: Settings) -> Path:
         reason = str(error).partition("\n")[0]
         cure = "run the same command again, or give a folder"
         raise MachineFault(f"cannot be fetched ({reason})", where=settings.where, cure=cure) from error
-    return weights.local(str(folder), where="hf")
+    return weights.local(str(folder), where=settings.by)
 
 
-def _unknown(settings: Settings, what: str) -> InputFault:
+def _unknown(settings: Model, what: str) -> InputFault:
     cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
     return InputFault(what, where=settings.where, cure=cure)
 

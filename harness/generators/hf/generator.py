@@ -12,6 +12,7 @@ from typing import TypeVar
 from bench.errors import MachineFault
 from bench.types import Language
 from harness.generators.base import Request, Response, TooLong
+from harness.generators.fim import Template
 from harness.generators.hf import files, pricing
 from harness.generators.hf.choosing import chooser
 from harness.generators.hf.network import Network, Row
@@ -56,6 +57,14 @@ class HF:
         Any thread may ask while others have answers made.
         """
         return len(self._tokens.prompt(request))
+
+    def infilling(self) -> Template:
+        """Return how the model is shown what follows the cursor.
+
+        Raises:
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+        """
+        return self._tokens.template
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -134,15 +143,15 @@ class HF:
         return self._read
 
     def _row(self, request: Request, ids: list[int], most: int) -> tuple[Row, End]:
-        end = end_of(request, chat=self._settings.chat)
+        end, marks = end_of(request, chat=self._settings.chat), self._tokens.middle_ends(request)
 
         def ended(made: list[int]) -> bool:
-            return bool(end) and end.find(self._tokens.text(ids, made)) is not None
+            return made[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, made)) is not None)
 
         return Row(ids=ids, most=most, choose=chooser(request), ended=ended), end
 
     def _response(self, request: Request, row: Row, end: End, seconds: float) -> Response:
-        text = self._tokens.text(row.ids, row.made)
+        text = self._tokens.answer(request, row.ids, row.made)
         text = text[: end.find(text)]
         if not row.stopped:
             # The limit may fall between the tokens of one character.

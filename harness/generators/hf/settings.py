@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import ClassVar
 
+from bench.errors import InputFault
 from bench.retrieval.encoders.recipes import CURE
 from harness.generators.openai.settings import follows_instructions
 
-__all__ = ["AUTO", "CURE", "DTYPES", "Settings", "is_chat"]
+__all__ = ["AUTO", "CURE", "DTYPES", "Model", "Settings", "checked", "is_chat"]
 
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
@@ -17,16 +19,17 @@ _CACHED = "models--"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """One model, and how it is run."""
+class Model:
+    """A model of which the weights are on this machine, and how it is asked."""
 
+    by: ClassVar[str] = "hf"
+    """The generator that runs it, for messages."""
     model: str
     """A folder, or a name on the hub."""
     revision: str
-    device: str
     dtype: str
     batch: int
-    """Rows that are computed at once."""
+    """Requests that are computed at once."""
     window: int
     """Tokens of prompt and answer; 0: as the model's configuration says."""
     chat: bool
@@ -35,7 +38,30 @@ class Settings:
     @property
     def where(self) -> str:
         """The model, for messages."""
-        return f"hf {self.model}"
+        return f"{self.by} {self.model}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Model):
+    """One model, and how it is run."""
+
+    device: str
+
+
+def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
+    """See that what a spec says of a model can be.
+
+    Raises:
+        InputFault: naming what cannot.
+    """
+    if not model.strip():
+        raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")
+    for name, value, known in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
+        if value not in known:
+            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(known)}")
+    for name, number, least in (("batch", batch, 1), ("window", window, 0)):
+        if number < least:
+            raise InputFault(f"{name}={number} does not fit", where=by, cure=f"give {least} or more")
 
 
 def is_chat(chat: str, model: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import itertools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +12,12 @@ from typing import Any
 
 from bench.errors import InputFault
 from bench.retrieval.encoders.texts import utf8
+from harness.generators import fim
 from harness.generators.base import Request
-from harness.generators.hf.settings import CURE, Settings
+from harness.generators.fim import Template
+from harness.generators.hf.settings import CURE, Model
 from harness.generators.openai import lines
+from strategies.api import BlockKind, Prompt
 
 _TAIL = 16
 """Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
@@ -35,7 +40,7 @@ def transformers_module() -> Any:
 class Tokens:
     """The tokenizer of one model."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Model) -> None:
         """Read it; nothing is fetched.
 
         Raises:
@@ -59,6 +64,8 @@ class Tokens:
         Raises:
             InputFault: if the chat template does not take a message of the user alone.
         """
+        if request.sampling.fim:
+            return self._marked(request.prompt)
         if not self._settings.chat:
             return self.plain(request.prompt.text)
         message = {"role": "user", "content": utf8(lines.message(request, asked=True))}
@@ -80,6 +87,24 @@ class Tokens:
         tail = list(before[-_TAIL:])
         return self._decoded([*tail, *made])[len(self._decoded(tail)) :]
 
+    def answer(self, request: Request, before: Sequence[int], made: Sequence[int]) -> str:
+        """Return the text of tokens that were made to answer a request, without one that ended its middle."""
+        last = len(made) - (bool(made) and made[-1] in self.middle_ends(request))
+        return self.text(before, made[:last])
+
+    def middle_ends(self, request: Request) -> frozenset[int]:
+        """Return the tokens that end an answer beside the usual ones: none but where it fills in the middle."""
+        return self._middle_ends if request.sampling.fim else frozenset()
+
+    @functools.cached_property
+    def template(self) -> Template:
+        """How the model is shown what follows the cursor.
+
+        Raises:
+            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
+        """
+        return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
+
     @property
     def begin(self) -> int:
         """The token that stands for the beginning of a text; models without one were trained on ends of texts."""
@@ -92,6 +117,26 @@ class Tokens:
         end = self._tokenizer.eos_token_id
         return frozenset() if end is None else frozenset([end])
 
+    @functools.cached_property
+    def _vocabulary(self) -> dict[str, int]:
+        with self._lock:
+            found: dict[str, int] = self._tokenizer.get_vocab()
+        return found
+
+    @functools.cached_property
+    def _middle_ends(self) -> frozenset[int]:
+        return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
+
+    def _marked(self, prompt: Prompt) -> list[int]:
+        """Return the tokens of a prompt with marks: those by their number, the texts between them each as one."""
+        ids = self._ids("", special=True)
+        for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
+            if is_mark:
+                ids = ids + [self._vocabulary[self.template.token(block.text)] for block in blocks]
+            else:
+                ids = ids + self._ids(utf8("".join(block.text for block in blocks)), special=False)
+        return ids
+
     def _ids(self, text: str, *, special: bool) -> list[int]:
         with self._lock:
             found: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
@@ -103,7 +148,7 @@ class Tokens:
         return found
 
 
-def unreadable(settings: Settings, error: Exception) -> InputFault:
+def unreadable(settings: Model, error: Exception) -> InputFault:
     """Return the fault of a model that a library cannot read."""
     reason = str(error).strip().partition("\n")[0]
     return InputFault(
