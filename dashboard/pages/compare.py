@@ -1,0 +1,198 @@
+"""Compare: two runs or more side by side, and where their difference comes from. Layout only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from dashboard import data, show, url
+from dashboard.views import compare as view
+from dashboard.views import compare_choice as choice
+from dashboard.views import compare_solved as drawing
+from harness.leaderboard.compare import Compared, compare
+from harness.leaderboard.solved import Solved, solved
+from harness.metrics import PROFILES
+from harness.results import RunTable
+
+HELP: Mapping[str, str] = {
+    "difference": "Mean of this run minus the baseline, on the samples that both completed.",
+    "95% interval": "95% interval of the difference.",
+    "over": "What the interval generalises to: more repositories like these, or only more samples of these.",
+    "p": "Sign-flip permutation test over repositories, corrected (Holm) for the runs shown. Controls are not tested.",
+    "better": "Samples at which this run is better than the baseline.",
+    "equal": "Samples at which both have the same value.",
+    "worse": "Samples at which this run is worse than the baseline.",
+    "common": "Samples that both completed: only these are compared.",
+    "repositories": "Repositories that these samples are from: the test's units.",
+    "baseline": "Mean of the baseline on the samples that both completed.",
+    "strategy": "The method that gathers what the model is shown.",
+    "samples": "Samples that both completed.",
+    "completed": "Samples that count: scored, or failed by the model, which counts as the worst value.",
+    "model failed": "Samples at which the model gave nothing usable: they count as the worst value.",
+    "not in the run": "Samples that another of these runs was to do and this one was not.",
+    "why": "unscored: the machine failed, the next run does it again; excluded: marked as broken or vacuous.",
+    "solved": "Samples with the best possible value, of those that all of the runs completed.",
+    "only this one": "Samples that this run solves and no other of those shown.",
+    "letter": "Stands for the run in the drawing.",
+}
+
+
+def page() -> None:
+    """Show two runs or more of one sample set and language beside each other."""
+    tables, metric = _chosen()
+    if len(tables) < 2:
+        show.empty(
+            "A comparison needs two runs of one sample set in one language; choose them above, or make another run.",
+            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+        )
+        return
+    # A fault here (another build of the set, a metric that one run lacks) is one line on the page.
+    compared = compare(tables, metric=metric)
+    names = dict(zip((one.run.id for one in tables), view.labels([one.run for one in tables]), strict=True))
+    _differences(compared, names)
+    one = compared[0]
+    if len(compared) > 1:
+        one = url.choose(
+            "In detail",
+            compared,
+            name="detail",
+            shown=lambda one: f"{one.this.strategy} · {one.this.id}",
+            help="Which difference to the baseline is taken apart below.",
+        )
+    _parts(one, names)
+    _who_solves(tables, metric, names)
+    _missing(tables, names)
+
+
+def _chosen() -> tuple[list[RunTable], str]:
+    """Let the reader choose; the first run returned is the baseline."""
+    one, two, three, four = st.columns(4)
+    samples = url.choose(
+        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
+    )
+    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
+    profile = url.choose(
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
+    )
+    every = data.tables(samples.samples, language, profile=profile)
+    if not every:
+        return [], ""
+    metric = url.choose("Metric", choice.metrics(every) or ["es"], name="metric", help=show.HELP["metric"], where=four)
+    held = list(dict.fromkeys(table.run.generator for table in every))
+    generators = held
+    if len(held) > 1:
+        generators = url.choose_many(
+            "Generators", held, name="generator", default=held[:1], help="Models whose runs can be chosen below."
+        )
+    among = [table for table in every if table.run.generator in generators] or every
+    left, right = st.columns([1, 2])
+    first = url.choose(
+        "Baseline",
+        among,
+        name="first",
+        default=choice.first(among),
+        shown=choice.spelled,
+        help="The run that every other one is compared with.",
+        where=left,
+    )
+    others = [table for table in among if table.run.id != first.run.id]
+    runs = url.choose_many(
+        "Compared with it",
+        others,
+        name="runs",
+        default=choice.others(others, first, metric),
+        shown=choice.spelled,
+        help="p-values are corrected for as many as are shown.",
+        most=choice.MOST - 1,
+        where=right,
+    )
+    return [first, *runs], metric
+
+
+def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None:
+    one = compared[0]
+    st.subheader("Difference", anchor=False)
+    show.note(
+        f"{one.metric} ({one.unit}) minus that of the baseline {names[one.other.id]}, paired by sample; "
+        f"bars are 95% intervals."
+    )
+    show.chart(view.difference_chart(compared, names), key="difference")
+    show.frame(view.difference_rows(compared, names), help=HELP, key="differences")
+    for sentence in view.remarks(compared, names):
+        show.note(sentence)
+
+
+def _parts(one: Compared, names: Mapping[str, str]) -> None:
+    st.subheader("Where it comes from", anchor=False)
+    show.note(f"{names[one.this.id]} (round, blue) and the baseline {names[one.other.id]} (diamond, orange).")
+    if not one.repositories:
+        show.note("The two share no completed sample.")
+        return
+    at_repositories, at_levels = st.tabs(["By repository", "By level"])
+    with at_repositories:
+        if len(one.repositories) > view.MOST_BARS:
+            show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(one.repositories)} that differ most.")
+        show.chart(view.repository_chart(one), key="repositories")
+        show.frame(view.repository_rows(one), help=HELP, key="by-repository")
+    with at_levels:
+        show.chart(view.level_chart(one), key="levels")
+        show.frame(view.level_rows(one), help=HELP, key="by-level")
+        show.note("Levels are described, not tested: each has its interval and no p-value.")
+
+
+def _who_solves(tables: Sequence[RunTable], metric: str, names: Mapping[str, str]) -> None:
+    st.subheader("Which samples only some solve", anchor=False)
+    found = solved(tables, metric)
+    if found is None:
+        show.note(
+            f"{metric} is not right or wrong here, so nothing is solved or not: choose em, or pass@1 of runs with one "
+            "completion a sample."
+        )
+        return
+    if not found.n:
+        show.note("There is no sample that all of these runs completed.")
+        return
+    left, right = st.columns(2)
+    with left, st.container(width=340 if found.count < 4 else "stretch"):
+        show.chart(drawing.venn(found) if found.count < 4 else drawing.upset(found), key="solved")
+    with right:
+        show.frame(drawing.run_rows(found, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
+        show.note(f"Of the {found.n} samples that all of these runs completed. Areas mean nothing, counts do.")
+        if len(found.regions) > drawing.MOST_REGIONS and found.count > 3:
+            show.note(f"Drawn: the {drawing.MOST_REGIONS} largest of {len(found.regions)} regions.")
+    _region(found, tables)
+
+
+def _region(found: Solved, tables: Sequence[RunTable]) -> None:
+    """List the samples of the region that the reader chooses."""
+    region = url.choose(
+        "Samples solved by",
+        found.regions,
+        name="region",
+        shown=lambda one: drawing.region_name(one, found.count),
+        help="Choose a part of the drawing to list its samples.",
+    )
+    repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
+    at = tables[region.runs[0] if region.runs else 0].run
+    rows = [
+        {
+            "open": url.link("samples", samples=at.samples, sample=sample, run=at.id),
+            "sample": sample,
+            "repository": repos[sample],
+        }
+        for sample in region.samples
+    ]
+    opened = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
+    show.frame(rows, help={"sample": "Its id in the sample set."}, key="region", open=opened)
+
+
+def _missing(tables: Sequence[RunTable], names: Mapping[str, str]) -> None:
+    st.subheader("What is missing", anchor=False)
+    show.frame(view.count_rows(tables, names), help=HELP, key="counts")
+    rows = view.missing_rows(tables, names)
+    if not rows:
+        show.note("These runs completed the same samples.")
+        return
+    show.note(f"{len(rows)} samples are completed by some of these runs and not by others; no pair of both has them.")
+    show.frame(rows, help=HELP, key="missing")

@@ -1,0 +1,116 @@
+"""Cost: what accuracy costs in tokens, calls, seconds and money, and where time goes. Layout only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from dashboard import data, show, url
+from dashboard.views import compare_choice as choice
+from dashboard.views import cost as view
+from dashboard.views import cost_time as time
+from harness.leaderboard.rows import ALL_LEVELS, Group
+from harness.metrics import PROFILES
+from harness.store import attempts
+
+HELP: Mapping[str, str] = {
+    "strategy": "The method that gathers what the model is shown.",
+    "tokens in": "Mean tokens that the model read for a sample, all of its calls together.",
+    "tokens out": "Mean tokens that the model wrote for a sample, all of its calls together.",
+    "cached tokens": "Those of the tokens in that the service had at hand; often cheaper.",
+    "context tokens": "Mean tokens of the context that the model was shown in the call that made the completion.",
+    "calls": "Mean calls of the model for a sample.",
+    "seconds": "Mean seconds: the method's work and the model's answers; at construction, one repository's.",
+    "price (US$)": "Mean US dollars a sample at the prices known when it was asked; empty where a price is not known.",
+    "95% interval": "95% interval of the mean.",
+    "front": "On the Pareto front: no other ranked strategy costs no more and is no worse, and better in one of both.",
+    "method": "Seconds of the method's own work: finding and arranging the context.",
+    "model": "Seconds that the model took to answer.",
+    "tests": "Seconds that the tests of the completions took.",
+    "stage": "What was made: units of the repository's code, an index or vectors over them, summaries.",
+    "attempts": "Attempts at the runs shown that made it; the seconds are their mean. What is kept is made once.",
+}
+
+
+def page() -> None:
+    """Show accuracy against cost, and time by stage, of one sample set, language and generator."""
+    group, metric = _chosen()
+    if group is None:
+        show.empty(
+            "No run of this sample set has scores under this profile.",
+            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+        )
+        return
+    _against(group, metric)
+    _by_stage(group)
+    _construction(group)
+
+
+def _chosen() -> tuple[Group | None, str]:
+    one, two, three, four = st.columns(4)
+    samples = url.choose(
+        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
+    )
+    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
+    profile = url.choose(
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
+    )
+    every = data.tables(samples.samples, language, profile=profile)
+    if not every:
+        return None, ""
+    held = list(dict.fromkeys(table.run.generator for table in every))
+    generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
+    among = [table for table in every if table.run.generator == generator]
+    metric = url.choose("Metric", choice.metrics(among) or ["es"], name="metric", help=show.HELP["metric"], where=one)
+    board = data.board(samples.samples, language, generator, profile=profile)
+    return next((group for group in board.groups if group.level == ALL_LEVELS), None), metric
+
+
+def _against(group: Group, metric: str) -> None:
+    st.subheader("Accuracy against cost", anchor=False)
+    known = view.known(group)
+    scale = group.scales.get(metric)
+    if not known or scale is None:
+        show.note("Nobody knows what these runs cost: they were recorded elsewhere, or no sample of them counts.")
+        return
+    name = url.choose(
+        "Cost", known, name="cost", shown=lambda one: view.COSTS[one], help="Means over the samples that count."
+    )
+    found = view.points(group, metric, name)
+    show.chart(view.chart(found, metric, scale.unit, name), key="against")
+    better = "lower is better" if scale.lower_is_better else "higher is better"
+    show.note(
+        f"{metric} ({scale.unit}, {better}) with its 95% interval. The dashed line is the Pareto front of the means; "
+        "strategies whose intervals overlap may change places on it."
+    )
+    absent = view.left_out(found)
+    if absent:
+        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")
+    show.frame(view.rows(found, metric, name), help=HELP, key="costs")
+
+
+def _by_stage(group: Group) -> None:
+    st.subheader("Where a sample's time goes", anchor=False)
+    rows = time.stage_rows(group)
+    if not any(row[stage] is not None for row in rows for stage in time.STAGES.values()):
+        show.note("Nobody knows: these runs were recorded elsewhere.")
+        return
+    show.chart(time.stage_chart(group), key="stages")
+    show.frame(rows, help=HELP, key="by-stage")
+    show.note(
+        "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
+    )
+
+
+def _construction(group: Group) -> None:
+    st.subheader("Making a repository searchable", anchor=False)
+    runs = sorted({row.run.id for row in group.rows})
+    found = time.construction(data.kept(attempts.construction, tuple(runs)))
+    if not found:
+        show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
+        return
+    if len({one.repo for one in found}) > time.MOST_BARS:
+        show.note(f"Drawn: the {time.MOST_BARS} repositories that took longest.")
+    show.chart(time.construction_chart(found), key="construction")
+    show.frame(time.construction_rows(found), help=HELP, key="by-repository")

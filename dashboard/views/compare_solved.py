@@ -1,0 +1,179 @@
+"""Who solves what, drawn: Venn diagrams of two and three runs, UpSet plots of more. Pure.
+
+Drawings hold letters and counts only; which run a letter is, a table beside them says.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from dashboard.theme import SERIES
+from harness.leaderboard.solved import Region, Solved
+
+Row = dict[str, object]
+
+MOST_REGIONS = 24
+"""Regions that an UpSet plot draws; the choice of regions has all."""
+_POINTS = 96
+_OUTSIDE = 2.75
+"""Times a circle's distance from the middle: where its letter stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """One run's circle, in units of its radius."""
+
+    x: float
+    y: float
+    radius: float = 1.0
+
+    def holds(self, x: float, y: float) -> bool:
+        """Return whether a point is inside."""
+        return math.hypot(x - self.x, y - self.y) < self.radius
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the count of a region stands."""
+
+    runs: tuple[int, ...]
+    x: float
+    y: float
+
+
+def letters(count: int) -> tuple[str, ...]:
+    """Return the letters that stand for the runs of a drawing."""
+    return tuple(string.ascii_uppercase[:count])
+
+
+def region_name(region: Region, count: int) -> str:
+    """Return which samples a region holds, in words: ``only A and B``."""
+    if not region.runs:
+        return "none of them"
+    if len(region.runs) == count:
+        return "all of them"
+    return "only " + " and ".join(letters(count)[run] for run in region.runs)
+
+
+def region_key(region: Region) -> str:
+    """Return the letters of a region, as they stand in an address; ``none`` for the region outside."""
+    return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
+
+
+def run_rows(found: Solved, names: Sequence[str]) -> list[Row]:
+    """Return one row a run: its letter, how much it solves, and how much only it does."""
+    return [
+        {"letter": letter, "strategy": name, "solved": total, "only this one": only}
+        for letter, name, total, only in zip(letters(found.count), names, found.totals(), found.only(), strict=True)
+    ]
+
+
+def circles(count: int) -> tuple[Circle, ...]:
+    """Return the circles of two or three runs, placed so that every region has room for its count.
+
+    Raises:
+        ValueError: for another number: circles cannot show the regions of four runs.
+    """
+    if count == 2:
+        return Circle(-0.6, 0.0), Circle(0.6, 0.0)
+    if count == 3:
+        turns = (math.pi / 2 + turn * 2 * math.pi / 3 for turn in (0, 1, 2))
+        # The first on top, the others left and right below it.
+        return tuple(Circle(0.65 * math.cos(turn), 0.65 * math.sin(turn)) for turn in turns)
+    raise ValueError(f"a Venn diagram has two or three circles, not {count}")
+
+
+def places(count: int) -> tuple[Place, ...]:
+    """Return where the count of each region stands: the middle of its room, and below all for what none solves."""
+    around = circles(count)
+    found: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+    steps = [index / 40 for index in range(-72, 73)]
+    for x in steps:
+        for y in steps:
+            inside = tuple(run for run, circle in enumerate(around) if circle.holds(x, y))
+            if inside:
+                found.setdefault(inside, []).append((x, y))
+    middle = [
+        Place(runs, sum(x for x, _ in held) / len(held), sum(y for _, y in held) / len(held))
+        for runs, held in sorted(found.items())
+    ]
+    return (*middle, Place((), 0.0, min(circle.y for circle in around) - 1.25))
+
+
+def venn(found: Solved) -> alt.LayerChart:
+    """Return circles of equal size with the number of samples in each region: areas mean nothing, counts do."""
+    around, shown = circles(found.count), letters(found.count)
+    outline = [
+        {"run": letter, "x": circle.x + math.cos(turn), "y": circle.y + math.sin(turn), "at": at}
+        for letter, circle in zip(shown, around, strict=True)
+        for at in range(_POINTS + 1)
+        for turn in [2 * math.pi * at / _POINTS]
+    ]
+    counts = [
+        {"x": place.x, "y": place.y, "shown": f"{'' if place.runs else 'none: '}{found.size(*place.runs)}"}
+        for place in places(found.count)
+    ]
+    heads = [
+        {
+            "run": letter,
+            "x": circle.x * (_OUTSIDE if found.count == 3 else 2),
+            "y": circle.y * _OUTSIDE if found.count == 3 else 1.15,
+        }
+        for letter, circle in zip(shown, around, strict=True)
+    ]
+    across = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-2, 2]))
+    up = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-2, 2] if found.count == 3 else [-1.5, 1.5]))
+    colour = alt.Color("run:N", scale=alt.Scale(domain=list(shown), range=list(SERIES[: found.count])), legend=None)
+    disc = (
+        alt.Chart(alt.InlineData(values=outline))
+        .mark_line(filled=True, fillOpacity=0.25, strokeWidth=2)
+        .encode(x=across, y=up, order="at:Q", stroke=colour, fill=colour, detail="run:N")
+    )
+    count = alt.Chart(alt.InlineData(values=counts)).mark_text(fontSize=16).encode(x=across, y=up, text="shown:N")
+    head = (
+        alt.Chart(alt.InlineData(values=heads))
+        .mark_text(fontSize=18, fontWeight="bold")
+        .encode(x=across, y=up, text="run:N", color=colour)
+    )
+    return alt.LayerChart(layer=[disc, count, head]).properties(width=300, height=300 if found.count == 3 else 225)
+
+
+def upset(found: Solved) -> alt.HConcatChart:
+    """Return a line a region, most samples first: dots for the runs that solve it, and a bar of its samples.
+
+    At most `MOST_REGIONS` regions are drawn.
+    """
+    shown = letters(found.count)
+    regions = found.regions[:MOST_REGIONS]
+    dots = [
+        {"region": region_key(region), "run": letter, "solves": run in region.runs}
+        for region in regions
+        for run, letter in enumerate(shown)
+    ]
+    bars = [{"region": region_key(region), "samples": len(region.samples)} for region in regions]
+    rows = alt.Y("region:N", sort=[region_key(region) for region in regions], axis=None)
+    matrix = (
+        alt.Chart(alt.InlineData(values=dots))
+        .mark_circle(size=130, opacity=1)
+        .encode(
+            x=alt.X("run:N", sort=list(shown), title=None, axis=alt.Axis(orient="top", labelAngle=0)),
+            y=rows,
+            color=alt.Color(
+                "solves:N", scale=alt.Scale(domain=[True, False], range=[SERIES[0], "#88888833"]), legend=None
+            ),
+            tooltip=[alt.Tooltip("run:N"), alt.Tooltip("solves:N")],
+        )
+        .properties(width=alt.Step(24), height=alt.Step(24))
+    )
+    bar = alt.Chart(alt.InlineData(values=bars)).encode(
+        x=alt.X("samples:Q", title="samples", axis=alt.Axis(orient="top", tickMinStep=1)), y=rows
+    )
+    drawn = alt.LayerChart(
+        layer=[bar.mark_bar(color=SERIES[0]), bar.mark_text(align="left", dx=4).encode(text="samples:Q")]
+    ).properties(width=160, height=alt.Step(24))
+    return alt.hconcat(matrix, drawn, spacing=8)
