@@ -27,10 +27,19 @@ def page() -> None:
     samples = url.choose("Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.")
     found = _of(samples)
     chosen = url.choose(
-        "Run", [one.id for one in found], name="run", help="The run that is shown below the table, by its id."
-    )
+        "Run",
+        found,
+        name="run",
+        shown=_title,
+        written=lambda one: one.id,
+        help="The run that is shown below the table.",
+    ).id
     going = any(map(view.is_open, found))
     st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, going)
+
+
+def _title(work: RunWork) -> str:
+    return f"{work.choices.strategy} · {work.choices.generator} · {view.label(work)} · {work.id}"
 
 
 def _of(samples: str) -> list[RunWork]:
@@ -64,8 +73,7 @@ def _looked(samples: str, chosen: str, going: bool) -> None:
 
 def _bar(work: RunWork, now: float, seen: view.Sighting) -> None:
     share = work.finished / work.planned if work.planned else 0.0
-    title = f"{work.choices.strategy} · {work.choices.generator} · {view.label(work)}"
-    st.progress(min(1.0, share), text=show.plain(f"{title}: {view.sentence(work, now, seen)}"))
+    st.progress(min(1.0, share), text=show.plain(f"{_title(work)}: {view.sentence(work, now, seen)}"))
 
 
 def _one(work: RunWork, now: float, seen: view.Sighting) -> None:

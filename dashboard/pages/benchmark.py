@@ -1,0 +1,121 @@
+"""Benchmark: what a sample set is made of, and how answers are kept out of sight. Layout only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from bench import anatomy
+from bench import samples as sets
+from bench.errors import InputFault
+from bench.home import Home
+from dashboard import data, show, url
+from dashboard.views import benchmark as view
+from dashboard.views import benchmark_audit, benchmark_drops, benchmark_lengths
+from harness.store.contents import contents
+from harness.store.notes import marks_of
+
+
+def page() -> None:
+    """Show one sample set, of the home folder or of stored runs."""
+    known = view.known_sets(_here(), {(one.name, one.digest) for one in data.sets()})
+    if not known:
+        show.empty("No sample set is here yet.", "ctxbench quickstart")
+        return
+    names, used = [one.name for one in known], {one.digest for one in data.sets()}
+    chosen = url.choose(
+        "Sample set",
+        known,
+        name="set",
+        default=next((one for one in known if one.digest in used), None),
+        shown=lambda one: one.name if names.count(one.name) == 1 else one.key,
+        help="The tasks that runs are made over.",
+    )
+    if chosen.manifest is None:
+        _stored(chosen)
+        return
+    _whole(chosen, chosen.manifest)
+
+
+def _here() -> dict[str, tuple[str, view.Manifest]]:
+    """Return name -> digest and manifest of the home folder's sets; of a damaged one its fault is shown."""
+    found: dict[str, tuple[str, view.Manifest]] = {}
+    for name in sets.names(data.home()):
+        try:
+            manifest = sets.manifest_of(data.home(), name)
+        except InputFault as fault:
+            show.fault(fault)
+        else:
+            found[name] = sets.digest_of(manifest["files"]), manifest
+    return found
+
+
+@st.cache_resource(show_spinner="Reading the samples …", max_entries=3)
+def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]:  # noqa: ARG001 - part of the key
+    """Return the samples of a set in numbers, read anew when the set is another."""
+    return anatomy.measure(Home(Path(root)), name)
+
+
+def _whole(chosen: view.Known, manifest: view.Manifest) -> None:
+    measured = _measured(str(data.home().root), chosen.name, chosen.digest)
+    runs = [one for one in data.sets() if one.digest == chosen.digest]
+    repos = view.entries(manifest)
+    st.markdown(
+        show.plain(
+            f"{len(measured)} samples from {len(repos)} repositories, {sum(one.runs for one in runs)} stored runs. "
+            f"Digest {chosen.digest[:12]}."
+        )
+    )
+    for remark in view.remarks(manifest):
+        show.note(f"Note: {remark}")
+    _table("Samples", view.kinds(measured), view.KIND_HELP)
+    _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
+    marks = data.kept(marks_of, chosen.digest)
+    _table("What keeps answers out of sight", benchmark_audit.audit(manifest, measured, marks), benchmark_audit.HELP)
+    if marks:
+        rows: list[view.Cells] = [
+            {"sample": one.sample_id, "mark": one.mark, "reason": one.reason, "image": one.image} for one in marks
+        ]
+        _table(
+            "Marked samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
+        )
+    _lengths(measured)
+    _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.HELP)
+    _table("How it was made", view.about(manifest), {})
+
+
+def _stored(chosen: view.Known) -> None:
+    """Show a set that the home folder lacks: what the store knows of it."""
+    counted = data.kept(contents, chosen.digest)
+    show.note(
+        f"The home folder {data.home().root} does not hold this set (digest {chosen.digest[:12]}), or holds another of "
+        "its name. Below is what the stored runs tell; lengths, licences and what was left out stand with the set."
+    )
+    st.markdown(show.plain(f"{sum(one.samples for one in counted)} samples that runs were planned over."))
+    _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
+    _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)
+
+
+def _lengths(measured: tuple[anatomy.Measured, ...]) -> None:
+    rows = benchmark_lengths.summary(measured)
+    _table("Lengths", rows, benchmark_lengths.HELP)
+    if not rows:
+        return
+    name = url.choose(
+        "Distribution of",
+        [str(row["what"]) for row in rows],
+        name="length",
+        default="target tokens",
+        help="; ".join(f"{name}: {says}" for name, says in benchmark_lengths.MEANING.items()),
+    )
+    show.chart(benchmark_lengths.histogram(measured, name), key="lengths")
+    show.note(benchmark_lengths.MEANING[name])
+
+
+def _table(title: str, rows: list[view.Cells], help: view.Help) -> None:  # noqa: A002 - as `show.frame` calls it
+    st.subheader(title, anchor=False)
+    if rows:
+        show.frame(rows, help=help, key=title)
+    else:
+        show.note("Nothing.")

@@ -1,0 +1,197 @@
+"""From a sample set's account of itself, its samples in numbers and what the store knows to tables. Pure.
+
+Manifests are files that anybody may have written: whatever has another shape than ours is passed over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.anatomy import Measured
+from harness.store.contents import Counted
+
+Cells = dict[str, object]
+Manifest = Mapping[str, Any]
+Help = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """One sample set, as far as this machine knows it."""
+
+    name: str
+    digest: str
+    manifest: Manifest | None
+    """None where the home folder does not hold the set."""
+    stored: tuple[Counted, ...] = ()
+    """Of its samples those that stored runs are over."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other set, also from one that had its name before."""
+        return f"{self.name} {self.digest[:12]}"
+
+
+def known_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str]]) -> list[Known]:
+    """Return every set that the home folder or the store has, by name; those of the home folder first.
+
+    Args:
+        home: name -> digest and manifest.
+        stored: name and digest of the sets of stored runs.
+    """
+    found = {(name, digest): manifest for name, (digest, manifest) in home.items()}
+    here: list[tuple[str, str, Manifest | None]] = [(*key, manifest) for key, manifest in sorted(found.items())]
+    elsewhere: list[tuple[str, str, Manifest | None]] = [(*key, None) for key in sorted(set(stored) - found.keys())]
+    return [Known(name=name, digest=digest, manifest=manifest) for name, digest, manifest in here + elsewhere]
+
+
+def entries(manifest: Manifest) -> dict[str, Manifest]:
+    """Return repository -> what the manifest says of it."""
+    return {str(name): one for name, one in _mapping(manifest.get("repositories")).items() if isinstance(one, Mapping)}
+
+
+def about(manifest: Manifest) -> list[Cells]:
+    """Return what the set says of itself as a whole: how it was made, with what."""
+    said: dict[str, object] = {
+        "made": "imported" if manifest.get("imported_from") else "built here",
+        "kind": manifest.get("kind"),
+        "format": manifest.get("imported_from"),
+        "prompts": manifest.get("prompts"),
+        "rebuilt on releases": "yes" if manifest.get("rebuilt") else None,
+        "seed": manifest.get("seed"),
+        "most samples a repository": manifest.get("per_repo"),
+        "ctxbench": manifest.get("ctxbench"),
+        "Python": manifest.get("python"),
+        **_mapping(manifest.get("parsers")),
+    }
+    rows: list[Cells] = [{"what": name, "value": str(value)} for name, value in said.items() if value not in (None, "")]
+    for one in _listed(manifest.get("sources")):
+        source = _mapping(one)
+        rows.append({"what": "file", "value": f"{source.get('source')} ({source.get('rows')} rows)"})
+    return rows
+
+
+def remarks(manifest: Manifest) -> list[str]:
+    """Return what a reader of numbers over the set must know."""
+    return [str(one) for one in _listed(manifest.get("remarks"))]
+
+
+REPO_HELP: Mapping[str, str] = {
+    "repository": "As sample ids begin.",
+    "language": "Of its samples.",
+    "version": "The version or commit that was fetched.",
+    "source": "Where it was fetched from.",
+    "licence": "As its manifest says.",
+    "files": "Source files that were read; strategies may be shown what is in them.",
+    "lines": "Lines of these files.",
+    "samples": "Samples of the set from this repository.",
+    "of": "What samples were chosen of: usable lines, or functions that could become samples.",
+    "snapshot": "Begins the SHA-256 of the files that samples were cut from; empty where they were not there.",
+}
+
+
+def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[Cells]:
+    """Return a line for each repository of the set.
+
+    Args:
+        manifest: the set's.
+        measured: its samples; where there are none, the manifest's own count is told.
+    """
+    counted = Counter(one.repo for one in measured)
+    return [
+        {
+            "repository": repo,
+            "language": _text(entry, "language"),
+            "version": _text(entry, "version"),
+            "source": _text(entry, "source"),
+            "licence": _text(entry, "license"),
+            "files": _count(entry, "files"),
+            "lines": _count(entry, "lines"),
+            "samples": counted[repo] if measured else _count(entry, "kept"),
+            "of": _first(entry, "usable", "candidates", "tasks"),
+            "snapshot": _text(entry, "snapshot")[:12],
+        }
+        for repo, entry in entries(manifest).items()
+    ]
+
+
+def stored_repositories(stored: Sequence[Counted]) -> list[Cells]:
+    """Return a line for each repository of a set that only the store knows."""
+    found: Counter[tuple[str, str]] = Counter()
+    for one in stored:
+        found[one.repo, one.language] += one.samples
+    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in found.items()]
+
+
+KIND_HELP: Mapping[str, str] = {
+    "language": "A programming language.",
+    "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
+    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
+    "samples": "How many.",
+    "share": "Of all samples, in percent.",
+    "first use": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
+}
+
+
+def kinds(measured: Sequence[Measured]) -> list[Cells]:
+    """Return a line for each language, kind and level."""
+    first: Counter[tuple[str, str, str]] = Counter()
+    counted = Counter((one.language, one.kind, one.level) for one in measured)
+    for one in measured:
+        first[one.language, one.kind, one.level] += one.masked
+    return _kinds(counted, {key: first[key] if key[1] == "line" else None for key in counted})
+
+
+def stored_kinds(stored: Sequence[Counted]) -> list[Cells]:
+    """Return the same of a set that only the store knows; first uses are not stored."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for one in stored:
+        counted[one.language, one.kind, one.level] += one.samples
+    return _kinds(counted, {})
+
+
+def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str, str], int | None]) -> list[Cells]:
+    rows: list[Cells] = []
+    for (language, kind, level), count in sorted(counted.items()):
+        masked = first.get((language, kind, level))
+        rows.append(
+            {
+                "language": language,
+                "kind": kind,
+                "level": level,
+                "samples": count,
+                "share": percent(count, counted.total()),
+                "first use": None if masked is None else percent(masked, count),
+            }
+        )
+    return rows
+
+
+def percent(part: int, whole: int) -> float | None:
+    """Return a share in whole percent, with a decimal where there are enough samples for one; None of nothing."""
+    return None if not whole else round(100 * part / whole, 0 if whole < 1000 else 1)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _text(entry: Manifest, key: str) -> str:
+    value = entry.get(key)
+    return "" if value is None else str(value)
+
+
+def _count(entry: Manifest, key: str) -> int | None:
+    value = entry.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _first(entry: Manifest, *keys: str) -> int | None:
+    return next((count for key in keys if (count := _count(entry, key)) is not None), None)
