@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
 
-.PHONY: help quickstart test unit lint docs bench engine setup setup-dev clean
+.PHONY: help quickstart dashboard test unit lint docs bench engine setup setup-dev clean
 
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -26,6 +26,10 @@ lint: setup-dev ## Style, types and the direction of imports
 
 docs: setup-dev ## Write docs/commands.md from the commands' own help
 	$(BIN)/python -m scripts.commands_page
+
+dashboard:      ## Show the stored runs as web pages
+	@scripts/setup.sh dashboard
+	$(BIN)/ctxbench dashboard
 
 bench: setup-dev ## Print the measured ratios (minutes)
 	$(BIN)/python -m benchmarks

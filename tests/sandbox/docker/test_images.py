@@ -223,6 +223,18 @@ def test_programs_are_installed(docker_sandbox: DockerSandbox) -> None:
         docker_sandbox.prepare(fresh(programs=("no-such-package-of-debian",)), lambda _: None)
 
 
+_EMPTY = 'from harness.store import open_store; open_store("sqlite:////data/results.db").close()'
+_HEALTH = """
+import time, urllib.request
+for _ in range(300):
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:8501/_stcore/health").read().decode())
+        break
+    except OSError:
+        time.sleep(0.2)
+"""
+
+
 @pytest.mark.slow
 def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engine: Client) -> None:
     base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
@@ -239,13 +251,21 @@ def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engin
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_dashboard_image_shows_the_leaderboard(docker_sandbox: DockerSandbox, engine: Client) -> None:
+def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, engine: Client) -> None:
     base = bases.get(engine, docker_sandbox.base_image, lambda _: None)
     named: dict[str, Any] = {"target": "dashboard", "tag": f"{NAME}:dashboard", "buildargs": {"BASE_IMAGE": base}}
     engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     docker = importlib.import_module("docker")
     try:
         with pytest.raises(docker.errors.ContainerError, match="no runs are stored here"):
-            engine.containers.run(f"{NAME}:dashboard", remove=True, network_mode="none")
+            engine.containers.run(f"{NAME}:dashboard", ["leaderboard"], remove=True, network_mode="none")
+        served = f"ctxbench run --help >/dev/null && python3 -c '{_EMPTY}' && exec ctxbench dashboard --host 0.0.0.0"
+        container = engine.containers.run(
+            f"{NAME}:dashboard", ["-c", served], entrypoint=["sh"], detach=True, network_mode="none"
+        )
+        try:
+            assert container.exec_run(["python3", "-c", _HEALTH]).output == b"ok\n", container.logs()
+        finally:
+            container.remove(force=True)
     finally:
         engine.api.remove_image(f"{NAME}:dashboard", force=True)
