@@ -1,0 +1,248 @@
+"""vLLM's engine: tokens after tokens, and what given tokens cost. The only part that imports vLLM."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.errors import CtxbenchError, InputFault, MachineFault
+from bench.files import read_text
+from harness.generators.vllm.settings import CURE, Settings
+
+_AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
+_ENVIRONMENT = {
+    # One process and one order of work: a fault shows its cause, and batches form alike each time.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    # This process has threads, and a fork of those may hang.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+}
+"""What is set for vLLM where the user has not set it."""
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Ranks of adapters that vLLM makes room for."""
+_ADAPTER = "adapter_config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One answer wanted."""
+
+    ids: list[int]
+    """The prompt; at least one token."""
+    most: int
+    """Tokens of the answer at most; at least one."""
+    temperature: float
+    top_p: float
+    seed: int | None
+    """None for the likeliest token each time."""
+    stops: tuple[str, ...]
+    """Texts that end it."""
+    ends: tuple[int, ...]
+    """Tokens that end it, beside the model's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """One answer made."""
+
+    ids: list[int]
+    """Its tokens, the one that ended it included."""
+    stopped: bool
+    """Whether it came to an end by itself or at a text or token that ends it, and not at its limit."""
+    by: str
+    """The text that ended it; empty if none did."""
+    cached: int
+    """How many tokens of the prompt were at hand from earlier ones."""
+
+
+class Engine:
+    """The engine of one model. One thread at a time."""
+
+    def __init__(self, folder: Path, settings: Settings, window: int) -> None:
+        """Start it; nothing is fetched, and no code that the folder brings along is run.
+
+        Args:
+            folder: the model's.
+            settings: how to run it.
+            window: tokens of prompt and answer; 0 for what vLLM finds in the configuration.
+
+        Raises:
+            InputFault: if there is no GPU, or vLLM cannot be imported, or refuses the model or its parameters.
+            MachineFault: if it does not start, for want of memory perhaps.
+        """
+        self._settings = settings
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        self._vllm = self._imported("vllm")
+        if self._imported("vllm.platforms").current_platform.is_unspecified():
+            cure = "run it on a machine with a GPU that vLLM knows, or take hf or openai:MODEL@URL"
+            raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
+        lora = _adapter(settings)
+        self._lora = None
+        if lora is not None:
+            request = self._imported("vllm.lora.request").LoRARequest
+            self._lora = request(lora_name="lora", lora_int_id=1, lora_path=str(lora[0]))
+        try:
+            self._llm: Any = self._vllm.LLM(**arguments(folder, settings, window, rank=lora[1] if lora else 0))
+        except Exception as error:
+            # The engine raises what it likes, for files that are not right as for memory that does not suffice.
+            raise self._fault("the engine does not start", error) from error
+
+    def answer(self, wanted: Sequence[Wanted]) -> list[Made]:
+        """Make answers, side by side as the engine likes.
+
+        Raises:
+            InputFault: if vLLM refuses the parameters of one.
+            MachineFault: if the engine died.
+        """
+        params = [
+            self._vllm.SamplingParams(
+                max_tokens=one.most,
+                temperature=one.temperature,
+                top_p=one.top_p,
+                seed=one.seed,
+                stop=list(one.stops),
+                stop_token_ids=list(one.ends),
+            )
+            for one in wanted
+        ]
+        return [_made(found) for found in self._generate([one.ids for one in wanted], params)]
+
+    def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
+        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+
+        Args:
+            pieces: tokens, and n, which is less than their number.
+
+        Raises:
+            InputFault: as `answer`.
+            MachineFault: if the engine died, or gave a price that is no number.
+        """
+        # One token must be made; what it is does not matter.
+        params = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        found = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
+        return [self._cost(one, *piece) for one, piece in zip(found, pieces, strict=True)]
+
+    def close(self) -> None:
+        """Let go of the GPU's memory."""
+        llm, self._llm = self._llm, None
+        if llm is not None:
+            llm.llm_engine.engine_core.shutdown()
+            del llm
+            gc.collect()
+            if (torch := sys.modules.get("torch")) is not None:
+                torch.cuda.empty_cache()
+
+    def _imported(self, module: str) -> Any:
+        try:
+            return importlib.import_module(module)
+        except Exception as error:
+            # It looks for drivers and compiled parts as it is imported, and dies as they do.
+            reason = _line(error)
+            raise InputFault(
+                f"{module} cannot be imported ({reason})", where=self._settings.where, cure=CURE
+            ) from error
+
+    def _generate(self, prompts: Sequence[list[int]], params: Sequence[Any]) -> list[Any]:
+        given = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids in prompts]
+        try:
+            found: list[Any] = self._llm.generate(given, list(params), use_tqdm=False, lora_request=self._lora)
+        except Exception as error:
+            raise self._fault("the engine gave no answer", error) from error
+        return found
+
+    def _cost(self, found: Any, ids: Sequence[int], count: int) -> float:
+        logs = found.prompt_logprobs
+        if logs is None or len(logs) != len(ids):
+            raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
+        bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
+        if not math.isfinite(bits):
+            raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=bfloat16")
+        return max(0.0, bits)
+
+    def _fault(self, what: str, error: Exception) -> CtxbenchError:
+        """Return the fault of an engine: memory that does not suffice has a cure of its own."""
+        reason = _line(error)
+        full = type(error).__name__ == "OutOfMemoryError" or "memory" in reason.lower()
+        cure = (
+            "give a smaller window, dtype=bfloat16, quantization=fp8, more GPUs (tensor_parallel), "
+            "or another gpu_memory if others use the GPU"
+            if full
+            else _AGAIN
+        )
+        said = f"{what} ({type(error).__name__}: {reason})"
+        if isinstance(error, ValueError) and not full:
+            return InputFault(said, where=self._settings.where, cure="mend the spec, or the model's files")
+        return MachineFault(said, where=self._settings.where, cure=cure)
+
+
+def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -> dict[str, Any]:
+    """Return what the engine is started with.
+
+    Args:
+        folder: the model's.
+        settings: how to run it.
+        window: tokens of prompt and answer; 0 for what vLLM finds.
+        rank: of the adapter; 0 for none.
+    """
+    adapter = {"enable_lora": True, "max_lora_rank": rank} if rank else {}
+    return {
+        "model": str(folder),
+        "dtype": settings.dtype,
+        "quantization": settings.quantization or None,
+        "max_model_len": window or None,
+        "seed": 0,
+        "tensor_parallel_size": settings.tensor_parallel,
+        "gpu_memory_utilization": settings.gpu_memory,
+        "enable_prefix_caching": True,
+        # Not as the model's own file says, such as a penalty for repetitions: as the run says.
+        "generation_config": "vllm",
+        "trust_remote_code": False,
+        "disable_log_stats": True,
+        **adapter,
+    }
+
+
+def _made(found: Any) -> Made:
+    [answer] = found.outputs
+    return Made(
+        ids=list(answer.token_ids),
+        stopped=answer.finish_reason == "stop",
+        by=answer.stop_reason if isinstance(answer.stop_reason, str) else "",
+        cached=found.num_cached_tokens or 0,
+    )
+
+
+def _adapter(settings: Settings) -> tuple[Path, int] | None:
+    """Return the folder of the adapter and the rank to make room for; None if there is none.
+
+    Raises:
+        InputFault: if the folder holds no adapter that vLLM can hold.
+    """
+    if not settings.lora:
+        return None
+    path = Path(settings.lora).expanduser().absolute()
+    cure = f"give a folder with {_ADAPTER} and the adapter's weights, of rank {_RANKS[-1]} at most"
+    try:
+        rank = json.loads(read_text(path / _ADAPTER))["r"]
+        room = next((size for size in _RANKS if rank <= size), 0)
+    except (CtxbenchError, ValueError, KeyError, TypeError) as error:
+        raise InputFault(f"{path} holds no adapter", where=settings.where, cure=cure) from error
+    if not room:
+        raise InputFault(f"the adapter's rank is {rank}", where=settings.where, cure=cure)
+    return path, room
+
+
+def _line(error: Exception) -> str:
+    """Return what an error says as one line: its first lines, since some say only in the second what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:300] or type(error).__name__

@@ -1,0 +1,23 @@
+"""What a spec of `vllm` says. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.generators.hf.settings import Model
+
+CURE = "pip install -e '.[vllm]' on a machine with a GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Model):
+    """One model, and how vLLM runs it."""
+
+    by: ClassVar[str] = "vllm"
+    quantization: str
+    """A method of vLLM's; empty: as the model's files say."""
+    lora: str
+    """A folder with an adapter; empty for none."""
+    tensor_parallel: int
+    gpu_memory: float
