@@ -23,7 +23,7 @@ _PIXELS_OF_LINE = 22
 _JOINER = "\u2060"
 """Word joiner: not seen, and what it stands in is no shortcode, arrow or address to Streamlit's Markdown."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-_REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
+_REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
 """Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
 
 HELP: Mapping[str, str] = {

@@ -1,0 +1,138 @@
+"""The Leaderboard page: choose what is ranked together; who leads, by how much, and is it more than chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from dashboard import data, show, url
+from dashboard.views import leaderboard as view
+from dashboard.views.leaderboard_chart import chart
+from harness.leaderboard import Board, Group
+from harness.metrics import PROFILES
+
+_LINKS = {
+    "compare": st.column_config.LinkColumn(
+        "compare", help="This run beside the baseline, sample by sample.", display_text="open"
+    ),
+    "samples": st.column_config.LinkColumn(
+        "samples", help="What the model saw and wrote in this run.", display_text="open"
+    ),
+}
+_MARKED = {"exclude": "left out", "include": "counted"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    samples: str
+    board: Board
+    group: Group
+
+
+def page() -> None:
+    """Show one group of runs that may be ranked together."""
+    choice = _choose()
+    if choice is None:
+        show.empty("No run over this sample set has scores of this metric profile.", "ctxbench run --help")
+        return
+    group = choice.group
+    st.subheader(show.plain(view.headline(group)), anchor=False)
+    drawn = chart(group)
+    if drawn is not None:
+        show.chart(drawn, key="intervals")
+    find = url.text("Find a strategy", name="find", help="Only rows with all these words in their name or origin.")
+    found = view.lines(group, find, _links(choice))
+    if found:
+        show.frame(found, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
+    else:
+        show.note("No strategy here has all these words in its name.")
+    for sentence in view.sentences(group):
+        show.note(sentence)
+    _published(choice)
+
+
+def _choose() -> _Choice | None:
+    one, two, three, four = st.columns(4)
+    samples = url.choose(
+        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
+    )
+    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
+    profile = url.choose(
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
+    )
+    marked: data.Marked = url.choose(
+        "Marked samples",
+        ["exclude", "include"],
+        name="marked",
+        shown=_MARKED.__getitem__,
+        written=str,
+        help="Samples whose answer fails their tests, or whose tests an empty body passes.",
+        where=four,
+    )
+    every = data.tables(samples.samples, language, profile=profile, marked=marked)
+    generators = sorted({table.run.generator for table in every})
+    if not generators:
+        return None
+    generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=one)
+    tables = [table for table in every if table.run.generator == generator]
+    names = view.metrics(tables)
+    if not names:
+        return None
+    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=two)
+    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=three)
+
+    def made(baseline: str | None) -> Board:
+        by_level = True if level != "all" else None
+        where = (samples.samples, language, generator)
+        return data.board(*where, metric=metric, baseline=baseline, by_level=by_level, profile=profile, marked=marked)
+
+    board = made(None)
+    usual = view.at_level(board, level).baseline
+    strategies = sorted({table.run.strategy for table in tables})
+    baseline = url.choose(
+        "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=four
+    )
+    if baseline != usual:
+        board = made(baseline)
+    return _Choice(samples=samples.samples, board=board, group=view.at_level(board, level))
+
+
+def _help(group: Group) -> dict[str, str]:
+    """Return heading -> hover text; a metric's heading has its unit behind it."""
+    own = {
+        f"{name} {scale.unit}": show.HELP.get(name, "Mean over the samples.") for name, scale in group.scales.items()
+    }
+    return own | {
+        f"to {group.baseline}": show.HELP["difference"],
+        "to low": "Lower end of the difference's 95% interval.",
+        "to high": "Upper end of the difference's 95% interval.",
+        "marked": show.HELP["excluded"],
+        "tokens in": "Mean tokens that all calls of a sample sent.",
+        "tokens out": "Mean tokens that all calls of a sample wrote.",
+        "cached": "Mean tokens, of those sent, that the service had at hand.",
+        "price US$": show.HELP["price"],
+    }
+
+
+def _links(choice: _Choice) -> dict[str, dict[str, str]]:
+    """Return run -> heading -> the address of what stands behind its numbers."""
+    group = choice.group
+    base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
+    found = {}
+    for row in group.rows:
+        common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
+        common |= {"metric": group.metric, "generator": group.generator}
+        found[row.run.id] = {
+            "compare": url.link("compare", **common, baseline=base.id if base else "", runs=row.run.id),
+            "samples": url.link("samples", **common, run=row.run.id),
+        }
+    return found
+
+
+def _published(choice: _Choice) -> None:
+    for index, one in enumerate(view.published(choice.board, choice.group)):
+        st.subheader(show.plain(one.title[:1].upper() + one.title[1:]), anchor=False)
+        show.frame(one.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
+        for sentence in one.notes:
+            show.note(sentence)

@@ -1,0 +1,149 @@
+"""The pages as a browser shows them, and as Streamlit's own test of an app does without one.
+
+`visit` waits until a page is complete and refuses one with an exception, a word on the console or a request that leaves
+this machine. `app` runs one page in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+    from streamlit.testing.v1 import AppTest
+
+CHROMIUM = "chromium"
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP, PHONE = (1280, 900), (390, 844)
+PATIENCE = 90
+"""Seconds that a page may take on a busy machine."""
+Query = Mapping[str, str | Sequence[str]]
+
+
+def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[str]) -> AppTest:
+    """Run one page in this process on a home's database, with a URL's query; return what became of it."""
+    from streamlit.testing.v1 import AppTest
+
+    os.environ["CTXBENCH_HOME"] = str(home)
+    os.environ.pop("CTXBENCH_DB", None)
+    test = AppTest.from_string(f"from dashboard.app import show_page\n\nshow_page({page!r})\n", default_timeout=timeout)
+    for name, value in query.items():
+        test.query_params[name] = value if isinstance(value, str) else list(value)
+    return test.run()
+
+
+class Site:
+    """A running `ctxbench dashboard`, and what a browser met on it."""
+
+    def __init__(self, address: str, home: Path) -> None:
+        self.address, self.home = address, home
+        self.foreign: list[str] = []
+        """Requests that left this machine."""
+        self.said: list[str] = []
+        """Errors on the console, and exceptions of scripts."""
+
+    def watch(self, page: Page) -> None:
+        """Note what the page asks for and says."""
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("console", lambda message: self._heard(message.type, message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+
+    def _asked(self, url: str) -> None:
+        host = re.sub(r"^\w+://", "", url).partition("/")[0]
+        if not url.startswith(("data:", "blob:")) and host != re.sub(r"^\w+://", "", self.address):
+            self.foreign.append(url)
+
+    def _heard(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self.said.append(text)
+
+    def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
+        """Go to a page of the site and wait until it is complete; see `settled` and `check`."""
+        page.goto(f"{self.address}/{name}" + (f"?{urlencode(query, doseq=True)}" if query else ""))
+        page.wait_for_selector("[data-testid=stMainBlockContainer] h1", timeout=PATIENCE * 1000)
+        settled(page)
+        self.check(page)
+
+    def check(self, page: Page) -> None:
+        """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""
+        boxes = page.locator("[data-testid=stException]").all_inner_texts()
+        assert not boxes, boxes
+        assert not self.said, self.said
+        assert not self.foreign, self.foreign
+        assert page.evaluate("window.harmed === undefined"), "a stored text was run as a script"
+
+
+def settled(page: Page) -> None:
+    """Wait until the page's script has run, and what it sent is drawn."""
+    ready = (
+        "() => { const app = document.querySelector('[data-testid=stApp]');"
+        " return app && app.getAttribute('data-test-script-state') === 'notRunning'"
+        " && app.getAttribute('data-test-connection-state') === 'CONNECTED'"
+        " && !document.querySelector('[data-testid=stSkeleton]')"
+        " && !document.querySelector('[data-stale=true]'); }"
+    )
+    for _ in range(2):
+        page.wait_for_function(ready, timeout=PATIENCE * 1000)
+        page.wait_for_timeout(150)
+
+
+def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
+    """Return a table's rows as the browser tells them to a reader who does not see: heading -> cell.
+
+    A table draws on a canvas; the rows that are in sight stand in it once more, in the document.
+    """
+    grid = page.locator("[data-testid=stDataFrame]").nth(index)
+    grid.scroll_into_view_if_needed()
+    grid.locator("table[role=grid] tbody tr").first.wait_for(state="attached", timeout=PATIENCE * 1000)
+    headings = [text.strip() for text in grid.locator("table[role=grid] thead th").all_text_contents()]
+    rows = grid.locator("table[role=grid] tbody tr").all()
+    found = [[text.strip() for text in row.locator("td").all_text_contents()] for row in rows]
+    return [dict(zip(headings, row, strict=True)) for row in found]
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[Site]:
+    """Run `ctxbench dashboard` on any free port; end it as Ctrl-C does."""
+    log = home / "dashboard.log"
+    program = "from harness.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0"]
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
+        try:
+            yield Site(_address(process, log), home)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def _address(process: subprocess.Popen[Any], log: Path) -> str:
+    """Return the address that it prints, as soon as somebody answers there."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        found = re.search(r"http://\S+", log.read_text())
+        if found:
+            try:
+                with urllib.request.urlopen(f"{found[0]}/_stcore/health", timeout=5):
+                    return found[0]
+            except urllib.error.URLError:
+                pass
+        time.sleep(0.1)
+    raise AssertionError(f"the dashboard did not start: {log.read_text()}")

@@ -1,0 +1,69 @@
+"""What the tests of the pages share: one database, one server, one browser. A missing browser is a failure in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.home import Home
+from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, Site, serving
+from tests.dashboard.stored import make_database
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return a home with sets and runs of every kind; read it only (`shutil.copytree` one to write to)."""
+    return make_database(tmp_path_factory.mktemp("dashboard") / "home")
+
+
+@pytest.fixture(scope="session")
+def server(database: Home) -> Iterator[Site]:
+    """Return the site of `database`."""
+    with serving(database.root) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return a Chromium without a window."""
+    program = shutil.which(CHROMIUM)
+    if program is None:
+        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        missing("no browser: `apt-get install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, headless=True, args=list(ARGUMENTS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Site) -> Iterator[Page]:
+    """Return a new tab that `server` watches."""
+    width, height = DESKTOP
+    context = browser.new_context(viewport={"width": width, "height": height})
+    opened = context.new_page()
+    server.said.clear()
+    server.foreign.clear()
+    server.watch(opened)
+    yield opened
+    context.close()
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path) -> Home:
+    """Return a home whose database holds no run."""
+    from harness.store import open_store
+
+    home = Home(tmp_path / "empty")
+    open_store(home.database).close()
+    return home

@@ -1,0 +1,108 @@
+"""A database made by real runs, for tests of the pages.
+
+Three strategies, functions with verdicts, what others recorded, and what a model must never get to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.types import Language
+from harness.cells import Cells, InlineCells
+from harness.generators.base import Request
+from harness.generators.scripted import Scripted
+from harness.runner import Choices, run
+from harness.store import open_store
+from strategies.api import Prompt
+from tests.helpers.cli import run_cli
+from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
+from tests.helpers.sets import make_set
+
+STRATEGIES = ("lc.infile", "lc.random_windows", "lc.repocoder")
+PLANTED = (
+    '<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1"> **bold** [link](http://harm.example/) '
+    ":smile: :red[red] $x^2$ `code` "
+)
+"""What a model may write, and a team may call its method: each word is markup to a page that takes it for such."""
+LONG = 200_000
+"""Characters of the planted completion."""
+HARMFUL = "scripted of **harm**"
+
+
+class _Coder(Scripted):
+    """A text costs a bit a character."""
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        return [float(len(text)) for text in texts]
+
+
+def make_database(root: Path) -> Home:
+    """Fill a home: sets `demo` (lines), `functions` and `planted`; runs of every kind over them."""
+    home = Home(root)
+    demo = make_set(home, repos=8, per_repo=3)
+    wanted = [word for name in STRATEGIES for word in ("--strategy", name)]
+    _ok("run", "--samples", "demo", *wanted, "--generator", "incontext", home=home)
+    _ok("run", "--samples", "demo", "--limit", "4", "--strategy", "lc.infile", "--generator", "incontext", home=home)
+    _record(home, demo)
+    _plant(home)
+    _functions(home)
+    return home
+
+
+def _ok(*arguments: str, home: Home) -> None:
+    result = run_cli(*arguments, "--home", str(home.root))
+    assert result.code == 0, result.err
+
+
+def _record(home: Home, made: SampleSet) -> None:
+    """Import what somebody else recorded over `demo`, under a name that would harm a page."""
+    file = home.root / "recorded.jsonl"
+    texts = {id_: one.target for id_, one in made.references.items()}
+    lines = [
+        {"sample": id_, "text": text if number % 2 else PLANTED} for number, (id_, text) in enumerate(texts.items())
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    names = ("--strategy", PLANTED.strip(), "--generator", HARMFUL)
+    _ok("results", "import", "--format", "ctxbench", str(file), "--samples", "demo", *names, home=home)
+
+
+def _plant(home: Home) -> None:
+    """Let a model write what would harm a page, 200 kB of it."""
+    made = make_set(home, name="planted", repos=2, per_repo=2)
+    text = PLANTED + "x" * (LONG - len(PLANTED))
+    _run(home, made, Scripted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
+
+
+def _functions(home: Home) -> None:
+    made = make_function_set(home, repos=6, per_repo=3)
+
+    def answer(request: Request) -> str:
+        number = request.prompt.text.rpartition("def times_")[2].partition("(")[0]
+        return WRONG if number == "3" else RIGHT.format(number=number)
+
+    _run(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"), judges=FakeJudge(made).open)
+
+
+def _run(home: Home, made: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
+    @contextlib.contextmanager
+    def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
+        yield InlineCells()
+
+    with open_store(home.database) as store:
+        run(
+            home,
+            store,
+            made,
+            strategies=strategies,
+            generator="scripted",
+            choices=Choices(),
+            cells=inline,
+            resolve=lambda spec: _Coder(lambda _: "", version="1") if spec == "incontext" else model,
+            **how,
+        )
