@@ -23,7 +23,7 @@ from harness.store.queries import run_tables, runs
 from harness.store.records import StoredCompletion, StoredFault
 from harness.store.tables import METADATA
 from tests.harness.imported.records import python_task, write
-from tests.harness.store import postgres_server, test_gains, test_notes, test_store, test_verdicts
+from tests.harness.store import postgres_server, test_costs, test_gains, test_notes, test_store, test_verdicts
 from tests.harness.store.making import fill, make_finished, make_generation
 from tests.harness.store.postgres_server import shown
 from tests.harness.store.test_store import add_run, count
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 _ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing", "test_an_old_database_is_brought_up_to_date"}
 _SAME = {
     name: test
-    for module in (test_store, test_verdicts, test_gains, test_notes)
+    for module in (test_store, test_verdicts, test_gains, test_notes, test_costs)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _ONLY_SQLITE
 }
