@@ -6,7 +6,7 @@ from bench.errors import InputFault
 from bench.retrieval.encoders import weights
 from harness.generators.hf.settings import AUTO, checked, is_chat
 from harness.generators.registry import generator
-from harness.generators.vllm.generator import VLLM
+from harness.generators.vllm.answering import VLLM
 from harness.generators.vllm.settings import CURE, Settings
 
 
