@@ -1,0 +1,181 @@
+"""What a run costs, from answers to the leaderboard: every call counts, unknown is unknown, cached is as asked."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault
+from bench.types import Language
+from harness.batcher import Batcher
+from harness.generators.base import Request, Response
+from harness.generators.scripted import Scripted
+from harness.leaderboard import board, records, render
+from harness.leaderboard.columns import at_level
+from harness.prices import Prices, Rate, load, of_home
+from harness.results import COSTS, PRICE, RunTable, Status
+from harness.runner import Choices
+from harness.summaries import Summaries
+from tests.harness.test_batcher import Memory
+from tests.harness.test_runner import Bench, right
+from tests.harness.test_summaries import PAY, answer
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.runs import make_table
+
+RATES = '[[rate]]\nmatch = "scripted"\ninput = 2.0\ncached = 0.5\noutput = 8.0\nseen = 2026-11-21\n'
+
+
+class Metered(Scripted):
+    """Says that ten tokens of every prompt were at hand, takes a second, and notes what it answered."""
+
+    def __init__(self) -> None:
+        super().__init__(right, version="1")
+        self.given: list[Response] = []
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        made = [dataclasses.replace(one, cached=10, seconds=1.0) for one in super().generate(requests)]
+        self.given += made
+        return made
+
+
+def priced(tmp_path: Path, rates: str = RATES) -> Bench:
+    bench = Bench(tmp_path)
+    (bench.home.root / "prices.toml").write_text(rates)
+    return bench
+
+
+def total(table: RunTable, name: str) -> float:
+    return sum(value or 0.0 for value in table.costs[name])
+
+
+def test_every_call_of_every_sample_is_counted(tmp_path: Path) -> None:
+    bench, model = priced(tmp_path), Metered()
+    bench.run(model, "lc.repocoder(iterations=2)", choices=Choices(n=2, temperature=0.5))
+    table = bench.table()
+    # A draft and two completions each.
+    assert set(table.calls) == {3} and len(model.given) == 3 * 8
+    for name, told in (("tokens_in", "tokens_in"), ("tokens_out", "tokens_out"), ("tokens_cached", "cached")):
+        assert total(table, name) == sum(getattr(one, told) for one in model.given) > 0
+    expected = [((one.tokens_in - 10) * 2.0 + 10 * 0.5 + one.tokens_out * 8.0) / 1e6 for one in model.given]
+    assert total(table, PRICE) == pytest.approx(sum(expected))
+    assert set(table.costs["generator_seconds"]) == {3.0} and set(table.costs["test_seconds"]) == {None}
+    assert table.seconds == tuple(
+        (one or 0) + (two or 0)
+        for one, two in zip(table.costs["strategy_seconds"], table.costs["generator_seconds"], strict=True)
+    )
+
+
+def test_an_answer_from_the_cache_costs_what_it_cost_when_it_was_asked(tmp_path: Path) -> None:
+    bench, first, second = priced(tmp_path), Metered(), Metered()
+    bench.run(first)
+    (bench.home.root / "prices.toml").write_text(RATES.replace("2.0", "200.0"))
+    bench.run(second, choices=Choices(limit=4))
+    assert second.given == [], "another run of the same prompts asks nothing"
+    whole, limited = (bench.table(index) for index in (0, 1))
+    assert len(limited.sample) == 4 and limited.costs[PRICE]
+    known = dict(zip(whole.sample, whole.costs[PRICE], strict=True))
+    assert limited.costs[PRICE] == tuple(known[sample] for sample in limited.sample)
+    assert total(limited, "tokens_cached") == 40.0
+
+
+def test_nobody_knows_what_a_local_model_costs_unless_its_machine_has_a_price(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.run(Metered())
+    assert set(bench.table().costs[PRICE]) == {None} and total(bench.table(), "tokens_in") > 0
+    machine = Rate(match=("scripted",), per_hour=3600.0, at_once=4, seen=of_home(bench.home).rates[0].seen)
+    assert set(bench.table(prices=Prices((machine,))).costs[PRICE]) == {0.25}
+
+
+def test_a_wrong_file_of_rates_ends_a_run_before_it_begins(tmp_path: Path) -> None:
+    bench, model = priced(tmp_path, "[[rate]]\nmatch = 3\n"), Metered()
+    with pytest.raises(InputFault, match="rate 1: match must be"):
+        bench.run(model)
+    assert model.given == [] and bench.rows("SELECT * FROM run") == []
+
+
+def test_the_leaderboard_prices_anew(tmp_path: Path) -> None:
+    bench = priced(tmp_path)
+    bench.run(Metered(), "lc.infile", "lc.repocoder(iterations=1)")
+    dear = tmp_path / "dear.toml"
+    dear.write_text(RATES.replace("2.0", "20.0").replace("0.5", "5.0").replace("8.0", "80.0"))
+    home = f"--home={bench.home.root}"
+    before, after = (
+        json.loads(run_cli("leaderboard", home, "--format", "json", *extra).out)
+        for extra in ((), ("--prices", str(dear)))
+    )
+    assert len(before) == 2
+    for one, other in zip(before, after, strict=True):
+        assert other[PRICE] == pytest.approx(10 * one[PRICE]) and one[PRICE] > 0
+        assert {**other, PRICE: 0} == {**one, PRICE: 0}
+        assert one["price"] == pytest.approx(
+            ((one["tokens_in"] - one["tokens_cached"]) * 2 + one["tokens_cached"] * 0.5 + one["tokens_out"] * 8) / 1e6
+        )
+    [infile] = [one for one in before if one["strategy"] == "lc.infile"]
+    table = next(t for t in (bench.table(0), bench.table(1)) if t.run.strategy == "lc.infile")
+    assert infile["tokens_in"] == total(table, "tokens_in") / 8
+    assert "US$" in run_cli("leaderboard", home).out
+    (tmp_path / "bad.toml").write_text("[[rate]]\n")
+    assert_fault(run_cli("leaderboard", home, "--prices", str(tmp_path / "bad.toml")), "bad.toml", "rate 1: match")
+    assert_fault(run_cli("leaderboard", home, "--prices", str(tmp_path / "none.toml")), "none.toml")
+
+
+def costly(strategy: str, prices: Sequence[float | None], **run: object) -> RunTable:
+    count = len(prices)
+    made = make_table({"es": [0.1 * index for index in range(count)]}, "ab" * (count // 2), strategy=strategy, **run)
+    columns: dict[str, tuple[float | None, ...]] = dict.fromkeys(COSTS, (3.0,) * count)
+    return dataclasses.replace(made, costs={**columns, PRICE: tuple(prices)})
+
+
+def test_rows_say_the_mean_of_the_samples_that_count() -> None:
+    table = costly("a", [0.1, 0.3, 5.0, 0.2])
+    status = (Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.SCORED)
+    [row] = board([dataclasses.replace(table, status=status)]).rows
+    assert row.costs[PRICE] == pytest.approx(0.2) and row.costs["tokens_in"] == 3.0
+
+
+def test_a_mean_of_some_prices_is_none() -> None:
+    [row] = board([costly("a", [0.1, None, 0.1, 0.1])]).rows
+    assert row.costs[PRICE] is None and row.costs["tokens_out"] == 3.0
+
+
+def test_json_and_csv_have_all_costs_and_keep_small_prices() -> None:
+    made = board([costly("a", [0.00000012] * 4), make_table({"es": [0.5] * 4}, "abab", strategy="old")])
+    one, other = json.loads(records.to_json(made))
+    one, other = (one, other) if one["strategy"] == "a" else (other, one)
+    assert [one[name] for name in COSTS] == [3.0, 3.0, 3.0, 1.2e-07, 3.0, 3.0, 3.0]
+    assert [other[name] for name in COSTS] == [None] * len(COSTS)
+    rows = {row["strategy"]: row for row in csv.DictReader(io.StringIO(records.to_csv(made)))}
+    assert float(rows["a"][PRICE]) == 1.2e-07 and rows["old"][PRICE] == "" and set(COSTS) <= set(rows["a"])
+
+
+def test_the_table_shows_prices_where_there_are_any() -> None:
+    known, unknown = costly("a", [0.0123456] * 4), costly("b", [None] * 4)
+    assert "US$" not in render.table(board([unknown]))
+    shown = render.table(board([known, unknown]))
+    assert "US$" in shown and "0.0123" in shown and "0.01234" not in shown
+    assert "US$" in render.markdown(board([known]))
+    # A control asks nobody, which says nothing of what the others cost.
+    assert "US$" not in render.table(board([unknown, costly("c", [0.0] * 4, control=True, ranked=False)]))
+
+
+def test_levels_have_costs_of_their_own() -> None:
+    table = dataclasses.replace(costly("a", [0.1, 0.2, 0.3, 0.4]), level=("x", "y", "x", "y"))
+    assert at_level(table, "y").costs[PRICE] == (0.2, 0.4)
+
+
+def test_summaries_are_priced_apart(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(RATES)
+    for rates, ends in ((load(tmp_path / "p.toml"), True), (None, False)):
+        batcher = Batcher(Scripted(answer), "scripted", Memory(), rates)
+        try:
+            summaries = Summaries(batcher)
+            summaries(Language.PYTHON, [PAY])
+            assert (summaries.spent.price is not None) is ends and (", US$ " in summaries.spent.remark) is ends
+        finally:
+            batcher.close()
