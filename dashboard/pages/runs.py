@@ -39,7 +39,7 @@ def page() -> None:
 
 
 def _title(work: RunWork) -> str:
-    return f"{work.choices.strategy} · {work.choices.generator} · {view.label(work)} · {work.id}"
+    return f"{work.choices.strategy} · {view.generator(work)} · {view.label(work)} · {work.id}"
 
 
 def _of(samples: str) -> list[RunWork]:
@@ -78,7 +78,7 @@ def _bar(work: RunWork, now: float, seen: view.Sighting) -> None:
 
 def _one(work: RunWork, now: float, seen: view.Sighting) -> None:
     """Show one run."""
-    st.subheader(show.plain(f"{work.choices.strategy} · {work.choices.generator}"), anchor=False)
+    st.subheader(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
     state = view.state(work, seen)
     st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, seen)}."))
     show.note(view.STATES[state])

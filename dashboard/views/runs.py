@@ -6,6 +6,7 @@ is said only of a run whose samples became more while a reader looked.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -138,7 +139,7 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "run": work.id,
         "samples": label(work),
         "strategy": work.choices.strategy,
-        "generator": work.choices.generator,
+        "generator": generator(work),
         "state": state(work, seen),
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
         "finished": work.finished,
@@ -175,6 +176,12 @@ HELP: Mapping[str, str] = {
 def label(work: RunWork) -> str:
     """Return the sample set as leaderboards call it."""
     return work.choices.samples if work.choices.limit is None else f"{work.choices.samples}[:{work.choices.limit}]"
+
+
+def generator(work: RunWork) -> str:
+    """Return the generator as leaderboards call it: ``[fim]`` tells that it saw what follows the cursor."""
+    fim = bool(json.loads(work.choices.sampling).get("fim"))
+    return f"{work.choices.generator} [fim]" if fim else work.choices.generator
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:

@@ -1,0 +1,201 @@
+"""What the Benchmark page says of a sample set, from plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.anatomy import Measured
+from dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
+from harness.store.contents import Counted
+from harness.store.records import Mark
+
+ENTRY: dict[str, Any] = {
+    "language": "python",
+    "license": "MIT",
+    "version": "1.0",
+    "source": "pypi:shop==1.0",
+    "checkout": "shop/1.0",
+    "snapshot": "ab" * 32,
+    "files": 12,
+    "lines": 340,
+    "left_out": {"generated": 2},
+    "skipped_as_targets": {"syntax_error": 1},
+    "usable": 9,
+    "kept": 3,
+    "kept_masked_shared": 1,
+    "kept_rest_elsewhere": 2,
+    "drops": {"verbatim": 5, "few_tokens": 7},
+}
+LINES: dict[str, Any] = {"kind": "line", "seed": 1, "per_repo": 3, "repositories": {"shop": ENTRY, "cart": ENTRY}}
+
+
+def measured(**changes: Any) -> Measured:
+    fields: dict[str, Any] = {
+        "repo": "shop",
+        "language": "python",
+        "kind": "line",
+        "level": "next-line",
+        "prefix_tokens": 100,
+        "prefix_lines": 10,
+        "suffix_lines": None,
+        "target_tokens": 5,
+        "target_lines": 1,
+        "uses": 1,
+        "masked": False,
+        "hidden": 0,
+        "tests": 0,
+    }
+    return Measured(**{**fields, **changes})
+
+
+def found(rows: list[dict[str, object]], key: str, value: str) -> dict[str, object]:
+    (row,) = (row for row in rows if row[key] == value)
+    return row
+
+
+def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
+    known = benchmark.known_sets({"b": ("1", {}), "a": ("2", {})}, [("b", "1"), ("b", "old"), ("c", "3")])
+    assert [(one.name, one.digest, one.manifest is not None) for one in known] == [
+        ("a", "2", True),
+        ("b", "1", True),
+        ("b", "old", False),
+        ("c", "3", False),
+    ]
+    assert len({one.key for one in known}) == 4
+
+
+def test_repositories_with_samples_counted_in_the_set_itself() -> None:
+    rows = benchmark.repositories(LINES, [measured(), measured()])
+    assert set(rows[0]) <= set(benchmark.REPO_HELP)
+    assert (rows[0]["samples"], rows[1]["samples"], rows[0]["of"], rows[0]["licence"]) == (2, 0, 9, "MIT")
+    assert benchmark.repositories(LINES)[0]["samples"] == 3
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {},
+        {"repositories": []},
+        {"repositories": {"shop": None}},
+        {"repositories": {"shop": {"files": "x", "drops": ["verbatim"], "left_out": {"a": "b"}, "usable": True}}},
+        {"repositories": {"shop": {}}, "unusable": 3, "remarks": "no list", "sources": [None], "parsers": 4},
+    ],
+)
+def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
+    benchmark.repositories(manifest, [measured()])
+    assert benchmark_drops.drops(manifest) == []
+    assert benchmark.remarks(manifest) == []
+    assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
+    benchmark_audit.audit(manifest, [measured()], [])
+
+
+def test_kinds_with_shares_and_first_uses() -> None:
+    rows = benchmark.kinds([measured(masked=True), measured(), measured(), measured(kind="function", level="slib")])
+    lines = found(rows, "level", "next-line")
+    assert (lines["samples"], lines["share"], lines["first use"]) == (3, 75.0, 33.0)
+    assert found(rows, "level", "slib")["first use"] is None
+    stored = [Counted(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
+    assert [row["samples"] for row in benchmark.stored_kinds(stored)] == [4]
+    assert [row["samples"] for row in benchmark.stored_repositories(stored)] == [2, 2]
+    assert benchmark.percent(0, 0) is None
+
+
+def test_what_was_left_out_is_added_up_and_explained() -> None:
+    rows = benchmark_drops.drops(LINES)
+    assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
+    verbatim = found(rows, "reason", "verbatim")
+    assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
+    assert verbatim["meaning"] and set(verbatim) == set(benchmark_drops.HELP)
+
+
+def test_what_an_import_could_not_use_is_counted_once() -> None:
+    manifest = {
+        "unusable": {"file_missing": 4, "empty_target": 1},
+        "repositories": {"shop": {"drops": {"file_missing": 4}}},
+    }
+    rows = benchmark_drops.drops(manifest)
+    assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
+
+
+def test_functions_count_files_without_targets_too() -> None:
+    rows = benchmark_drops.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
+    assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
+
+
+def test_the_audit_of_lines() -> None:
+    rows = benchmark_audit.audit(LINES, [measured(masked=True), measured()], [])
+    assert (found(rows, "check", "first uses")["found"], found(rows, "check", "first uses")["of"]) == (1, 2)
+    assert found(rows, "check", "rests of lines elsewhere")["found"] == 4
+    assert found(rows, "check", "shared imports")["found"] == 2
+    assert set(rows[0]) == set(benchmark_audit.HELP)
+
+
+@pytest.mark.parametrize(
+    ("more", "certified"),
+    [({"seed": 1}, 2), ({"imported_from": "codereval", "rebuilt": True}, 2), ({"imported_from": "codereval"}, 0)],
+)
+def test_the_audit_of_functions(more: dict[str, Any], certified: int) -> None:
+    manifest = {"kind": "function", "repositories": {"shop": {"checkout": "x"}}, **more}
+    functions = [measured(kind="function", hidden=2, tests=3), measured(kind="function", tests=1)]
+    marks = [Mark(sample_id="a", mark="broken"), Mark(sample_id="b", mark="broken"), Mark(sample_id="a", mark="odd")]
+    rows = benchmark_audit.audit(manifest, functions, marks)
+    assert found(rows, "check", "hidden files")["found"] == 1
+    assert found(rows, "check", "tests")["found"] == 2
+    assert found(rows, "check", "certified")["found"] == certified
+    assert (found(rows, "check", "broken")["found"], found(rows, "check", "odd")["meaning"]) == (2, "marked")
+
+
+def test_the_audit_of_an_import() -> None:
+    entry = {"checkout": "x", "kept": 9, "copies_hidden": 3, "copies_visible": 2, "hygiene": False}
+    rows = benchmark_audit.audit({"imported_from": "repoeval", "repositories": {"shop": entry}}, [measured()], [])
+    assert (found(rows, "check", "copies in sight")["found"], found(rows, "check", "copies hidden")["of"]) == (2, None)
+    assert found(rows, "check", "hygiene off")["found"] == 1
+    prompts = benchmark_audit.audit({"repositories": {"shop": {"checkout": None}}}, [measured()], [])
+    assert "stored prompts" in str(found(prompts, "check", "repositories")["meaning"])
+
+
+def test_lengths_in_quartiles() -> None:
+    rows = benchmark_lengths.summary([measured(target_tokens=n) for n in (1, 2, 3, 4, 50)])
+    assert {row["what"] for row in rows} == {
+        "prefix tokens",
+        "prefix lines",
+        "target tokens",
+        "target lines",
+        "names used",
+    }
+    target = found(rows, "what", "target tokens")
+    assert [target[key] for key in ("samples", "least", "quarter", "median", "three quarters", "most")] == [
+        5,
+        1,
+        2,
+        3,
+        4,
+        50,
+    ]
+    assert set(target) == set(benchmark_lengths.HELP) and benchmark_lengths.summary([]) == []
+    assert found(benchmark_lengths.summary([measured()]), "what", "target tokens")["median"] == 5
+
+
+@pytest.mark.parametrize("values", [[3], [1, 2, 3], [5] * 90, list(range(1000)), [*range(99), 100_000]])
+def test_bins_hold_every_value_once_and_are_few(values: list[int]) -> None:
+    made = benchmark_lengths.bins(values)
+    assert sum(count for *_, count in made) == len(values)
+    assert all(low < high for low, high, _ in made) and len(made) <= 25
+    assert [high for _, high, _ in made[:-1]] == [low for low, *_ in made[1:]]
+    assert made[0][0] == min(values) and made[-1][1] > max(values)
+    for low, high, count in made:
+        assert count == sum(low <= value < high for value in values)
+
+
+def test_bins_of_nothing() -> None:
+    assert benchmark_lengths.bins([]) == []
+
+
+def test_the_chart_holds_the_bins() -> None:
+    spec = benchmark_lengths.histogram([measured(target_tokens=n) for n in (1, 1, 2)], "target tokens").to_dict()
+    assert spec["data"]["values"] == [
+        {"from": 1, "length": "1", "samples": 2},
+        {"from": 2, "length": "2", "samples": 1},
+    ]
