@@ -1,0 +1,277 @@
+"""What the page Compare shows, as plain values."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dashboard.views import compare as view
+from dashboard.views import compare_choice as choice
+from dashboard.views import compare_solved as drawing
+from harness.leaderboard import records
+from harness.leaderboard.compare import compare
+from harness.leaderboard.solved import Region, Solved, solved
+from harness.results import Origin, Status
+from tests.harness.leaderboard.test_board import noisy
+from tests.helpers.runs import make_run, make_table
+
+BASE = noisy("lc.infile", 0.3, id="base")
+BETTER = noisy("lc.repocoder", 0.5, id="better")
+ALIKE = noisy("c", 0.3, id="c")
+TABLES = (BASE, BETTER, ALIKE)
+NAMES = {"base": "lc.infile", "better": "lc.repocoder", "c": "c"}
+HARM = "<script>x</script> **b** [l](http://h)"
+
+
+def specification(chart: Any) -> dict[str, Any]:
+    """Return a chart as Vega-Lite, data and all; what cannot be written as JSON fails here."""
+    made: dict[str, Any] = json.loads(chart.to_json())
+    return made
+
+
+def data_of(chart: Any) -> list[list[dict[str, Any]]]:
+    """Return the rows that each layer of a chart draws, in the order of the layers."""
+    whole = specification(chart)
+    found: list[list[dict[str, Any]]] = []
+
+    def walk(part: dict[str, Any], held: dict[str, Any]) -> None:
+        held = part.get("data", held)
+        inner = [*part.get("layer", []), *part.get("hconcat", [])]
+        for one in inner:
+            walk(one, held)
+        if not inner:
+            found.append(held["values"] if "values" in held else whole["datasets"][held["name"]])
+
+    walk(whole, {})
+    return found
+
+
+def test_runs_are_told_apart_by_what_differs() -> None:
+    runs = [
+        make_run(id="1", strategy="a", generator="g"),
+        make_run(id="2", strategy="a", generator="h"),
+        make_run(id="3", strategy="b", generator="g"),
+        make_run(id="4", strategy="b", generator="g", origin=Origin.IMPORTED),
+        make_run(id="5", strategy="c"),
+        make_run(id="6", strategy="c"),
+        make_run(id="7", strategy="d", generator="other"),
+    ]
+    assert view.labels(runs) == ("a · g", "a · h", "b · run", "b · imported", "c · 5", "c · 6", "d")
+    assert view.labels([]) == ()
+
+
+def test_rows_are_those_of_the_json() -> None:
+    compared = compare(TABLES, metric="es")
+    rows = view.difference_rows(compared, NAMES)
+    told = json.loads(records.comparison_json(compared))
+    assert [row["strategy"] for row in rows] == [one["strategy"] for one in told] == ["lc.repocoder", "c"]
+    for row, one in zip(rows, told, strict=True):
+        found = one["difference"]
+        # Two digits of the interval's half width, which is between 1 and 10 here.
+        assert 1 <= (found["high"] - found["low"]) / 2 < 10
+        assert row["difference"] == round(found["mean"], 1)
+        assert row["95% interval"] == f"[{found['low']:+.1f}, {found['high']:+.1f}]"
+        assert row["over"] == "over repositories"
+        assert row["p"] == f"{found['p_holm']:.3f}"
+        assert (row["better"], row["equal"], row["worse"]) == (found["wins"], found["ties"], found["losses"])
+        assert (row["common"], row["repositories"]) == (found["n_common"], found["repositories"]) == (80, 8)
+
+
+def test_the_chart_draws_the_intervals_beside_zero() -> None:
+    compared = compare(TABLES, metric="es")
+    zero, bars, points = data_of(view.difference_chart(compared, NAMES))
+    assert zero == [{"zero": 0}] and bars == points
+    assert [(row["mean"], row["low"], row["high"]) for row in bars] == [
+        (one.difference.mean, one.difference.low, one.difference.high) for one in compared
+    ]
+    assert [row["name"] for row in bars] == ["lc.repocoder", "c"] and bars[0]["shown"].endswith(" %")
+
+
+def test_levels_and_repositories_are_those_of_the_json() -> None:
+    level = tuple("next-line" if index % 4 == 0 else "single-line" for index in range(80))
+    compared = compare([replace(BASE, level=level), replace(BETTER, level=level)], metric="es")
+    (told,) = json.loads(records.comparison_json(compared))
+    rows = view.level_rows(compared[0])
+    assert [(row["level"], row["samples"]) for row in rows] == [("next-line", 20), ("single-line", 60)]
+    for row, one in zip(rows, told["levels"], strict=True):
+        assert row["difference"] == pytest.approx(one["difference"]["mean"], abs=0.05)
+        assert row["baseline"] == pytest.approx(one["baseline"], abs=0.05)
+        assert row["strategy"] == pytest.approx(one["this"], abs=0.05)
+    assert [bar["mean"] for bar in data_of(view.level_chart(compared[0]))[1]] == [
+        pytest.approx(one["difference"]["mean"]) for one in told["levels"]
+    ]
+    shown = {row["repository"]: row for row in view.repository_rows(compared[0])}
+    assert sorted(shown) == [one["repo"] for one in told["repositories"]]
+    for one in told["repositories"]:
+        row = shown[one["repo"]]
+        assert row["samples"] == one["n"] and row["baseline"] == pytest.approx(one["baseline"], abs=0.05)
+        assert row["difference"] == pytest.approx(one["this"] - one["baseline"], abs=0.05)
+
+
+def test_repositories_stand_by_what_they_gain_and_a_chart_shows_those_that_differ_most() -> None:
+    count = view.MOST_BARS + 2
+    repos = [f"r{index:02}" for index in range(count)]
+    base = make_table({"es": [0.5] * count}, repos, id="a")
+    other = make_table({"es": [0.5 + (index - 5) / 100 for index in range(count)]}, repos, id="b")
+    (one,) = compare([base, other], metric="es")
+    rows = view.repository_rows(one)
+    assert [row["repository"] for row in rows] == repos[::-1]
+    drawn = {row["repository"] for row in data_of(view.repository_chart(one))[0]}
+    assert len(drawn) == view.MOST_BARS and set(repos) - drawn == {"r05", "r06"}
+
+
+def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
+    control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
+    names = {**NAMES, "gold": "gold"}
+    compared = compare([*TABLES, control], metric="es")
+    said = view.remarks(compared, names)
+    assert said[0] == "p-values are corrected (Holm) for the 2 comparisons shown."
+    assert "gold is a control: it is compared, and not tested." in said
+    assert view.difference_rows(compared, names)[-1]["p"] == "not tested"
+    assert sum("smallest difference" in one for one in said) == 2
+    few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
+    said = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
+    assert said == ["y: no difference of 2 repositories can be significant at 5%."]
+    apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
+    compared = compare(apart, metric="es")
+    assert view.remarks(compared, {"0": "x", "1": "y"}) == ["y shares no completed sample with the baseline."]
+    (row,) = view.difference_rows(compared, {"0": "x", "1": "y"})
+    assert (row["difference"], row["95% interval"], row["p"], row["over"]) == (None, "-", "-", "no interval")
+    specification(view.difference_chart(compared, {"0": "x", "1": "y"}))
+
+
+def test_what_is_missing_in_which() -> None:
+    status = [Status.SCORED, Status.INFRA_FAILED, Status.MODEL_FAILED, Status.EXCLUDED]
+    one = make_table({"es": [0.5, None, None, 0.5]}, "aabb", status=status, id="one", strategy="x")
+    two = make_table({"es": [0.5, 0.5, 0.5, 0.5, 0.5]}, "aabbc", id="two", strategy="y")
+    names = {"one": "x", "two": "y"}
+    first, second = view.count_rows([one, two], names)
+    assert [first[name] for name in ("completed", "model failed", "unscored", "excluded", "not in the run")] == [
+        2, 1, 1, 1, 1,
+    ]  # fmt: skip
+    assert (second["completed"], second["not in the run"]) == (5, 0)
+    rows = view.missing_rows([one, two], names)
+    assert [(row["sample"], row["missing in"], row["why"]) for row in rows] == [
+        ("s00001", "x", "infra-failed"),
+        ("s00003", "x", "excluded"),
+        ("s00004", "x", "not in the run"),
+    ]
+    assert view.missing_rows([two, two], names) == []
+
+
+def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
+    control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
+    worst = noisy("w", 0.1, id="w")
+    tables = [control, worst, BETTER, ALIKE, noisy("lc.infile", 0.3, id="older"), BASE]
+    base = choice.first(tables)
+    assert base.run.id == "base"
+    assert [one.run.id for one in choice.others(tables, base, "es")] == ["better", "c"]
+    assert choice.metrics(tables) == ["es", "em"]
+    assert choice.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
+    assert choice.metrics([]) == []
+    assert choice.spelled(BASE) == "lc.infile · base"
+
+
+def test_where_lower_is_better_the_lowest_are_the_best() -> None:
+    tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
+    assert [one.run.id for one in choice.others(tables, tables[0], "bits")] == ["1.0", "7.0"]
+
+
+def every_region(count: int) -> Solved:
+    """Return a case in which each region holds another number of samples."""
+    subsets = [runs for size in range(count + 1) for runs in itertools.combinations(range(count), size)]
+    regions = [
+        Region(runs=runs, samples=tuple(f"{at}/{index}" for index in range(at + 1))) for at, runs in enumerate(subsets)
+    ]
+    regions.sort(key=lambda one: -len(one.samples))
+    return Solved(count=count, n=sum(len(one.samples) for one in regions), regions=tuple(regions))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_every_count_of_a_venn_diagram_stands_in_its_own_region(count: int) -> None:
+    around = drawing.circles(count)
+    where = {place.runs: (place.x, place.y) for place in drawing.places(count)}
+    assert len(where) == 2**count
+    for runs, (x, y) in where.items():
+        # Not only inside, but so far from each line that a number has room.
+        for run, circle in enumerate(around):
+            away = circle.radius - math.hypot(x - circle.x, y - circle.y)
+            assert (away > 0.15) if run in runs else (away < -0.15), (runs, run)
+    found = every_region(count)
+    outline, counts, heads = data_of(drawing.venn(found))
+    assert {row["shown"] for row in counts} == {
+        f"{'' if one.runs else 'none: '}{len(one.samples)}" for one in found.regions
+    }
+    at = {(row["x"], row["y"]): row["shown"] for row in counts}
+    for one in found.regions:
+        assert at[where[one.runs]].removeprefix("none: ") == str(len(one.samples))
+    assert [row["run"] for row in heads] == list("ABC"[:count])
+    for row in outline:
+        circle = around["ABC".index(row["run"])]
+        assert math.hypot(row["x"] - circle.x, row["y"] - circle.y) == pytest.approx(1)
+    for row in heads:
+        assert not any(circle.holds(row["x"], row["y"]) for circle in around)
+        nearest = min(range(count), key=lambda run: math.hypot(row["x"] - around[run].x, row["y"] - around[run].y))
+        assert "ABC"[nearest] == row["run"]
+
+
+def test_no_circles_for_four() -> None:
+    with pytest.raises(ValueError, match="two or three"):
+        drawing.circles(4)
+
+
+def test_an_upset_plot_draws_each_region_with_its_size() -> None:
+    found = every_region(4)
+    dots, bars, texts = data_of(drawing.upset(found))
+    assert bars == texts and [row["samples"] for row in bars] == list(range(16, 0, -1))
+    solves: dict[str, set[str]] = {row["region"]: set() for row in bars}
+    for row in dots:
+        if row["solves"]:
+            solves[row["region"]].add(row["run"])
+    assert all("".join(sorted(runs)) == (region if region != "none" else "") for region, runs in solves.items())
+    assert len(data_of(drawing.upset(every_region(5)))[1]) == drawing.MOST_REGIONS
+    assert found.totals() == tuple(sum(row["samples"] for row in bars if letter in row["region"]) for letter in "ABCD")
+
+
+def test_regions_have_names_that_tell_them_apart() -> None:
+    found = every_region(3)
+    names = [drawing.region_name(one, 3) for one in found.regions]
+    assert len(set(names)) == 8
+    assert {"none of them", "all of them", "only A", "only B and C"} <= set(names)
+
+
+def test_runs_of_a_drawing() -> None:
+    tables = [
+        make_table({"em": column}, "abc", id=str(at)) for at, column in enumerate(([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
+    ]
+    found = solved(tables, "em")
+    assert found is not None
+    assert drawing.run_rows(found, ["x", HARM]) == [
+        {"letter": "A", "strategy": "x", "solved": 2, "only this one": 1},
+        {"letter": "B", "strategy": HARM, "solved": 1, "only this one": 0},
+    ]
+
+
+def test_stored_names_are_data_of_a_chart_and_no_part_of_its_specification() -> None:
+    base = make_table({"es": [0.5] * 6}, ["a", "b", HARM, "d", "e", "f"], id="a", level=[HARM] * 6)
+    other = make_table({"es": [0.9] * 6}, ["a", "b", HARM, "d", "e", "f"], id="b", level=[HARM] * 6)
+    compared = compare([base, other], metric="es")
+    for chart in (
+        view.difference_chart(compared, {"a": "x", "b": HARM}),
+        view.level_chart(compared[0]),
+        view.repository_chart(compared[0]),
+    ):
+        made = specification(chart)
+
+        def without_data(part: Any) -> Any:
+            if isinstance(part, dict):
+                # A sorted axis lists its values, which Vega takes as values too.
+                return {name: without_data(one) for name, one in part.items() if name not in {"data", "datasets", "sort"}}
+            return [without_data(one) for one in part] if isinstance(part, list) else part
+
+        assert "script" in json.dumps(made) and "script" not in json.dumps(without_data(made))

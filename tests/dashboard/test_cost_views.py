@@ -1,0 +1,175 @@
+"""What the page Cost shows, as plain values."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from dashboard.views import cost as view
+from dashboard.views import cost_time as time
+from dashboard.views.cost_front import front
+from harness.leaderboard import board, records
+from harness.leaderboard.rows import Group
+from harness.results import COSTS, RunTable
+from harness.store.attempts import Built
+from tests.dashboard.test_compare_views import data_of
+from tests.harness.leaderboard.test_board import noisy
+
+
+def priced(table: RunTable, **means: float | None) -> RunTable:
+    """Return a run whose samples all cost the same."""
+    count = len(table.sample)
+    return replace(table, costs={name: (means.get(name),) * count for name in COSTS})
+
+
+def group_of(*tables: RunTable) -> Group:
+    """Return the only group of a board."""
+    (group,) = board(tables).groups
+    return group
+
+
+CHEAP = priced(
+    noisy("lc.infile", 0.3, id="cheap"), tokens_in=100.0, price=0.001, strategy_seconds=0.5, generator_seconds=2.0
+)
+DEAR = priced(
+    noisy("lc.repocoder", 0.5, id="dear"), tokens_in=900.0, price=0.01234567, strategy_seconds=1.5, test_seconds=3.0
+)
+WASTE = priced(noisy("waste", 0.2, id="waste"), tokens_in=500.0, price=None)
+GOLD = priced(noisy("gold", 0.95, id="gold", ranked=False, control=True), tokens_in=1.0)
+GROUP = group_of(CHEAP, DEAR, WASTE, GOLD)
+
+
+def test_dominated_points_are_not_on_the_front() -> None:
+    assert front([(1.0, 10.0), (2.0, 20.0), (3.0, 15.0), (2.0, 19.0), (0.5, 10.0)]) == {1, 4}
+    assert front([(1.0, 10.0), (2.0, 10.0)]) == {0}
+    assert front([]) == frozenset() and front([(3.0, 3.0)]) == {0}
+
+
+def test_equal_points_are_on_the_front_together() -> None:
+    assert front([(1.0, 5.0), (1.0, 5.0), (2.0, 5.0), (1.0, 4.0)]) == {0, 1}
+
+
+def test_what_is_not_known_is_neither_on_the_front_nor_in_anyones_way() -> None:
+    assert front([(None, 99.0), (1.0, None), (2.0, 5.0), (None, None)]) == {2}
+
+
+def test_lower_values_may_be_the_better_ones() -> None:
+    assert front([(1.0, 10.0), (2.0, 20.0), (3.0, 5.0)], lower_is_better=True) == {0, 2}
+
+
+def test_the_front_is_what_the_definition_says_of_any_points() -> None:
+    draw = random.Random(7)
+    for _ in range(200):
+        # Few distinct numbers, so that ties of every kind occur.
+        points = [(float(draw.randint(0, 5)), float(draw.randint(0, 5))) for _ in range(draw.randint(1, 12))]
+        for lower in (False, True):
+            sign = -1 if lower else 1
+            wanted = {
+                at
+                for at, (cost, value) in enumerate(points)
+                if not any(
+                    other <= cost and sign * its >= sign * value and (other < cost or sign * its > sign * value)
+                    for other, its in points
+                )
+            }
+            assert front(points, lower_is_better=lower) == wanted
+
+
+def test_points_are_those_of_the_json() -> None:
+    found = {one.run: one for one in view.points(GROUP, "es", "tokens_in")}
+    told = {one["run"]: one for one in records.records(board([CHEAP, DEAR, WASTE, GOLD]))}
+    assert found.keys() == told.keys()
+    for run, one in found.items():
+        assert one.cost == told[run]["tokens_in"]
+        assert (one.mean, one.low, one.high) == pytest.approx(
+            tuple(told[run]["es"][part] for part in ("mean", "low", "high"))
+        )
+    assert {run for run, one in found.items() if one.front} == {"cheap", "dear"}
+    assert [run for run, one in found.items() if one.control] == ["gold"]
+
+
+def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
+    found = view.points(GROUP, "es", "price")
+    assert view.left_out(found) == ["waste", "gold"]
+    (steps, bars, dots) = data_of(view.chart(found, "es", "%", "price"))
+    assert [row["name"] for row in dots] == [row["name"] for row in bars] == ["lc.repocoder", "lc.infile"]
+    assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
+    rows = view.rows(found, "es", "price")
+    assert [row["strategy"] for row in rows] == ["lc.infile", "lc.repocoder", "gold", "waste"]
+    # Three significant digits, and the mean to two digits of its interval's half width.
+    assert [row["price (US$)"] for row in rows] == [0.001, 0.0123, None, None]
+    for row in rows:
+        one = next(one for one in found if one.name == row["strategy"])
+        assert one.mean is not None and one.low is not None and one.high is not None
+        assert 1 <= (one.high - one.low) / 2 < 10 and row["es"] == round(one.mean, 1)
+        assert row["95% interval"] == f"[{one.low:.1f}, {one.high:.1f}]"
+    assert [row["front"] for row in rows] == ["on the front", "on the front", "control", ""]
+
+
+def test_costs_that_nobody_knows_are_not_offered() -> None:
+    assert view.known(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
+    nothing = (None,) * len(CHEAP.sample)
+    recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
+    assert view.known(group_of(recorded)) == []
+    assert {*view.COSTS, *time.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
+
+
+def test_the_front_leaves_an_unmeasured_metric_out() -> None:
+    found = view.points(GROUP, "context_gain", "tokens_in")
+    assert len(view.left_out(found)) == 4 and not any(one.front for one in found)
+    assert data_of(view.chart(found, "context_gain", "bits", "tokens_in")) == [[], [], []]
+
+
+def test_a_samples_time_by_stage() -> None:
+    rows = {row["strategy"]: row for row in time.stage_rows(GROUP)}
+    assert rows["lc.infile"] == {"strategy": "lc.infile", "method": 0.5, "model": 2.0, "tests": None}
+    assert rows["lc.repocoder"] == {"strategy": "lc.repocoder", "method": 1.5, "model": None, "tests": 3.0}
+    (parts,) = data_of(time.stage_chart(GROUP))
+    assert sorted((row["name"], row["stage"], row["seconds"]) for row in parts) == [
+        ("lc.infile", "method", 0.5),
+        ("lc.infile", "model", 2.0),
+        ("lc.repocoder", "method", 1.5),
+        ("lc.repocoder", "tests", 3.0),
+    ]
+    for name in ("lc.infile", "lc.repocoder"):
+        orders = [row["order"] for row in parts if row["name"] == name]
+        assert orders == sorted(orders)
+
+
+def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() -> None:
+    def built(attempt: int, repo: str, stage: str, seconds: float) -> Built:
+        return Built(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
+
+    found = time.construction(
+        [
+            built(1, "b", "units", 1.0),
+            built(1, "b", "units", 2.0),
+            built(2, "b", "units", 5.0),
+            built(2, "b", "index", 0.12345),
+            built(1, "a", "units", 100.0),
+        ]
+    )
+    assert time.construction_rows(found) == [
+        {"repository": "a", "stage": "units", "seconds": 100.0, "attempts": 1},
+        {"repository": "b", "stage": "index", "seconds": 0.123, "attempts": 1},
+        {"repository": "b", "stage": "units", "seconds": 4.0, "attempts": 2},
+    ]
+    (parts,) = data_of(time.construction_chart(found))
+    assert [(row["name"], row["stage"], row["seconds"]) for row in parts] == [
+        ("a", "units", 100.0),
+        ("b", "index", 0.12345),
+        ("b", "units", 4.0),
+    ]
+    assert time.construction([]) == []
+
+
+def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> None:
+    many = [Built(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at)) for at in range(60)]
+    found = time.construction(many)
+    (parts,) = data_of(time.construction_chart(found))
+    assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - time.MOST_BARS, 60)}
+    scale = json.loads(time.construction_chart(found).to_json())["encoding"]["color"]["scale"]
+    assert scale["domain"] == ["s0", "s1", "s2"] and len(set(scale["range"])) == 3
