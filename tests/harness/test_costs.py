@@ -179,3 +179,18 @@ def test_summaries_are_priced_apart(tmp_path: Path) -> None:
             assert (summaries.spent.price is not None) is ends and (", US$ " in summaries.spent.remark) is ends
         finally:
             batcher.close()
+
+
+def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    strategies = ("lc.infile", "lc.repofuse(encoder=bm25)", "lc.repofuse(analogies=1, encoder=bm25)")
+    bench.run(Metered(), *strategies)
+    rows = bench.rows(
+        "SELECT strategy, c.repo, c.stage, c.seconds FROM construction c JOIN attempt a ON a.id = c.attempt_id "
+        "JOIN run r ON r.id = a.run_id ORDER BY c.attempt_id, c.ordinal"
+    )
+    assert {strategy for strategy, *_ in rows} == {strategies[1]}, "what it made is there for the next"
+    stages = {(repo, stage) for _, repo, stage, _ in rows}
+    made = ("units chunk(lines=10)", "index bm25 of chunk(lines=10)")
+    assert stages == {(repo, stage) for repo in ("shop0", "shop1") for stage in made} and len(rows) == 4
+    assert all(0 < seconds < 60 for *_, seconds in rows)
