@@ -1,0 +1,366 @@
+"""`vllm` on a stand-in for the package, with one character a token: what is passed, cut, counted and said of faults."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.retrieval.encoders import weights
+from bench.types import Kind, Language
+from harness.generators import registry
+from harness.generators import vllm as package
+from harness.generators.base import Coder, Request, Response, Sampling, TooLong
+from harness.generators.conformance import check
+from harness.generators.fitting import Windowed
+from harness.generators.vllm.answering import VLLM
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.vllm_fake import FakeVLLM
+
+WINDOW = 400
+END = 3
+"""The token that ends texts."""
+BLANKS = 0x110000
+"""A token of several characters: two line ends and four blanks."""
+
+
+class Words:
+    """One character a token, and one token of six."""
+
+    begin = 2
+
+    def prompt(self, request: Request) -> list[int]:
+        return self.plain(request.prompt.text)
+
+    def plain(self, text: str) -> list[int]:
+        return [self.begin, *map(ord, text)]
+
+    def text(self, _: Sequence[int], made: Sequence[int]) -> str:
+        return "".join("\n\n    " if one == BLANKS else chr(one) for one in made if one not in (END, self.begin))
+
+    def answer(self, _: Request, before: Sequence[int], made: Sequence[int]) -> str:
+        return self.text(before, made)
+
+    def middle_ends(self, request: Request) -> frozenset[int]:
+        return frozenset([7, 5]) if request.sampling.fim else frozenset()
+
+
+def scripted(answers: dict[str, list[int]]) -> Callable[[list[int], int | None], int]:
+    """Return what goes on with each prompt as told; others with a few characters that follow from the tokens so far."""
+
+    def following(ids: list[int], seed: int | None) -> int:
+        for prompt, answer in answers.items():
+            begin = [Words.begin, *map(ord, prompt)]
+            if ids[: len(begin)] == begin and len(ids) - len(begin) < len(answer):
+                return answer[len(ids) - len(begin)]
+        return ord("abcdef"[(len(ids) + (seed or 0)) % 6]) if len(ids) % 11 else END
+
+    return following
+
+
+def tokens(text: str) -> list[int]:
+    return [BLANKS if one == "¤" else END if one == "$" else ord(one) for one in text]
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "need", lambda *_, **__: None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "m"
+    made.mkdir()
+    (made / "config.json").write_text(json.dumps({"max_position_embeddings": WINDOW}))
+    (made / "model.safetensors").write_bytes(bytes(range(256)) * 1024)
+    return made
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeVLLM:
+    made = FakeVLLM(scripted({}), Words().text, ends=[END])
+    made.install(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def model(folder: Path, fake: FakeVLLM) -> Iterator[VLLM]:
+    made = opened(folder)
+    yield made
+    made.close()
+    assert fake.alive == 0
+
+
+def opened(folder: Path, **given: Any) -> VLLM:
+    made = package.vllm(model=str(folder), **given)
+    made._words = Words()  # type: ignore[assignment]
+    return made
+
+
+def request(text: str, *, line: bool = False, index: int = 0, **how: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    sampling = Sampling(**{"max_tokens": 24, **how})
+    kind = Kind.LINE if line else Kind.FUNCTION
+    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
+
+
+def answers(made: VLLM, *requests: Request) -> list[Response]:
+    found = made.generate(requests)
+    assert all(isinstance(one, Response) for one in found), found
+    return [one for one in found if isinstance(one, Response)]
+
+
+# What a spec may say
+
+
+def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_of_it() -> None:
+    spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
+    assert registry.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
+    made = registry.resolve(spec)
+    assert made.batch_size == 8 and made.instructs and isinstance(made, Coder)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dtype": "int8"},
+        {"batch": 0},
+        {"window": -1},
+        {"chat": "maybe"},
+        {"model": " "},
+        {"tensor_parallel": 0},
+        {"gpu_memory": 0.0},
+        {"gpu_memory": 1.5},
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None:
+    with pytest.raises(InputFault, match="^vllm: ") as caught:
+        package.vllm(**{"model": "m", **given})
+    assert "\n" not in str(caught.value) and "hf" not in str(caught.value)
+
+
+def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name == "vllm" else name)
+    with pytest.raises(InputFault, match=r"^vllm: needs vllm, not installed here; pip install -e '\.\[vllm\]'"):
+        package.vllm(model="m")
+
+
+def test_the_version_follows_the_model_and_the_adapter(folder: Path, fake: FakeVLLM, tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text('{"r": 12}')
+    (adapter / "adapter_model.safetensors").write_bytes(b"1")
+    plain, adapted = package.vllm(model=str(folder)), package.vllm(model=str(folder), lora=str(adapter))
+    assert plain.version.startswith("1-") and "vllm" in plain.version and adapted.version != plain.version
+    (adapter / "adapter_model.safetensors").write_bytes(b"2")
+    assert package.vllm(model=str(folder), lora=str(adapter)).version not in (plain.version, adapted.version)
+    assert plain.window == WINDOW and fake.started == []
+
+
+# What the engine is given
+
+
+def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM, fake: FakeVLLM, folder: Path) -> None:
+    assert model.window == WINDOW and isinstance(model, Windowed) and model.count(request("abc")) == 4
+    assert fake.started == []
+    answers(model, request("a"), request("b"))
+    model.bits([request("a").prompt], ["b"], Language.PYTHON)
+    assert len(fake.started) == 1 and [name.partition("_")[0] for name in fake.threads] == ["vllm"]
+    assert vars(fake.started[0]) == {
+        "model": str(folder),
+        "dtype": "auto",
+        "quantization": None,
+        "max_model_len": WINDOW,
+        "seed": 0,
+        "tensor_parallel_size": 1,
+        "gpu_memory_utilization": 0.9,
+        "enable_prefix_caching": True,
+        "generation_config": "vllm",
+        "trust_remote_code": False,
+        "disable_log_stats": True,
+    }
+
+
+def test_an_adapter_goes_with_every_call(folder: Path, fake: FakeVLLM, tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"r": 12}')
+    made = opened(folder, lora=str(tmp_path), quantization="fp8", tensor_parallel=4)
+    answers(made, request("a"))
+    [start] = fake.started
+    assert (start.enable_lora, start.max_lora_rank, start.quantization, start.tensor_parallel_size) == (
+        *(True, 16, "fp8"),
+        4,
+    )
+    assert vars(fake.adapters[0]) == {"lora_name": "lora", "lora_int_id": 1, "lora_path": str(tmp_path)}
+    made.close()
+
+
+@pytest.mark.parametrize("config", [None, "{", "[]", '{"r": "8"}', '{"r": 1000}'])
+def test_what_is_no_adapter_is_named(folder: Path, fake: FakeVLLM, tmp_path: Path, config: str | None) -> None:
+    if config is not None:
+        (tmp_path / "adapter_config.json").write_text(config)
+    with pytest.raises(InputFault, match=r"adapter.*give a folder with adapter_config\.json"):
+        opened(folder, lora=str(tmp_path)).generate([request("a")])
+
+
+def test_a_batch_is_one_call_and_each_request_has_its_own_parameters(model: VLLM, fake: FakeVLLM) -> None:
+    greedy = request("a", stop=("", "#"), max_tokens=5)
+    drawn = [request("b", temperature=0.8, top_p=0.9, seed=7, index=index) for index in range(2)]
+    answers(model, greedy, *drawn)
+    [[one, two, three]] = fake.calls
+    assert vars(one) == {
+        "max_tokens": 5,
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "seed": None,
+        "stop": ["#"],
+        "stop_token_ids": [],
+    }
+    assert (two.temperature, two.top_p) == (0.8, 0.9) and two.seed != three.seed
+    assert two.stop == []
+
+
+# What becomes of answers
+
+
+def test_it_does_all_that_a_generator_must(model: VLLM, fake: FakeVLLM) -> None:
+    fake.log = lambda _, token: math.log(0.5 if token < 128 else 1e-9)
+    findings = check(model)
+    assert len(findings) >= 8 and [one for one in findings if not one.passed] == []
+
+
+@pytest.mark.parametrize(
+    ("made", "text", "finish", "count"),
+    [
+        ("x + 1\nmore", "x + 1", "stop", 6),
+        ("\n\n    y = 2\nmore", "\n\n    y = 2", "stop", 24),  # goes on after the blank line, and is cut then
+        ("¤z\nmore", "\n\n    z", "stop", 24),
+        ("  $", "  ", "stop", 3),
+        ("\n$", "\n", "stop", 2),
+        ("abc" * 8, "abc" * 8, "length", 24),
+        ("\n" * 24, "\n" * 24, "length", 24),
+    ],
+)
+def test_a_line_ends_with_its_first_line_that_is_not_blank(
+    model: VLLM, fake: FakeVLLM, made: str, text: str, finish: str, count: int
+) -> None:
+    fake.following = scripted({"p": tokens(made)})
+    [found] = answers(model, request("p", line=True))
+    assert (found.text, found.finish, found.tokens_in) == (text, finish, 2)
+    assert found.tokens_out <= count and (finish == "stop" or found.tokens_out == count)
+
+
+def test_only_answers_that_begin_with_a_blank_line_are_asked_for_twice(model: VLLM, fake: FakeVLLM) -> None:
+    fake.following = scripted({"p": tokens("\nx = 1\n"), "q": tokens("y\n")})
+    one, two, three = answers(model, request("p", line=True), request("q", line=True), request("p"))
+    assert (one.text, two.text) == ("\nx = 1", "y") and three.text.startswith("\nx = 1\n")
+    [first, second] = fake.calls
+    assert [how.stop for how in first] == [["\n"], ["\n"], []] and [how.stop for how in second] == [[]]
+    assert second[0].max_tokens == 23 and one.tokens_out <= 24
+
+
+def test_samples_that_go_on_draw_numbers_of_their_own(model: VLLM, fake: FakeVLLM) -> None:
+    fake.following = scripted({"p": tokens("\n")})
+    answers(model, request("p", line=True, temperature=0.5, seed=3))
+    [[first], [second]] = fake.calls
+    assert first.seed != second.seed and None not in (first.seed, second.seed)
+
+
+def test_stop_texts_are_left_out_and_the_limit_leaves_no_half_character(model: VLLM, fake: FakeVLLM) -> None:
+    fake.following = scripted({"p": tokens("ab#c"), "q": tokens("ab\ufffd")})
+    one, two = answers(model, request("p", stop=("#",)), request("q", max_tokens=3))
+    assert (one.text, one.finish, two.text, two.finish) == ("ab", "stop", "ab", "length")
+
+
+def test_what_is_at_hand_is_counted_once(model: VLLM, fake: FakeVLLM) -> None:
+    fake.following = scripted({"value = ": tokens("\nx\n")})
+    [first] = answers(model, request("value = "))
+    [again] = answers(model, request("value = 1", line=True))
+    [line] = answers(model, request("value = ", line=True))
+    assert (first.cached, again.cached) == (0, 9) and line.cached == line.tokens_in == 9
+
+
+def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(model: VLLM) -> None:
+    long, near = model.generate([request("a" * WINDOW), request("a" * (WINDOW - 4))])
+    assert isinstance(long, TooLong) and f"window {WINDOW}" in str(long)
+    assert isinstance(near, Response) and near.tokens_in + near.tokens_out <= WINDOW
+    assert all(isinstance(one, TooLong) for one in model.generate([request("a" * WINDOW)]))
+
+
+# Prices
+
+
+def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> None:
+    fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
+    assert model.bits([request("x = ").prompt] * 2, ["xyx", "x"], Language.PYTHON) == pytest.approx([5.0, 2.0])
+    [[how, _]] = fake.calls
+    assert vars(how) == {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+    assert model.bits([], [], Language.PYTHON) == []
+
+
+def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -> None:
+    assert model.bits([request("x" * 900).prompt], ["y" * 700], Language.PYTHON) == pytest.approx([701.0])
+    assert len(fake.calls[0]) > 1
+
+
+def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
+    fake.log = lambda *_: -math.inf
+    with pytest.raises(MachineFault, match="no number"):
+        model.bits([request("x").prompt], ["y"], Language.PYTHON)
+
+
+# Faults
+
+
+def test_a_machine_without_a_gpu_is_one_line(model: VLLM, fake: FakeVLLM) -> None:
+    fake.gpu = False
+    with pytest.raises(InputFault, match=r"no GPU.*openai:MODEL@URL") as caught:
+        model.generate([request("a")])
+    assert "\n" not in str(caught.value)
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch calls it."""
+
+
+@pytest.mark.parametrize(
+    ("error", "fault", "said"),
+    [
+        (OutOfMemoryError("CUDA out of memory.\nTried"), MachineFault, r"does not start \(OutOfMemory.*smaller window"),
+        (ValueError("model's max seq len needs more KV cache memory"), MachineFault, "smaller window"),
+        (ValueError("1 validation error\nValue error, dtype is odd"), InputFault, "Value error, dtype is odd.*mend"),
+        (RuntimeError("Engine core initialization failed."), MachineFault, "run the same command again"),
+    ],
+)
+def test_an_engine_that_does_not_start_says_why(
+    model: VLLM, fake: FakeVLLM, error: Exception, fault: type[Exception], said: str
+) -> None:
+    fake.broken = [error]
+    with pytest.raises(fault, match=said) as caught:
+        model.generate([request("a")])
+    assert "\n" not in str(caught.value)
+    answers(model, request("a"))
+
+
+def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM) -> None:
+    answers(model, request("a"))
+    fake.broken = [RuntimeError("EngineCore encountered an issue.")]
+    with pytest.raises(MachineFault, match="gave no answer"):
+        model.generate([request("a")])
+    assert fake.alive == 0
+    answers(model, request("a"))
+    assert len(fake.started) == 2 and fake.alive == 1
+
+
+# Fill in the middle
+
+
+def test_marks_end_an_answer_in_the_middle(model: VLLM, fake: FakeVLLM) -> None:
+    answers(model, request("a", line=True, fim=True))
+    assert fake.calls[0][0].stop_token_ids == [5, 7]

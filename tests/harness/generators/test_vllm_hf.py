@@ -1,0 +1,104 @@
+"""`vllm` says what `hf` says: the stand-in for the package computes with the same tiny trained Llama."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.retrieval.encoders import weights
+from bench.types import Kind, Language
+from harness.generators.base import Request, Response, Sampling
+from harness.generators.hf import hf
+from harness.generators.hf.generator import HF
+from harness.generators.vllm import vllm
+from harness.generators.vllm.answering import VLLM
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.extras import needed
+from tests.helpers.tiny_llama import tiny_llama
+from tests.helpers.vllm_fake import FakeVLLM
+
+torch = needed("torch", "hf")
+needed("transformers", "hf")
+
+pytestmark = [
+    pytest.mark.slow,
+    # Both libraries warn of themselves.
+    pytest.mark.filterwarnings("ignore"),
+]
+CODE = [
+    "import os\n\n\ndef main():\n    parser = argparse.",
+    "class Cart:\n    def __init__(self, name):\n        self.name = ",
+    "for item in ",
+    "def test_all(self):\n    self.assert",
+    "if value:\n    pass\n",
+    "x = 1\n\n",
+    "    def é(a, b):\n        return ",
+]
+LONGEST = 20
+
+
+@pytest.fixture(scope="module")
+def model(request: pytest.FixtureRequest) -> Iterator[HF]:
+    assert request.config.cache is not None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    made = hf(model=str(tiny_llama(request.config.cache.mkdir("tiny-llama"))))
+    yield made
+    made.close()
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def other(model: HF, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[VLLM, FakeVLLM]]:
+    """Return the generator, with a package whose engine is the library's own model."""
+    folder = Path(model._settings.model)
+    own = importlib.import_module("transformers").AutoModelForCausalLM.from_pretrained(folder).eval()
+
+    @torch.inference_mode()
+    def logs(ids: list[int]) -> Any:
+        return own(torch.tensor([ids])).logits[0, -1].double().log_softmax(-1)
+
+    monkeypatch.setattr(weights, "need", lambda *_, **__: None)
+    fake = FakeVLLM(
+        lambda ids, _: int(logs(ids).argmax()),
+        model._tokens.text,
+        ends=sorted(model._tokens.ends),
+        log=lambda before, token: float(logs(before)[token]),
+    )
+    fake.install(monkeypatch)
+    made = vllm(model=str(folder))
+    yield made, fake
+    made.close()
+
+
+def request(text: str, *, line: bool, **how: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    kind = Kind.LINE if line else Kind.FUNCTION
+    sampling = Sampling(max_tokens=LONGEST, **how)
+    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, one_line=line)
+
+
+def test_answers_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:
+    made, fake = other
+    requests = [request(text, line=line) for text in CODE for line in (True, False)]
+    requests.append(request(CODE[1], line=False, stop=("self",)))
+    ours, theirs = made.generate(requests), model.generate(requests)
+    for one, found, wanted in zip(requests, ours, theirs, strict=True):
+        assert isinstance(found, Response) and isinstance(wanted, Response)
+        assert (found.text, found.finish, found.tokens_in) == (wanted.text, wanted.finish, wanted.tokens_in)
+        # What was asked for twice went on beyond its line.
+        assert found.tokens_out == wanted.tokens_out or (one.one_line and found.tokens_out > wanted.tokens_out)
+    assert len(fake.calls) == 2 and len(fake.calls[1]) < len(CODE)
+
+
+def test_prices_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:
+    prompts = [request(text, line=True).prompt for text in CODE]
+    texts = ["self.name"] * len(CODE)
+    found = other[0].bits(prompts, texts, Language.PYTHON)
+    assert found == pytest.approx(model.bits(prompts, texts, Language.PYTHON), rel=1e-4)
+    assert all(math.isfinite(one) and one > 0 for one in found)

@@ -1,0 +1,155 @@
+"""`vllm` against the real package: every name that we pass or read is there. It is read, not run: that needs a GPU."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from harness.generators.vllm import engine
+from tests.helpers.vllm_fake import NAMES
+
+VERSION = "0.33.0"
+"""The version that our engine was written against."""
+FILES = (
+    "vllm/__init__.py",
+    "vllm/entrypoints/llm.py",
+    "vllm/engine/arg_utils.py",
+    "vllm/sampling_params.py",
+    "vllm/inputs/llm.py",
+    "vllm/lora/request.py",
+    "vllm/outputs.py",
+    "vllm/logprobs.py",
+    "vllm/platforms/interface.py",
+    "vllm/platforms/__init__.py",
+    "vllm/config/lora.py",
+    "vllm/config/model.py",
+    "vllm/envs.py",
+    "vllm/v1/engine/llm_engine.py",
+    "vllm/v1/engine/core_client.py",
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.network]
+
+
+@pytest.fixture(scope="module")
+def package(request: pytest.FixtureRequest) -> Path:
+    """Return a folder with some files of the package, kept from test run to test run; of the wheel nothing else is."""
+    assert request.config.cache is not None
+    kept = request.config.cache.mkdir("vllm-source") / VERSION
+    if not kept.is_dir():
+        made = Path(tempfile.mkdtemp(dir=kept.parent))
+        # The platform is named: there is no wheel for others, and what is read is the same.
+        options = ["--only-binary=:all:", "--platform=manylinux_2_28_x86_64", "--python-version=3.11"]
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *options, f"--dest={made}"]
+        subprocess.run([*command, f"vllm=={VERSION}"], check=True, timeout=300)
+        [wheel] = made.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(made, FILES)
+        wheel.unlink()
+        try:
+            made.rename(kept)
+        except OSError:
+            # Another process was faster.
+            shutil.rmtree(made)
+    return kept
+
+
+def tree(package: Path, file: str) -> ast.Module:
+    return ast.parse((package / file).read_text(encoding="utf-8"))
+
+
+def class_of(package: Path, file: str, name: str) -> ast.ClassDef:
+    [found] = [node for node in tree(package, file).body if isinstance(node, ast.ClassDef) and node.name == name]
+    return found
+
+
+def fields(made: ast.ClassDef) -> set[str]:
+    """Return the annotated names of a class: the fields of a dataclass, a Struct or a TypedDict."""
+    return {
+        node.target.id for node in made.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def method(made: ast.ClassDef, name: str) -> ast.FunctionDef:
+    [found] = [node for node in made.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return found
+
+
+def parameters(made: ast.ClassDef, name: str) -> set[str]:
+    found = method(made, name).args
+    return {each.arg for each in (*found.args, *found.kwonlyargs)} - {"self"}
+
+
+def test_the_package_has_every_name_that_ours_uses(package: Path) -> None:
+    llm = class_of(package, "vllm/entrypoints/llm.py", "LLM")
+    # What the class does not know it hands on to these.
+    assert method(llm, "__init__").args.kwarg is not None
+    handed_on = fields(class_of(package, "vllm/engine/arg_utils.py", "EngineArgs"))
+    there = {
+        "LLM": parameters(llm, "__init__") | handed_on,
+        "LLM.generate": parameters(llm, "generate"),
+        "SamplingParams": fields(class_of(package, "vllm/sampling_params.py", "SamplingParams")),
+        "TokensPrompt": fields(class_of(package, "vllm/inputs/llm.py", "TokensPrompt")),
+        "LoRARequest": fields(class_of(package, "vllm/lora/request.py", "LoRARequest")),
+        "RequestOutput": parameters(class_of(package, "vllm/outputs.py", "RequestOutput"), "__init__"),
+        "CompletionOutput": fields(class_of(package, "vllm/outputs.py", "CompletionOutput")),
+        "Logprob": fields(class_of(package, "vllm/logprobs.py", "Logprob")),
+    }
+    assert {name: sorted(NAMES[name] - found) for name, found in there.items()} == {name: [] for name in NAMES}
+
+
+def test_prompts_and_parameters_may_be_given_by_place(package: Path) -> None:
+    generate = method(class_of(package, "vllm/entrypoints/llm.py", "LLM"), "generate")
+    assert [each.arg for each in generate.args.args] == ["self", "prompts", "sampling_params"]
+
+
+def test_what_is_imported_is_where_it_is_looked_for(package: Path) -> None:
+    [table] = [
+        ast.literal_eval(node.value)
+        for node in tree(package, "vllm/__init__.py").body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULE_ATTRS"
+    ]
+    assert {"LLM", "SamplingParams", "TokensPrompt"} <= set(table)
+    assert method(class_of(package, "vllm/platforms/interface.py", "Platform"), "is_unspecified")
+    assert "current_platform" in (package / "vllm/platforms/__init__.py").read_text(encoding="utf-8")
+
+
+def test_the_engine_can_be_ended(package: Path) -> None:
+    def sets(file: str, name: str, attribute: str) -> bool:
+        nodes = ast.walk(method(class_of(package, file, name), "__init__"))
+        return any(isinstance(node, ast.Attribute) and ast.unparse(node) == f"self.{attribute}" for node in nodes)
+
+    assert sets("vllm/entrypoints/llm.py", "LLM", "llm_engine")
+    assert sets("vllm/v1/engine/llm_engine.py", "LLMEngine", "engine_core")
+    for client in ("EngineCoreClient", "InprocClient"):
+        assert method(class_of(package, "vllm/v1/engine/core_client.py", client), "shutdown")
+
+
+def test_what_is_set_for_it_means_something_to_it(package: Path) -> None:
+    known = (package / "vllm/envs.py").read_text(encoding="utf-8")
+    assert engine._ENVIRONMENT and [name for name in engine._ENVIRONMENT if f'"{name}"' not in known] == []
+    [ranks] = [
+        ast.literal_eval(node.value.slice)
+        for node in tree(package, "vllm/config/lora.py").body
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "MaxLoRARanks"
+        and isinstance(node.value, ast.Subscript)
+    ]
+    assert ranks == engine._RANKS
+
+
+def test_prices_are_of_the_models_own_probabilities(package: Path) -> None:
+    """Not of those that a temperature or a penalty has changed."""
+    [mode] = [
+        ast.literal_eval(node.value)
+        for node in class_of(package, "vllm/config/model.py", "ModelConfig").body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "logprobs_mode" and node.value is not None
+    ]
+    assert mode == "raw_logprobs"
