@@ -1,0 +1,202 @@
+"""Samples: find any one, and see what the model saw and wrote. Layout only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from dashboard import data, show, url
+from dashboard.pages import samples_one
+from dashboard.views import samples as view
+from harness.metrics import PROFILES
+from harness.results import Status
+from harness.store.facets import Facets, RunChoice, facets, runs_over
+from harness.store.searching import Wanted, neighbours, place_in_plan, search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the reader chose to look at."""
+
+    samples: data.SetChoice
+    first: RunChoice
+    second: RunChoice | None
+    facets: Facets
+    profile: str
+    metric: view.Metric
+    language: str
+
+
+def page() -> None:
+    """Show the samples of a run, alone or beside another run, and one of them whole."""
+    chosen = _chosen()
+    if chosen is None:
+        show.empty("No sample of this set is finished yet.", "ctxbench run --samples NAME --strategy SPEC")
+        return
+    wanted = _filters(chosen)
+    opened = _listing(chosen, wanted)
+    if opened:
+        runs = [("A", chosen.first), *([("B", chosen.second)] if chosen.second else [])]
+        samples_one.show_sample(chosen.samples, runs, opened, chosen.profile)
+
+
+def _chosen() -> Chosen | None:
+    one, two, three, four = st.columns([2, 1, 1, 1])
+    samples = url.choose(
+        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
+    )
+    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
+    profile = url.choose(
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
+    )
+    label = samples.samples.removesuffix(f" {samples.digest[:12]}")
+    runs = data.kept(runs_over, samples.digest, label)
+    if len(samples.generators) > 1:
+        generators = [view.ANY, *samples.generators]
+        only = url.choose("Generator", generators, name="generator", help=show.HELP["generator"])
+        runs = [run for run in runs if only in (view.ANY, run.generator)]
+    left, right = st.columns(2)
+    first = url.choose(
+        "A",
+        runs,
+        name="run",
+        shown=view.spelled,
+        written=lambda run: run.id,
+        help="The run whose samples are listed.",
+        where=left,
+    )
+    second = url.choose(
+        "B",
+        [None, *(run for run in runs if run.id != first.id)],
+        name="other",
+        shown=lambda run: view.spelled(run) if run else view.NONE,
+        written=lambda run: run.id if run else view.NONE,
+        help="A second run, to see where the two differ.",
+        where=right,
+    )
+    found = data.kept(facets, first.id)
+    metrics = view.metrics(found, profile)
+    default = view.preferred(metrics, first.generator)
+    if default is None:
+        return None
+    metric = url.choose(
+        "Metric",
+        metrics,
+        name="metric",
+        default=default,
+        shown=lambda it: it.name,
+        help=show.HELP["metric"],
+        where=four,
+    )
+    return Chosen(
+        samples=samples,
+        first=first,
+        second=second,
+        facets=found,
+        profile=profile,
+        metric=metric,
+        language=language,
+    )
+
+
+def _filters(chosen: Chosen) -> Wanted:
+    """Let the reader say which samples; with a second run, unasked, those of which the two differ."""
+    one, two = st.columns([3, 1])
+    words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=one)
+    differs = view.ANY
+    if chosen.second:
+        differs = url.choose("Show", list(view.DIFFERS), name="differs", help="By the metric chosen above.", where=two)
+    with st.expander("More filters", key="filters"):
+        first = st.columns(3)
+        second = st.columns(4)
+        facet = chosen.facets
+        return Wanted(
+            run=chosen.first.id,
+            measure=chosen.metric.measure,
+            words=words.strip(),
+            language=chosen.language,
+            repo=_one("Repository", facet.repos, "repo", first[0]),
+            level=_one("Level", facet.levels, "level", first[1]),
+            status=_status(first[2]),
+            verdict=_one("Verdict of tests", facet.verdicts, "verdict", second[0]) if facet.verdicts else "",
+            flag=_one("Flag", facet.flags, "flag", second[1]) if facet.flags else "",
+            low=_bound("At least", "low", chosen.metric, second[2]),
+            high=_bound("At most", "high", chosen.metric, second[3]),
+            other=chosen.second.id if chosen.second else "",
+            differs=view.DIFFERS[differs],
+        )
+
+
+def _one(label: str, options: tuple[str, ...], name: str, where: object) -> str:
+    picked = url.choose(label, [view.ANY, *options], name=name, where=where)
+    return "" if picked == view.ANY else picked
+
+
+def _status(where: object) -> Status | None:
+    picked = _one("Status", tuple(map(str, Status)), "status", where)
+    return Status(picked) if picked else None
+
+
+def _bound(label: str, name: str, metric: view.Metric, where: object) -> float | None:
+    unit = metric.scale.unit
+    return view.bound(
+        url.text(f"{label} ({unit})", name=name, help=f"Of {metric.name} in A.", where=where), metric.scale
+    )
+
+
+def _listing(chosen: Chosen, wanted: Wanted) -> str:
+    """Show a page of what was found; return the sample to open, or nothing."""
+    one, two, three = st.columns([2, 1, 1])
+    order = view.ORDERS[url.choose("Order", list(view.ORDERS), name="order", where=two)]
+    total = data.kept(search, wanted, order=order, limit=1)[0]
+    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=three)
+    _, found = data.kept(search, wanted, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
+    typed = url.text("Sample", name="sample", help="Its id; choose a row below, or write one.", where=one).strip()
+    opened = typed or (found[0].id if found else "")
+    show.note(f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}.")
+    if found:
+        rows = view.found_rows(found, chosen.metric, opened, compared=chosen.second is not None)
+        _table(rows, f"found/{hash((wanted, order, page, opened))}")
+    elif not typed:
+        show.empty("No sample fits these filters; take one away.", "ctxbench samples show NAME")
+    if opened:
+        _steps(chosen, wanted, opened)
+    return opened
+
+
+def _table(rows: list[dict[str, object]], key: str) -> None:
+    """Show samples to choose from; cells are text, which a table never reads as markup."""
+
+    def choose() -> None:
+        selected = st.session_state[key]["selection"]["rows"]
+        if selected:
+            _open(str(rows[selected[0]]["sample"]))
+
+    config = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
+    st.dataframe(
+        rows, hide_index=True, key=key, on_select=choose, selection_mode="single-row", column_config=config, height=320
+    )
+
+
+def _open(sample: str) -> None:
+    st.session_state["url/widget/sample"] = sample
+
+
+def _steps(chosen: Chosen, wanted: Wanted, opened: str) -> None:
+    """Show the ways to the sample before and after this one, among those found."""
+    at = data.kept(place_in_plan, chosen.first.id, opened)
+    before, after = data.kept(neighbours, wanted, at) if at is not None else (None, None)
+    what = "disagreement" if wanted.differs else "sample"
+    one, two, _ = st.columns([1, 1, 2])
+    for where, label, to, key in ((one, "Previous", before, "p"), (two, "Next", after, "n")):
+        where.button(
+            f"{label} {what}",
+            key=f"step-{key}",
+            shortcut=key,
+            disabled=to is None,
+            on_click=_open,
+            args=(to or "",),
+            help=f"Of the samples found, in the order of the plan. Key: {key}",
+            width="stretch",
+        )

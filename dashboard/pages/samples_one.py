@@ -1,0 +1,192 @@
+"""One sample, whole: the task, what each run showed the model, what the model wrote, what came of it. Layout only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from bench.errors import CtxbenchError, UnknownName
+from bench.home import Home
+from dashboard import data, show, url
+from dashboard.views import samples as found
+from dashboard.views import samples_diff as diff
+from dashboard.views import samples_one as view
+from dashboard.views.visible import hidden
+from harness.answers import Answers, Task
+from harness.store.detail_records import CompletionFacts, Detail, Made
+from harness.store.details import asked, detail, made
+from harness.store.facets import RunChoice
+
+BLOCKS = 60
+"""Blocks that are opened one by one; more are shown in the whole prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One run's part of the page."""
+
+    letter: str
+    run: RunChoice
+    detail: Detail
+    completion: CompletionFacts | None
+    made: Made | None
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _answers(root: str) -> Answers:
+    """Return the sets of the home folder; kept, since it remembers where their records are."""
+    return Answers(Home(Path(root)))
+
+
+def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], sample: str, profile: str) -> None:
+    """Show one sample as each of one or two runs has it.
+
+    Args:
+        samples: the set.
+        runs: ``A`` and ``B`` with their runs.
+        sample: its id.
+        profile: whose scores.
+    """
+    sides = _sides(runs, sample)
+    if not sides:
+        show.empty(f"None of these runs has the sample {sample}; choose a row above.", "ctxbench samples show NAME")
+        return
+    first = sides[0].detail
+    st.subheader(show.plain(sample), anchor=False)
+    show.note(view.place(first))
+    task = _task(samples, first)
+    _scores(sides, profile)
+    places = st.columns(len(sides))
+    for where, side in zip(places, sides, strict=True):
+        with where:
+            _side(side, task)
+
+
+def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
+    sides = []
+    for letter, run in runs:
+        try:
+            one = data.kept(detail, run.id, sample)
+        except UnknownName:
+            show.note(f"{letter}: the run {run.id} was not to do the sample {sample}.")
+            continue
+        at = 0
+        if len(one.completions) > 1:
+            at = -1 + url.number(
+                f"Completion of {letter}",
+                1,
+                len(one.completions),
+                name=f"completion{letter}",
+                default=1,
+                help="Which of its completions is shown; scores are of this one.",
+            )
+        completion = one.completions[at] if one.completions else None
+        texts = data.kept(made, run.id, sample, completion.idx) if completion else None
+        sides.append(Side(letter=letter, run=run, detail=one, completion=completion, made=texts))
+    return sides
+
+
+def _task(samples: data.SetChoice, one: Detail) -> Task | None:
+    """Show what was to be written; return it with its answer if the set is on this machine."""
+    try:
+        task = _answers(str(data.home().root)).find(samples.name, one.set_digest, one.sample)
+    except CtxbenchError as error:
+        show.fault(error)
+        return None
+    if task is None:
+        show.note(
+            f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
+            f"{one.set_digest[:12]}. What the runs stored is shown without it."
+        )
+        return None
+    st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
+    show.text(view.before_cursor(task), language=one.language, key="task")
+    if task.original_import:
+        with st.expander("Masked import lines", key="masked"):
+            show.text(task.original_import, language=one.language, key="masked-text")
+    with st.expander("Reference", key="reference"):
+        show.text(task.target if task.known else "", language=one.language, key="reference-text")
+        if task.tests:
+            show.text("\n".join(task.tests), key="reference-tests")
+    return task
+
+
+def _scores(sides: Sequence[Side], profile: str) -> None:
+    rows = view.score_rows([(side.letter, side.completion) for side in sides], profile)
+    if rows:
+        st.markdown("**Scores**", help="Of this sample alone: what the mean of the leaderboard is made of.")
+        show.frame(rows, help=view.HELP, key="scores")
+
+
+def _side(side: Side, task: Task | None) -> None:
+    one = side.detail
+    st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
+    show.note(f"{side.run.generator} · {one.status}: {found.STATUS[one.status]}")
+    for mark, reason in one.marks:
+        show.note(f"Marked as {mark}: {reason}")
+    for fault in one.faults[-3:]:
+        show.note(f"The machine said: {fault}")
+    flags = [*one.flags, *(side.completion.flags if side.completion else ())]
+    if flags:
+        show.note(f"Flags: {', '.join(dict.fromkeys(flags))}")
+    if side.completion is not None and side.made is not None:
+        _completion(side, side.made, side.completion, task)
+    if one.imported:
+        show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
+        return
+    if one.prompt is not None:
+        _context(side, one.prompt)
+        _calls(side)
+
+
+def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task | None) -> None:
+    language, key = side.detail.language, side.letter
+    if task is not None and task.known:
+        same = diff.equal(task.target, texts.text)
+        show.note("The completion is the reference." if same else "The completion against the reference:")
+        if side.detail.kind == "line":
+            st.html(diff.markup(task.target, texts.text))
+        elif not same:
+            show.text(diff.by_lines(task.target, texts.text), language="diff", key=f"diff-{key}")
+    with st.expander("Completion", expanded=task is None or not task.known, key=f"completion-{key}"):
+        show.text(texts.text, language=language, key=f"text-{key}")
+    if completion.judged is not None:
+        show.note(f"Tests: {view.verdict(completion.judged)}")
+        with st.expander("Test output", key=f"output-{key}"):
+            show.text(texts.output or "(none)", key=f"output-text-{key}")
+    with st.expander("Raw output of the model", key=f"raw-{key}"):
+        show.text(texts.raw, key=f"raw-text-{key}")
+        if hidden(texts.raw):
+            show.note(f"{hidden(texts.raw)} characters that cannot be seen are written out here.")
+
+
+def _context(side: Side, prompt: str) -> None:
+    key, pieces = side.letter, side.detail.pieces
+    st.markdown("**What the model saw**", help="The final prompt, block by block, in its order.")
+    show.note(view.took(side.detail))
+    show.frame(view.piece_rows(pieces), help=view.HELP, key=f"blocks-{key}")
+    inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
+    for number, piece in inside[:BLOCKS]:
+        with st.expander(show.plain(view.piece_label(number, piece)), key=f"block-{key}-{number}"):
+            show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
+    with st.expander("The whole prompt", key=f"prompt-{key}"):
+        show.text(prompt, language=side.detail.language, key=f"prompt-text-{key}")
+
+
+def _calls(side: Side) -> None:
+    calls = side.detail.calls
+    st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
+    show.frame(view.call_rows(calls), help=view.HELP, key=f"calls-{side.letter}")
+    options = [found.NONE, *view.calls_of(calls)]
+    picked = url.choose(
+        f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
+    )
+    if picked != found.NONE:
+        ordinal = calls[options.index(picked) - 1].ordinal
+        texts = data.kept(asked, side.run.id, side.detail.sample, ordinal)
+        if texts is not None:
+            show.text(texts.prompt, key=f"asked-{side.letter}")
+            show.text(texts.answer, key=f"answer-{side.letter}")

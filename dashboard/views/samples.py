@@ -1,0 +1,131 @@
+"""Finding samples: metrics to choose from, filters as a question to the store, rows of what was found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.errors import InputFault
+from harness.leaderboard import choices, numbers
+from harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
+from harness.results import Status
+from harness.store.facets import Facets, RunChoice
+from harness.store.queries import CONTEXT
+from harness.store.searching import Differs, FoundSample, Measure, Order
+from harness.store.verdicts import PASS
+
+PAGE = 25
+"""Samples of one page of a listing."""
+ANY = "any"
+"""A filter that lets everything through."""
+NONE = "none"
+PASSES = "pass@1"
+HELP: Mapping[str, str] = {
+    "": "The sample that is shown below.",
+    "sample": "The sample's id, as in samples.jsonl and in exported results.",
+    "repository": "Where the code is from.",
+    "place": "The file, and the line of the cursor, counted from 1.",
+    "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
+    "status": "scored; model-failed: nothing usable, the worst value; infra-failed: missing; excluded: marked.",
+    "A": "Value of the first run, the mean over its completions; - where the sample does not count.",
+    "B": "Value of the second run.",
+    "A - B": "The first run's value minus the second's.",
+}
+STATUS: Mapping[Status, str] = {
+    Status.SCORED: "It counts.",
+    Status.MODEL_FAILED: "The model gave nothing usable: it counts as the worst value.",
+    Status.INFRA_FAILED: "The machine failed or the run is not done: the sample is missing, and the next run does it.",
+    Status.EXCLUDED: "It is marked, so no score rests on it.",
+}
+"""Status -> what it means for the numbers."""
+DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
+ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric as the page shows it, and as the store keeps it."""
+
+    name: str
+    measure: Measure
+    scale: Scale
+
+    def shown(self, value: float | None, *, sign: bool = False) -> str:
+        """Return a stored value in the unit shown."""
+        return numbers.value(None if value is None else value * self.scale.factor, None, sign=sign)
+
+
+def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
+    """Return the metrics of a profile that a run has, and with any profile those of contexts and of tests."""
+    return tuple(_metric(named(kind), *kind, profile) for kind in facets.measures if belongs(kind, profile))
+
+
+def belongs(kind: tuple[str, str], profile: str) -> bool:
+    """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
+    kept, metric = kind
+    of_context = metric in CONTEXT_METRICS or metric in DIAGNOSTICS or metric == MADE_UP
+    return metric == PASS or kept == profile or (kept == CONTEXT and of_context)
+
+
+def named(kind: tuple[str, str]) -> str:
+    """Return a stored metric's name on the leaderboard."""
+    return PASSES if kind[1] == PASS else kind[1]
+
+
+def _metric(name: str, kept: str, metric: str, profile: str) -> Metric:
+    scale = scale_of(profile, name)
+    worst = None if scale.worst is None else scale.worst / scale.factor
+    measure = Measure(profile=kept, metric=metric, worst=worst, lower_is_better=scale.lower_is_better)
+    return Metric(name=name, measure=measure, scale=scale)
+
+
+def preferred(found: Sequence[Metric], generator: str) -> Metric | None:
+    """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
+    ranking = (PASSES, *(["context_gain"] if choices.measures_context(generator) else []), "es", "em")
+    named = {one.name: one for one in found}
+    return next((named[name] for name in ranking if name in named), found[0] if found else None)
+
+
+def spelled(run: RunChoice) -> str:
+    """Return a run as an option: its strategy, and its id to tell it from others."""
+    return f"{run.strategy} · {run.id}"
+
+
+def bound(text: str, scale: Scale) -> float | None:
+    """Return a bound that a reader wrote in the unit shown, in the profile's own scale; None if there is none.
+
+    Raises:
+        InputFault: if it is no number.
+    """
+    if not text.strip():
+        return None
+    try:
+        return float(text.strip().removesuffix("%")) / scale.factor
+    except ValueError:
+        raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty") from None
+
+
+def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, compared: bool) -> list[dict[str, object]]:
+    """Return a row for each sample that was found; `compared` with the values of a second run."""
+    rows: list[dict[str, object]] = []
+    for one in found:
+        row: dict[str, object] = {
+            "": "▸" if one.id == opened else "",
+            "sample": one.id,
+            "repository": one.repo,
+            "place": f"{one.path}:{one.line + 1}",
+            "level": one.level,
+            "status": str(one.status),
+            "A": metric.shown(one.value),
+        }
+        if compared:
+            both = one.value is not None and one.other is not None
+            row["B"] = metric.shown(one.other)
+            row["A - B"] = metric.shown((one.value or 0) - (one.other or 0) if both else None, sign=True)
+        rows.append(row)
+    return rows
+
+
+def pages(total: int) -> int:
+    """Return how many pages so many samples take; one at least."""
+    return max(1, -(-total // PAGE))

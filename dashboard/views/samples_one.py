@@ -1,0 +1,171 @@
+"""One sample of a run: its facts, scores, blocks and model calls as rows and labels. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dashboard.views.samples import belongs, named
+from harness.answers import Task
+from harness.leaderboard import numbers
+from harness.leaderboard.columns import scale_of
+from harness.store.detail_records import CompletionFacts, Detail, Judged, StoredCall, StoredPiece
+
+TASK_LINES = 15
+"""Lines before the cursor that are shown of the task."""
+CURSOR = "▏"
+HELP: Mapping[str, str] = {
+    "block": "Its place in the prompt; what was left out has none.",
+    "kind": "infile: the file itself; similar: code found elsewhere; api: signatures; others are the method's own.",
+    "places": "Files and lines that it was taken from, counted from 1.",
+    "score": "As the retriever gave it; scores of different retrievers cannot be compared.",
+    "tokens": "Its length in tokens, by the tokenizer that budgets are counted with.",
+    "state": "kept whole, cut to fit, or dropped.",
+    "reason": "Why it was dropped.",
+    "gain": "Bits by which it makes the reference cheaper, where `ctxbench diagnose` has measured that.",
+    "call": "The order in which the model was asked.",
+    "role": "What it was asked for; final: the completion that is scored.",
+    "tokens in": "Tokens of the prompt, as the generator counts them.",
+    "cached": "Those of them that the service had at hand.",
+    "tokens out": "Tokens of the answer.",
+    "seconds": "Time until the answer was there.",
+    "price": "US dollars, where the price of the model is known.",
+    "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
+    "metric": "What is measured, under the profile chosen above.",
+    "A": "The first run.",
+    "B": "The second run.",
+}
+
+
+def place(detail: Detail) -> str:
+    """Return where the cursor stands: repository, file, line and column, counted from 1."""
+    return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
+
+
+def before_cursor(task: Task) -> str:
+    """Return the last lines before the cursor, with the cursor."""
+    return "\n".join(task.prefix.split("\n")[-TASK_LINES:]) + CURSOR
+
+
+def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
+    """Return metric -> the value of a completion of each run, in the unit shown.
+
+    Args:
+        runs: ``A`` or ``B`` and the completion.
+        profile: whose metrics, beside those of contexts and of tests.
+    """
+    kinds = {kind for _, one in runs if one for kind in one.scores if belongs(kind, profile)}
+    rows: list[dict[str, object]] = []
+    for kind in sorted(kinds, key=lambda it: (it[0] != profile, it)):
+        scale = scale_of(profile, named(kind))
+        row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
+        for name, one in runs:
+            value = one.scores.get(kind) if one else None
+            row[name] = numbers.value(None if value is None else value * scale.factor, None)
+        rows.append(row)
+    return rows
+
+
+def _places(piece: StoredPiece) -> str:
+    return ", ".join(f"{one.path}:{one.start + 1}-{max(one.end, one.start + 1)}" for one in piece.places)
+
+
+def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
+    """Return a row for each block, those left out after those of the prompt."""
+    gains = any(piece.gain is not None for piece in pieces)
+    rows: list[dict[str, object]] = []
+    for number, piece in enumerate(pieces, 1):
+        row: dict[str, object] = {
+            "block": number if piece.start is not None else None,
+            "kind": piece.kind,
+            "places": _places(piece),
+            "score": _score(piece),
+            "tokens": piece.tokens if piece.start is not None else None,
+            "state": piece.state,
+            "reason": piece.reason,
+        }
+        rows.append(row | ({"gain": numbers.value(piece.gain, None, sign=True)} if gains else {}))
+    return rows
+
+
+def piece_label(number: int, piece: StoredPiece) -> str:
+    """Return what heads a block's text."""
+    said = [
+        f"{number}. {piece.kind}",
+        _places(piece),
+        f"score {_score(piece)}" if piece.score is not None else "",
+        f"{piece.tokens} tokens",
+        piece.state,
+        f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
+    ]
+    return " · ".join(one for one in said if one)
+
+
+def _score(piece: StoredPiece) -> str:
+    return numbers.UNKNOWN if piece.score is None else f"{piece.score:.3g}"
+
+
+def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
+    """Return a row for each question to the model, and one for all of them together."""
+    rows: list[dict[str, object]] = [
+        {
+            "call": str(one.ordinal + 1),
+            "role": one.role,
+            "tokens in": one.tokens_in,
+            "cached": one.cached,
+            "tokens out": one.tokens_out,
+            "seconds": numbers.amount(one.seconds),
+            "price": price(one.price),
+            "finish": one.finish,
+        }
+        for one in calls
+    ]
+    if len(calls) < 2:
+        return rows
+    known = [one.price for one in calls if one.price is not None]
+    total: dict[str, object] = {
+        "call": "all",
+        "role": "",
+        "tokens in": sum(one.tokens_in for one in calls),
+        "cached": sum(one.cached for one in calls),
+        "tokens out": sum(one.tokens_out for one in calls),
+        "seconds": numbers.amount(sum(one.seconds for one in calls)),
+        "price": price(sum(known) if len(known) == len(calls) else None),
+        "finish": "",
+    }
+    return [*rows, total]
+
+
+def price(dollars: float | None) -> str:
+    """Return a price to three digits."""
+    return numbers.UNKNOWN if dollars is None else f"${dollars:.3g}"
+
+
+def calls_of(calls: Sequence[StoredCall]) -> list[str]:
+    """Return the calls as options of a choice."""
+    return [f"{one.ordinal + 1} {one.role}" for one in calls]
+
+
+def verdict(judged: Judged) -> str:
+    """Return what the tests said, and what it took them."""
+    said = [
+        f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
+        f"{judged.tests_run} tests run",
+        f"{numbers.amount(judged.seconds)} s",
+        f"{numbers.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
+        f"in {judged.sandbox}" if judged.sandbox else "",
+    ]
+    return " · ".join(one for one in said if one)
+
+
+def took(detail: Detail) -> str:
+    """Return what the sample took: tokens of the context, calls, seconds of the method and of the model."""
+    if detail.imported or detail.prompt is None:
+        return ""
+    return " · ".join(
+        (
+            f"{detail.context_tokens} tokens of context",
+            f"{len(detail.calls)} {'call' if len(detail.calls) == 1 else 'calls'}",
+            f"method {numbers.amount(detail.strategy_seconds)} s",
+            f"model {numbers.amount(detail.generator_seconds)} s",
+        )
+    )

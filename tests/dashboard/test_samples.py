@@ -1,0 +1,246 @@
+"""The samples page finds any sample, shows all that is stored of it, and lets no stored text be more than text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import samples as sets
+from bench.home import Home
+from bench.types import Reference
+from harness.results import Status
+from harness.store import Store, open_store
+from harness.store.queries import run_tables
+from harness.store.records import StoredBlock, StoredCompletion, StoredFault
+from tests.dashboard.browser import app
+from tests.dashboard.test_samples_views import HARMFUL, _Tags
+from tests.harness.store.making import make_finished, make_generation, make_spec
+from tests.helpers.samples import make_sample
+
+pytestmark = pytest.mark.filterwarnings("ignore:Pyarrow will become a required dependency")
+
+LONG = 200_000
+HIDING = "\u202e\u200b\x1b[31m\0\x07"
+ANSWER = "apply_tax(user.cart, rate)"
+
+
+def samples_of(count: int = 4) -> list[Any]:
+    """Return plain samples, the last one of a repository whose names would harm a page."""
+    plain = [make_sample(id=f"demo/{number}") for number in range(count - 1)]
+    return [*plain, make_sample(id=HARMFUL, repo=HARMFUL, path=f"{HARMFUL}.py", subkind=HARMFUL)]
+
+
+def block(kind: str = "similar", text: int = 8, **changes: Any) -> StoredBlock:
+    fields: dict[str, Any] = {
+        "kind": kind, "places": json.dumps([["shop/tax.py", 0, 2]]), "score": 0.5, "tokens": 3, "state": "kept",
+        "reason": "", "char_start": 0, "char_end": text,
+    }  # fmt: skip
+    return StoredBlock(**{**fields, **changes})
+
+
+def completion(text: str, es: float, generation: str = "g", **changes: Any) -> StoredCompletion:
+    fields: dict[str, Any] = {
+        "generation_id": generation, "status": Status.SCORED, "text": text, "flags": (),
+        "scores": {("ctxbench", "es"): es, ("context", "bits"): 3.0},
+    }  # fmt: skip
+    return StoredCompletion(**{**fields, **changes})
+
+
+def fill(store: Store, digest: str) -> dict[str, str]:
+    """Store two runs that agree on ``demo/0`` and differ elsewhere; of the second ``demo/2`` is missing."""
+    found = {}
+    store.add_generations([make_generation(text=f"{ANSWER}\n# more"), make_generation(
+        id="bad", prompt=HARMFUL + HIDING, prompt_digest="b", text=HARMFUL + HIDING + "x" * LONG, finish=HARMFUL,
+    )])  # fmt: skip
+    for strategy, values in (("lc.a", (1.0, 0.25, 0.5)), ("lc.b", (1.0, 0.75, None))):
+        run = store.add_run(make_spec(strategy=strategy, samples_digest=digest, coder="c"), samples_of())
+        for number, value in enumerate(values):
+            if value is not None:
+                text = ANSWER if value == 1.0 else "apply_tax(cart, rate)"
+                blocks = (block(), block("infile", char_start=8, char_end=12), block(
+                    state="dropped", reason="no room", tokens=0, char_start=None, char_end=None,
+                ))  # fmt: skip
+                store.add_finished(run, "c", make_finished(
+                    f"demo/{number}", prompt="# found\nx = ", prompt_digest="q", blocks=blocks, bits=(),
+                    completions=(completion(text, value),),
+                ))  # fmt: skip
+        found[strategy] = run
+    fault = StoredFault(sample_id="demo/2", kind="machine", message=f"lost: {HARMFUL}")
+    store.add_fault(store.start_attempt(found["lc.b"], "full"), fault)
+    return found
+
+
+def fill_harmful(store: Store, digest: str) -> None:
+    """Store a run all of whose words are a model's or a repository's that means harm."""
+    run = store.add_run(make_spec(strategy=HARMFUL, generator=HARMFUL, samples_digest=digest), samples_of())
+    text = HARMFUL + HIDING + "y" * LONG
+    places = json.dumps([[HARMFUL, 0, 1]])
+    blocks = (block(HARMFUL, len(text), places=places), block(
+        HARMFUL, places=places, reason=HARMFUL, state="dropped", char_start=None, char_end=None,
+    ))  # fmt: skip
+    store.add_finished(run, "c", make_finished(
+        HARMFUL, prompt=text, prompt_digest="h", blocks=blocks, bits=(), calls=((HARMFUL, "bad"), ("final", "bad")),
+        flags=(HARMFUL,), completions=(completion(text, 0.5, "bad", flags=(HARMFUL, HIDING)),),
+    ))  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("samples"))
+    references = [Reference(id=one.id, target=ANSWER if one.id != HARMFUL else HARMFUL) for one in samples_of()]
+    made = sets.save(home, "demo", samples_of(), references, {"repositories": {}})
+    with open_store(home.database) as store:
+        fill(store, made.digest)
+        fill_harmful(store, made.digest)
+    return home
+
+
+def runs(home: Home) -> dict[str, str]:
+    """Return strategy -> id of its run."""
+    with open_store(home.database) as store:
+        return {one.run.strategy: one.run.id for one in run_tables(store)}
+
+
+def sound(test: Any) -> Any:
+    """Refuse a page with an exception; return it."""
+    assert not test.exception, test.exception
+    return test
+
+
+def notes(test: Any) -> str:
+    return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", one.proto.body)) for one in test.get("html"))
+
+
+def table(test: Any, key: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = test.dataframe[key].value.to_dict("records")
+    return rows
+
+
+def test_a_run_without_a_finished_sample_says_what_to_run(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with open_store(home.database) as store:
+        store.add_run(make_spec(), samples_of())
+    test = sound(app("samples", home.root))
+    assert "No sample of this set is finished yet" in test.info[0].value.replace("\\", "")
+    assert "ctxbench run" in test.code[0].value
+
+
+def test_a_sample_is_shown_whole(home: Home) -> None:
+    test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es", sample="demo/1"))
+    found = table(test, 0)
+    assert [row["sample"] for row in found] == ["demo/0", "demo/1", "demo/2", HARMFUL]
+    assert [row["A"] for row in found] == ["100.0", "25.0", "50.0", "-"]
+    assert [row[""] for row in found] == ["", "▸", "", ""]
+    assert found[3]["status"] == "infra-failed" and found[0]["place"] == "shop/checkout.py:4"
+    assert {row["metric"]: row["A"] for row in table(test, 1)} == {"es (%)": "25.0", "bits (bits)": "3.0"}
+    blocks = table(test, 2)
+    assert [(row["kind"], row["state"], row["reason"]) for row in blocks] == [
+        ("similar", "kept", ""), ("infile", "kept", ""), ("similar", "dropped", "no room"),
+    ]  # fmt: skip
+    shown = [one.value.strip("\n") for one in test.code]
+    assert "def pay(user):\n    total = ▏" in shown and ANSWER in shown and f"{ANSWER}\n# more" in shown
+    assert "# found" in shown and "x = " in shown and "# found\nx = " in shown
+    assert [one.label for one in test.expander if "shop/tax" in one.label.replace("\\", "").replace("\u2060", "")]
+    assert "demo · shop/checkout.py:4:13 · single-line" in notes(test)
+    assert "The completion against the reference" in notes(test) and "user." in notes(test)
+
+
+def test_its_values_are_the_leaderboards(home: Home) -> None:
+    with open_store(home.database) as store:
+        [expected] = [one for one in run_tables(store) if one.run.strategy == "lc.a"]
+    test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es"))
+    values = dict(zip(expected.sample, expected.metrics["es"], strict=True))
+    for row in table(test, 0):
+        value = values[row["sample"]]
+        assert row["A"] == ("-" if value is None else f"{value * 100:.1f}")
+
+
+def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None:
+    both = {"run": runs(home)["lc.a"], "other": runs(home)["lc.b"], "metric": "es"}
+    test = sound(app("samples", home.root, **both))
+    assert [row["A - B"] for row in table(test, 0)] == ["+0.0", "-50.0", "-", "-"]
+    assert "infra-failed" not in notes(test)
+    buttons = {one.label: one for one in test.button}
+    assert buttons["Previous sample"].disabled and not buttons["Next sample"].disabled
+    test = sound(app("samples", home.root, differs="A and B differ", **both))
+    assert [row["sample"] for row in table(test, 0)] == ["demo/1"]
+    test = sound(app("samples", home.root, differs="A and B differ", sample="demo/0", **both))
+    [forward] = [one for one in test.button if one.label == "Next disagreement"]
+    sound(forward.click().run())
+    assert test.query_params["sample"] in ("demo/1", ["demo/1"])
+    assert table(test, 1)[1] == {"metric": "bits (bits)", "A": "3.0", "B": "3.0"}
+    test = sound(app("samples", home.root, differs="A is better", **both))
+    assert "No sample fits" in test.info[0].value
+
+
+def test_a_missing_sample_says_why(home: Home) -> None:
+    test = sound(app("samples", home.root, run=runs(home)["lc.b"], sample="demo/2"))
+    assert "infra-failed" in notes(test) and f"The machine said: lost: {HARMFUL}" in notes(test)
+
+
+def test_samples_are_filtered_by_the_url(home: Home) -> None:
+    run = runs(home)["lc.a"]
+    for query, expected in (
+        ({"words": "EMO/1"}, ["demo/1"]),
+        ({"low": "40", "high": "60"}, ["demo/2"]),
+        ({"status": "infra-failed"}, [HARMFUL]),
+        ({"repo": HARMFUL}, [HARMFUL]),
+        ({"order": "lowest of A"}, ["demo/1", "demo/2", "demo/0", HARMFUL]),
+    ):
+        test = sound(app("samples", home.root, run=run, metric="es", **query))
+        assert [row["sample"] for row in table(test, 0)] == expected, query
+    test = sound(app("samples", home.root, run=run, words="nowhere"))
+    assert "No sample fits these filters" in test.info[0].value
+
+
+def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
+    test = sound(app("samples", home.root, low="many"))
+    assert "is no number" in test.error[0].value.replace("\\", "")
+    test = sound(app("samples", home.root, sample="<b>none</b>"))
+    assert "has the sample" in test.info[0].value
+    away = Home(tmp_path)
+    Path(away.root / "results.db").write_bytes(Path(home.root / "results.db").read_bytes())
+    test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
+    assert "The reference is not on this machine" in notes(test)
+    assert "apply_tax(cart, rate)" in [one.value for one in test.code]
+    made = sets.save(
+        away, "demo", samples_of(), [Reference(id=one.id, target="x") for one in samples_of()], {"repositories": {}}
+    )
+    assert made.samples
+    test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
+    assert "The reference is not on this machine" in notes(test), "another set of that name has other answers"
+
+
+def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path) -> None:
+    away = Home(tmp_path)
+    (away.samples / "demo").mkdir(parents=True)
+    for file in ("results.db", "samples/demo/manifest.json", "samples/demo/samples.jsonl"):
+        (away.root / file).write_bytes((home.root / file).read_bytes())
+    answers = (home.root / "samples/demo/references.jsonl").read_text()
+    (away.root / "samples/demo/references.jsonl").write_text(answers.replace("rate", "late"))
+    test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
+    assert "was changed after it was built" in test.error[0].value
+    assert "apply_tax(cart, rate)" in [one.value for one in test.code]
+
+
+def test_no_stored_text_is_more_than_text(home: Home) -> None:
+    test = sound(app("samples", home.root, run=runs(home)[HARMFUL], sample=HARMFUL, callA=f"1 {HARMFUL}"))
+    assert table(test, 0)[3]["sample"] == HARMFUL and test.query_params["run"] in (
+        runs(home)[HARMFUL], [runs(home)[HARMFUL]],
+    )  # fmt: skip
+    for one in test.get("html"):
+        assert _Tags(one.proto.body).tags <= {"p", "div", "span", "code", "del", "ins"}
+    labels = [one.label for kind in ("expander", "button", "selectbox", "text_input") for one in test.get(kind)]
+    read = [*labels, *(one.value for kind in ("markdown", "caption", "subheader", "info") for one in test.get(kind))]
+    for text in read:
+        assert "**b**" not in text and "<script>" not in text and "](http" not in text and "$x$" not in text, text
+    assert any("script" in text for text in read), "it is there, as text"
+    for one in test.code:
+        assert len(one.value) <= 30_000 and not set(one.value) & set("\u202e\u200b\x1b\0\x07"), one.value[:80]
+    saved = [one for one in test.get("download_button") if one.label == "Save all of it"]
+    assert len(saved) >= 4, "the completion, the raw output, the block and the prompt"

@@ -1,0 +1,242 @@
+"""What the samples page shows, made of plain values: differences, hidden characters, rows and filters."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.errors import InputFault
+from bench.types import Place
+from dashboard.views import samples as view
+from dashboard.views import samples_diff as diff
+from dashboard.views import samples_one as one
+from dashboard.views.visible import hidden, visible
+from harness.answers import Task
+from harness.results import Status
+from harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece
+from harness.store.facets import Facets
+from harness.store.searching import FoundSample, Measure
+
+HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](http://x.example/i.png) $x$ :smile:"
+
+
+class _Tags(HTMLParser):
+    """Collects the tags of a text, and what it says without them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.says = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.says += data
+
+
+def texts(parts: tuple[diff.Part, ...], kind: str) -> str:
+    return "".join(part.text for part in parts if part.kind in ("same", kind))
+
+
+@given(st.text(alphabet="ab( )\n\t.é", max_size=60), st.text(alphabet="ab( )\n\t.é", max_size=60))
+def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None:
+    parts = diff.by_words(reference, completion)
+    assert texts(parts, "missing") == reference and texts(parts, "added") == completion
+    assert not [part for part in parts if not part.text]
+    if reference == completion:
+        assert {part.kind for part in parts} <= {"same"}
+    lines = diff.by_lines(reference, completion).split("\n")[:-1]
+    assert [line[2:] for line in lines if line[0] in " -"] == reference.split("\n")
+    assert [line[2:] for line in lines if line[0] in " +"] == completion.split("\n")
+
+
+def test_words_that_differ_are_told_apart() -> None:
+    assert diff.by_words("tax(user.cart, rate)", "tax(cart, rate)") == (
+        diff.Part("same", "tax("),
+        diff.Part("missing", "user."),
+        diff.Part("same", "cart, rate)"),
+    )
+    assert diff.equal(" x\n", "x") and not diff.equal("x", "y")
+    assert diff.by_lines("a\nb", "a\nc") == "  a\n- b\n+ c\n"
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_markup_is_ours_alone(reference: str, completion: str) -> None:
+    found = _Tags(diff.markup(reference + HARMFUL, HARMFUL + completion))
+    assert found.tags <= {"div", "span", "code", "del", "ins"}
+    assert not set(found.says) & {"\u202e", "\u200b", "\x1b"}
+
+
+def test_blanks_are_seen_where_they_differ() -> None:
+    shown = html.unescape(re.sub(r"<[^>]+>", "", diff.markup("a  b", "a\tb")))
+    assert "a··b" in shown and "a→b" in shown
+    assert "nbsp" in diff.markup("", "x")
+
+
+def test_long_texts_are_compared_as_far_as_they_are_shown() -> None:
+    parts = diff.by_words("a" * 200_000 + " b", "c " * 100_000)
+    assert len(texts(parts, "missing")) == len(texts(parts, "added")) == diff.LIMIT
+    assert len(diff.by_lines("x\n" * 100_000, "y")) < 4 * diff.LIMIT
+
+
+def test_hidden_characters_are_written_out() -> None:
+    text = "a\u202eb\u200bc\x1b[31m\0\x7f\u00a0\u2028\ufeff\ufe0f\u3164\ud800"
+    assert visible(text) == (
+        "a⟨U+202E⟩b⟨U+200B⟩c␛[31m␀␡⟨U+00A0⟩⟨U+2028⟩⟨U+FEFF⟩⟨U+FE0F⟩⟨U+3164⟩⟨U+D800⟩"
+    )  # fmt: skip
+    assert hidden(text) == 11 and hidden("plain\n\ttext é 漢 ") == 0
+    assert visible("plain\n\ttext é 漢 😀") == "plain\n\ttext é 漢 😀"
+
+
+@given(st.text())
+def test_what_was_written_out_stays(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+    assert hidden(visible(text)) == 0
+
+
+def facets(*measures: tuple[str, str]) -> Facets:
+    return Facets(languages=(), repos=(), levels=(), verdicts=(), flags=(), measures=measures)
+
+
+def test_metrics_are_those_of_the_profile_and_of_all() -> None:
+    found = view.metrics(
+        facets(
+            ("context", "bits"), ("context", "x"), ("crosscodeeval", "es"), ("ctxbench", "es"), ("ctxbench", "pass")
+        ),
+        "crosscodeeval",
+    )
+    assert [metric.name for metric in found] == ["bits", "es", "pass@1"]
+    bits, es, passes = found
+    assert bits.measure == Measure(profile="context", metric="bits", worst=None, lower_is_better=True)
+    assert es.measure == Measure(profile="crosscodeeval", metric="es", worst=0.0)
+    assert es.shown(27.0) == "27.0" and passes.shown(0.5) == "50.0" and bits.shown(None) == "-"
+    assert passes.measure.metric == "pass" and passes.measure.worst == 0.0
+
+
+@pytest.mark.parametrize(
+    ("names", "generator", "expected"),
+    [
+        (("es", "pass"), "scripted", "pass@1"),
+        (("em", "es"), "scripted", "es"),
+        (("em", "es"), "incontext", "es"),
+        (("em", "id_f1"), "scripted", "em"),
+        (("id_f1",), "scripted", "id_f1"),
+    ],
+)
+def test_the_metric_that_ranks_comes_unasked(names: tuple[str, ...], generator: str, expected: str) -> None:
+    found = view.preferred(view.metrics(facets(*(("ctxbench", name) for name in names)), "ctxbench"), generator)
+    assert found is not None and found.name == expected
+
+
+def test_contexts_rank_where_the_generator_measures_them() -> None:
+    found = view.metrics(facets(("context", "context_gain"), ("ctxbench", "es")), "ctxbench")
+    gain, es = view.preferred(found, "incontext(x=1)"), view.preferred(found, "hf(model=m)")
+    assert gain is not None and es is not None and (gain.name, es.name) == ("context_gain", "es")
+    assert view.preferred((), "incontext") is None
+
+
+def test_bounds_are_read_in_the_unit_shown() -> None:
+    [es] = view.metrics(facets(("ctxbench", "es")), "ctxbench")
+    assert view.bound(" 50 % ".replace(" %", "%"), es.scale) == 0.5 and view.bound("", es.scale) is None
+    with pytest.raises(InputFault, match="is no number"):
+        view.bound("many", es.scale)
+
+
+def test_found_samples_are_rows() -> None:
+    [es] = view.metrics(facets(("ctxbench", "es")), "ctxbench")
+    sample = FoundSample(
+        ordinal=0, id="a", repo="r", path="p.py", line=3, level="l", status=Status.SCORED, value=0.25, other=1.0
+    )
+    assert view.found_rows([sample], es, "a", compared=True) == [
+        {
+            "": "▸", "sample": "a", "repository": "r", "place": "p.py:4", "level": "l", "status": "scored",
+            "A": "25.0", "B": "100.0", "A - B": "-75.0",
+        }
+    ]  # fmt: skip
+    missing = FoundSample(
+        ordinal=0, id="b", repo="r", path="p", line=0, level="l", status=Status.INFRA_FAILED, value=None, other=1.0
+    )
+    assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] == "-"
+    assert list(view.found_rows([missing], es, "a", compared=False)[0])[-1] == "A"
+    assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
+
+
+def piece(**changes: Any) -> StoredPiece:
+    fields: dict[str, Any] = {
+        "kind": "similar",
+        "places": (Place(path="a.py", start=0, end=2), Place(path="b.py", start=4, end=5)),
+        "score": 0.123456,
+        "tokens": 7,
+        "state": "kept",
+        "reason": "",
+        "start": 0,
+        "end": 9,
+        "gain": None,
+    }
+    return StoredPiece(**{**fields, **changes})
+
+
+def test_blocks_are_rows_and_labels() -> None:
+    dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
+    first, second = one.piece_rows([piece(), dropped])
+    assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", "0.123")
+    assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", "-")
+    assert "gain" not in first
+    assert one.piece_rows([piece(gain=1.25)])[0]["gain"] == "+1.2"
+    assert one.piece_label(2, piece(gain=-3.0)) == (
+        "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
+    )
+
+
+def call(**changes: Any) -> StoredCall:
+    fields: dict[str, Any] = {
+        "ordinal": 0, "role": "draft", "tokens_in": 10, "tokens_out": 2, "cached": 4, "price": 0.5, "seconds": 0.25,
+        "finish": "stop",
+    }  # fmt: skip
+    return StoredCall(**{**fields, **changes})
+
+
+def test_calls_add_up() -> None:
+    rows = one.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
+    assert [row["call"] for row in rows] == ["1", "2", "all"]
+    assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, "$0.75", "0.5")
+    assert one.call_rows([call(), call(price=None)])[2]["price"] == "-", "a sum of what nobody knows is not known"
+    assert len(one.call_rows([call()])) == 1 and one.call_rows([]) == []
+    assert one.calls_of([call()]) == ["1 draft"]
+
+
+def test_scores_stand_side_by_side() -> None:
+    def made(**scores: float) -> CompletionFacts:
+        kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
+        return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, judged=None)
+
+    rows = one.score_rows([("A", made(es=0.5, em=0.0)), ("B", made(es=1.0)), ("C", None)], "ctxbench")
+    assert rows == [
+        {"metric": "em (%)", "A": "0.0", "B": "-", "C": "-"},
+        {"metric": "es (%)", "A": "50.0", "B": "100.0", "C": "-"},
+        {"metric": "bits (bits)", "A": "3.5", "B": "3.5", "C": "-"},
+    ]
+
+
+def test_a_verdict_says_what_it_took() -> None:
+    said = Judged(
+        verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
+    )
+    assert one.verdict(said) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
+
+
+def test_a_task_ends_at_the_cursor() -> None:
+    task = Task(
+        prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
+        known=True,
+    )  # fmt: skip
+    assert one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
