@@ -1,0 +1,114 @@
+"""The Benchmark page: empty, ordinary and broken states, and texts that would harm it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench import samples as sets
+from bench.home import Home
+from harness.store import open_store
+from harness.store.notes import add_marks
+from harness.store.records import Mark
+from tests.dashboard.browser import app, cells
+from tests.dashboard.stored import PLANTED
+from tests.dashboard.test_runs_page import ended, said
+from tests.helpers.sets import make_set
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.dashboard.browser import Site
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home")
+    make_set(found)
+    ended(found)
+    return found
+
+
+def test_what_a_set_is_made_of(home: Home) -> None:
+    made = sets.load(home, "demo")
+    with open_store(home.database) as store:
+        add_marks(store, made.digest, [Mark(sample_id=made.samples[0].id, mark="broken", reason=PLANTED)])
+    page = app("benchmark", home.root)
+    text = said(page)
+    assert "8 samples from 2 repositories, 1 stored runs" in text and made.digest[:12] in text
+    kinds, repositories, audit, marks, lengths, about = (one.value for one in page.dataframe)
+    assert (list(kinds["samples"]), list(kinds["level"])) == ([8], ["single-line"])
+    assert (list(repositories["repository"]), list(repositories["samples"])) == (["shop0", "shop1"], [4, 4])
+    assert "broken" in list(audit["check"])
+    assert list(marks["reason"]) == [PLANTED]
+    assert list(lengths["what"])[:2] == ["prefix tokens", "prefix lines"]
+    assert list(about["what"]) == ["made"]
+
+
+def test_another_distribution(home: Home) -> None:
+    page = app("benchmark", home.root, length="prefix lines")
+    assert "Lines of the file before the cursor's." in said(page).replace("&#x27;", "'")
+
+
+def test_a_set_that_only_runs_know(home: Home) -> None:
+    shutil.rmtree(home.samples / "demo")
+    page = app("benchmark", home.root)
+    text = said(page)
+    assert "does not hold this set" in text and "8 samples that runs were planned over" in text
+    kinds, repositories = (one.value for one in page.dataframe)
+    assert (list(kinds["samples"]), list(repositories["samples"])) == ([8], [4, 4])
+
+
+def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> None:
+    old = sets.load(home, "demo").digest
+    shutil.rmtree(home.samples / "demo")
+    new = make_set(home, per_repo=3).digest
+    (chosen,) = (one for one in app("benchmark", home.root).selectbox if one.label == "Sample set")
+    assert chosen.options == [f"demo {new[:12]}", f"demo {old[:12]}"]
+    first = app("benchmark", home.root, set=f"demo {new[:12]}")
+    assert "6 samples from 2 repositories, 0 stored runs" in said(first)
+    assert "8 samples that runs were planned over" in said(app("benchmark", home.root, set=f"demo {old[:12]}"))
+
+
+def test_damaged_sets_are_said_and_the_others_shown(home: Home) -> None:
+    make_set(home, name="torn")
+    (home.samples / "torn" / "manifest.json").write_text("{")
+    page = app("benchmark", home.root)
+    assert "torn" in said(page) and "8 samples from 2 repositories" in said(page)
+
+
+def test_a_set_that_was_changed_by_hand_is_refused(home: Home) -> None:
+    changed = home.samples / "demo" / "samples.jsonl"
+    changed.write_text(changed.read_text() + "\n")
+    assert "was changed after it was built" in said(app("benchmark", home.root))
+
+
+def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
+    place = home.samples / "demo" / "manifest.json"
+    manifest = json.loads(place.read_text())
+    manifest["remarks"] = [PLANTED]
+    manifest["repositories"]["shop0"] |= {"license": PLANTED, "drops": {PLANTED: 3}}
+    place.write_text(json.dumps(manifest))
+    page = app("benchmark", home.root)
+    assert PLANTED in list(page.dataframe[1].value["licence"])
+    assert PLANTED in [reason for one in page.dataframe if "reason" in one.value for reason in one.value["reason"]]
+    assert not any(PLANTED in one.value for one in [*page.markdown, *page.get("html"), *page.caption])
+
+
+def test_a_home_without_sets_and_runs(empty_home: Home) -> None:
+    page = app("benchmark", empty_home.root)
+    assert "ctxbench quickstart" in said(page) and not page.dataframe
+
+
+@pytest.mark.slow
+def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site, page: Page) -> None:
+    server.visit(page, "benchmark", set="functions")
+    made = sets.load(database, "functions")
+    kinds, repositories = cells(page, 0), cells(page, 1)
+    assert sum(int(row["samples"]) for row in kinds) == len(made.samples)
+    assert [row["repository"] for row in repositories] == sorted({one.repo for one in made.samples})
+    assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() >= 1

@@ -1,0 +1,165 @@
+"""The Runs page: empty, ordinary and broken states, texts that would harm it, and a run that it follows by itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bench import samples as sets
+from bench.home import Home
+from harness import plan
+from harness.store import open_store
+from harness.store.records import StoredFault
+from harness.store.work import works
+from tests.dashboard.browser import app, cells, serving, settled
+from tests.dashboard.stored import PLANTED
+from tests.harness.store.making import make_finished, make_generation, make_spec
+from tests.helpers.sets import make_set
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+    from streamlit.testing.v1 import AppTest
+
+    from tests.dashboard.browser import Site
+
+
+def ended(home: Home, **changes: Any) -> str:
+    """Store a run over `demo` that is done; return its id."""
+    made = sets.load(home, "demo")
+    planned = plan.choose(made.samples, changes.get("limit"))
+    with open_store(home.database) as store:
+        run = store.add_run(make_spec(samples_digest=made.digest, **changes), planned)
+        attempt = store.start_attempt(run, "process")
+        store.add_generations([make_generation()])
+        for sample in planned:
+            store.add_finished(run, "", make_finished(sample.id))
+        store.end_attempt(attempt, reason="done", finished=len(planned), missing=0)
+    return run
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home with two runs, one of them over two samples only."""
+    found = Home(tmp_path / "home")
+    make_set(found)
+    ended(found)
+    ended(found, strategy="gold", limit=2)
+    return found
+
+
+def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: str = "") -> str:
+    """Store a run that was begun and not ended, with faults; return its id."""
+    made = sets.load(home, "demo")
+    with open_store(home.database) as store:
+        run = store.add_run(make_spec(samples_digest=made.digest, strategy=message, generator=PLANTED), made.samples)
+        attempt = store.start_attempt(run, "process")
+        store.add_generations([make_generation()])
+        store.add_finished(run, "", make_finished(made.samples[0].id))
+        for sample in made.samples[1 : 1 + faults]:
+            store.add_fault(attempt, StoredFault(sample_id=sample.id, kind="strategy", message=message, detail=detail))
+    return run
+
+
+def said(page: AppTest) -> str:
+    """Return all that a page says, without the backslashes that take Markdown's meaning away."""
+    assert not page.exception
+    parts = [*page.markdown, *page.subheader, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
+    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(one.value) for one in parts))
+
+
+def test_no_runs_yet(empty_home: Home) -> None:
+    page = app("runs", empty_home.root)
+    assert "ctxbench quickstart" in said(page) and not page.dataframe
+
+
+def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
+    page = app("runs", home.root, samples="demo[:2]")
+    (table, attempts) = page.dataframe
+    assert (list(table.value["strategy"]), list(table.value["state"])) == (["gold"], ["done"])
+    assert list(table.value["progress"]) == [100.0] and list(attempts.value["end"]) == ["done"]
+    assert page.code[0].value == (
+        f"ctxbench run --samples demo --strategy gold --generator scripted --limit 2 --home {home.root}"
+    )
+    assert "None is stored." in said(page)
+
+
+def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
+    run = begun(home)
+    page = app("runs", home.root, run=run)
+    (bar,) = page.get("progress")
+    assert "1 of 8 samples" in bar.proto.text and "no end noted" in bar.proto.text
+    assert "it goes on, or its process was killed" in said(page)
+    assert page.dataframe[0].value["state"].tolist().count("done") == 2
+
+
+def test_faults_stand_together_and_are_text(home: Home) -> None:
+    harmful = PLANTED + "\x1b[31m \u202e \n``` \n" + "long " * 100
+    run = begun(home, faults=3, message=harmful, detail=f"Traceback of {PLANTED}")
+    page = app("runs", home.root, run=run)
+    faults = page.dataframe[2].value
+    assert (list(faults["count"]), list(faults["kind"])) == ([3], ["strategy"])
+    (detail,) = page.expander
+    assert "<script>" not in detail.label.replace("\\<script\\>", "")
+    assert [one.value for one in detail.code] == [harmful, f"Traceback of {PLANTED}"]
+    assert not any(PLANTED in one.value for one in [*page.markdown, *page.subheader, *page.caption])
+    assert all(PLANTED not in one.value for one in page.get("html"))
+
+
+def test_a_run_that_is_not_there(home: Home) -> None:
+    page = app("runs", home.root, run="no such run", samples="other")
+    assert "there is no no such run here" in said(page) and "there is no other here" in said(page)
+
+
+def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
+    page = app("runs", home.root)
+    assert len(page.error) == 1 and "is not a database" in said(page)
+
+
+@pytest.mark.slow
+def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) -> None:
+    server.visit(page, "runs")
+    with open_store(database.database) as store:
+        stored = works(store)
+    table = cells(page)
+    assert {row["run"] for row in table} == {one.id for one in stored}
+    assert {(row["run"], row["finished"], row["planned"]) for row in table} == {
+        (one.id, str(one.finished), str(one.planned)) for one in stored
+    }
+    imported = next(one for one in stored if one.imported)
+    server.visit(page, "runs", run=imported.id)
+    assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_is_followed_without_a_reload(database: Home, tmp_path: Path, browser: Browser) -> None:
+    home = Home(tmp_path / "home")
+    shutil.copytree(database.root, home.root)
+    run = begun(home)
+    samples = sets.load(home, "demo").samples
+    with serving(home.root) as site, browser.new_context() as context:
+        page = context.new_page()
+        site.watch(page)
+        site.visit(page, "runs", run=run)
+        bar = page.locator("[data-testid=stProgress]")
+        assert "1 of 24 samples: no end noted" in bar.inner_text()
+        page.evaluate("window.stays = true")
+        with open_store(home.database) as store:
+            store.add_finished(run, "", make_finished(samples[1].id))
+            bar.get_by_text("2 of 24 samples").wait_for(timeout=30_000)
+            page.get_by_text("goes on").first.wait_for(timeout=30_000)
+            for sample in samples[2:]:
+                store.add_finished(run, "", make_finished(sample.id))
+            attempt = works(store, [run])[0].attempts[0].id
+            store.end_attempt(attempt, reason="done", finished=23, missing=0)
+        bar.wait_for(state="detached", timeout=30_000)
+        settled(page)
+        site.check(page)
+        assert page.evaluate("window.stays === true"), "the page was loaded anew"
+        assert next(row["state"] for row in cells(page) if row["run"] == run) == "done"
