@@ -10,19 +10,20 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.leaderboard import choices, pairs, signflip, stats, tiers
-from harness.leaderboard.columns import ScaleOf, completed, repositories, values, with_marked
-from harness.leaderboard.levels import mean_of_levels
+from harness.leaderboard.columns import ScaleOf, completed
+from harness.leaderboard.levels import BENCHMARK, mean_of_levels
 from harness.leaderboard.pairs import Difference
 from harness.leaderboard.rows import Group, Row, Sensitivity
 from harness.leaderboard.stats import Estimate
+from harness.leaderboard.vectors import Column, Samples, Table, align
 from harness.results import PRICE, RunTable, Status
 
-Values = Mapping[str, Mapping[str, float]]
-"""Metric -> sample -> value in the unit shown."""
+Values = Mapping[str, Column]
+"""Metric -> its values in the unit shown."""
 
 
 class GroupMaker:
@@ -54,13 +55,11 @@ class GroupMaker:
         self.metric = metric or choices.default_metric(names, first)
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
+        samples = Samples(self.tables)
+        ready = [Table(table, samples) for table in self.tables]
         self.values: list[Values] = [
-            {name: values(table, name, one) for name, one in self.scales.items()} for table in self.tables
+            {name: one.column(name, scale) for name, scale in self.scales.items()} for one in ready
         ]
-        repos: dict[str, str] = {}
-        for table in self.tables:
-            repos.update(repositories(table))
-        self.repos = repos
         self.ranked = [
             index for index, table in enumerate(self.tables) if table.run.ranked and self.values[index].get(self.metric)
         ]
@@ -68,7 +67,7 @@ class GroupMaker:
 
     def group(self) -> Group:
         """Compare, rank and describe."""
-        means = {i: statistics.fmean(self.values[i][self.metric].values()) for i in self.ranked}
+        means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in self.ranked}
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
         family = self._family(order)
@@ -79,12 +78,13 @@ class GroupMaker:
         marks = tiers.letters(len(order), told)
         ranges = tiers.rank_ranges(len(order), {(place[a], place[b]) for a, b in beats})
         differences = self._differences(family)
-        rows = [self._row(i, differences.get(i, {})) for i in order]
+        estimates = self._estimates()
+        rows = [self._row(i, estimates[i], differences.get(i, {})) for i in order]
         rows = [
             replace(row, tier=mark, rank_low=low, rank_high=high)
             for row, mark, (low, high) in zip(rows, marks, ranges, strict=True)
         ]
-        rows += [self._row(i, differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
+        rows += [self._row(i, estimates[i], differences.get(i, {})) for i in range(len(self.tables)) if i not in place]
         counted = [one.repositories for one in family.values() if one.n_common]
         counted = counted or [row.metrics[self.metric].repositories for row in rows if self.metric in row.metrics]
         fewest = min(counted, default=0)
@@ -109,14 +109,14 @@ class GroupMaker:
             superseded=self.superseded,
         )
 
-    def _compare(self, this: int, other: int, metric: str) -> Difference:
-        pair = pairs.paired(self.values[this].get(metric, {}), self.values[other].get(metric, {}), self.repos)
-        return pairs.difference(pair, self.scales[metric], seed=f"{self.seed}/{metric}")
+    def _compared(self, found: Sequence[tuple[int, int]], metric: str) -> list[Difference]:
+        aligned = [align(self.values[this][metric], self.values[other][metric]) for this, other in found]
+        return pairs.differences(aligned, self.scales[metric], seed=f"{self.seed}/{metric}")
 
     def _family(self, order: Sequence[int]) -> dict[tuple[int, int], Difference]:
         """Return all pairs of ranked rows under the ranking metric, better mean first, corrected together."""
         keys = list(itertools.combinations(order, 2))
-        found = pairs.corrected([self._compare(a, b, self.metric) for a, b in keys])
+        found = pairs.corrected(self._compared(keys, self.metric)) if keys else ()
         return dict(zip(keys, found, strict=True))
 
     def _differences(self, family: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
@@ -128,7 +128,7 @@ class GroupMaker:
         result: dict[int, dict[str, Difference]] = {i: {} for i in others}
         for metric in self.scales:
             shown = [i for i in others if self.values[i].get(metric) and self.values[base].get(metric)]
-            found = {i: self._compare(i, base, metric) for i in shown}
+            found = dict(zip(shown, self._compared([(i, base) for i in shown], metric), strict=True))
             if self.tables[base].run.control:
                 found = {i: pairs.untested(one) for i, one in found.items()}
             found |= {i: pairs.untested(one) for i, one in found.items() if self.tables[i].run.control}
@@ -144,7 +144,7 @@ class GroupMaker:
                 result[i][metric] = found[i]
         return result
 
-    def _row(self, index: int, difference: Mapping[str, Difference]) -> Row:
+    def _row(self, index: int, metrics: Mapping[str, Estimate], difference: Mapping[str, Difference]) -> Row:
         table, mine = self.tables[index], self.values[index]
         unscored = table.status.count(Status.INFRA_FAILED)
         keep = completed(table)
@@ -156,41 +156,43 @@ class GroupMaker:
             unscored=unscored,
             excluded=table.status.count(Status.EXCLUDED),
             marks=Counter(sorted(filter(None, table.mark))),
-            metrics=self._estimates(table, mine),
+            metrics=metrics,
             sensitivity=self._sensitivity(mine, unscored),
-            context_tokens=_mean(table.context_tokens[i] for i in keep),
-            calls=_mean(table.calls[i] for i in keep),
-            seconds=_mean(table.seconds[i] for i in keep),
+            context_tokens=_mean(_of(table.context_tokens, keep)),
+            calls=_mean(_of(table.calls, keep)),
+            seconds=_mean(_of(table.seconds, keep)),
             baseline=None if self.base in (None, index) else self.tables[self.base or 0].run.strategy,
             difference=difference,
             rank_low=None,
             rank_high=None,
             tier="",
-            costs={name: _cost(name, [column[i] for i in keep]) for name, column in table.costs.items()},
+            costs={name: _cost(name, _of(column, keep)) for name, column in table.costs.items()},
         )
 
-    def _estimates(self, table: RunTable, mine: Values) -> dict[str, Estimate]:
-        made: dict[str, Estimate] = {}
-        for name, found in mine.items():
-            marked = with_marked(table, name, self.scales[name], found)
-            if marked is not None:
-                one = stats.estimate(
-                    list(found.values()),
-                    [self.repos[sample] for sample in found],
-                    seed=f"{self.seed}/{name}",
-                    bounds=self.scales[name].bounds,
-                )
-                made[name] = replace(
-                    one, mean_of_levels=mean_of_levels(table, self.level, found), mean_with_marked=marked
-                )
+    def _estimates(self) -> list[dict[str, Estimate]]:
+        """Return for each row metric -> estimate; all rows of one metric together."""
+        made: list[dict[str, Estimate]] = [{} for _ in self.tables]
+        for name, scale in self.scales.items():
+            shown = [i for i in range(len(self.tables)) if self.values[i][name].with_marked is not None]
+            columns = [self.values[i][name] for i in shown]
+            found = stats.estimates([one.clustered for one in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds)
+            for i, column, one in zip(shown, columns, found, strict=True):
+                of_levels = self._mean_of_levels(self.tables[i], column)
+                made[i][name] = replace(one, mean_of_levels=of_levels, mean_with_marked=column.with_marked)
         return made
+
+    def _mean_of_levels(self, table: RunTable, column: Column) -> float | None:
+        if table.run.benchmark != BENCHMARK:
+            return None
+        ids = [table.sample[row] for row in column.rows.tolist()]
+        return mean_of_levels(table, self.level, dict(zip(ids, column.values.tolist(), strict=True)))
 
     def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}
         for name, found in mine.items():
             bounds = self.scales[name].bounds
             if unscored and bounds and found:
-                total, count = sum(found.values()), len(found) + unscored
+                total, count = sum(found.values.tolist()), len(found.values) + unscored
                 worst, best = ((total + unscored * bound) / count for bound in bounds)
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
@@ -201,6 +203,10 @@ def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
     return None if name == PRICE and None in numbers else _mean(numbers)
 
 
-def _mean(numbers: Iterable[float | None]) -> float | None:
+def _of(column: Sequence[float | None], keep: Sequence[int]) -> Sequence[float | None]:
+    return column if len(keep) == len(column) else [column[i] for i in keep]
+
+
+def _mean(numbers: Sequence[float | None]) -> float | None:
     known = [one for one in numbers if one is not None]
     return statistics.fmean(known) if known else None

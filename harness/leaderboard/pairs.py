@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from harness.leaderboard import signflip, stats
 from harness.leaderboard.columns import Scale
-from harness.leaderboard.stats import Array, Over
+from harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +69,54 @@ def paired(this: Mapping[str, float], other: Mapping[str, float], repos: Mapping
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Two runs' values on the samples that both completed, sorted by sample, and their gap by repository."""
+
+    this: Array
+    other: Array
+    gap: Clustered
+
+
+def aligned(this: Array, other: Array, codes: Codes) -> Aligned:
+    """Subtract two runs' values; `codes` says which repository each is of."""
+    return Aligned(this, other, stats.clustered(this - other, codes))
+
+
 def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
     """Compare one pair; `p_holm` is left open, because only the caller knows which pairs are shown together."""
-    gap = pair.this - pair.other
-    found = stats.estimate(gap.tolist(), pair.repos, seed=seed)
+    return differences([aligned(pair.this, pair.other, stats.coded(pair.repos))], scale, seed=seed)[0]
+
+
+def differences(found: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
+    """Compare many pairs at once, each as `difference` does."""
+    shown = stats.estimates([one.gap for one in found], seed=seed, resampled=False)
+    return [
+        _difference(one, estimate, p, scale)
+        for one, estimate, p in zip(found, shown, _p_values([one.gap.sums for one in found], seed), strict=True)
+    ]
+
+
+def _p_values(sums: Sequence[Array], seed: str) -> list[float | None]:
+    """Test every pair, those with equally many repositories together; None for pairs without a common sample."""
+    result: list[float | None] = [None] * len(sums)
+    by_count: dict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(sums):
+        by_count[len(one)].append(place)
+    for count, places in by_count.items():
+        if count:
+            p = signflip.p_values(np.stack([sums[place] for place in places]), seed=seed)
+            for place, one in zip(places, p.tolist(), strict=True):
+                result[place] = one
+    return result
+
+
+def _difference(one: Aligned, found: Estimate, p: float | None, scale: Scale) -> Difference:
+    gap = one.gap.values
     better = -gap if scale.lower_is_better else gap
-    p = visible = None
-    if len(gap):
-        sums, sizes = stats.clusters(gap, pair.repos)
-        p = signflip.p_value(sums, seed=seed)
-        if can_be_told_apart(len(sums), 1):
-            visible = stats.smallest_visible(stats.cluster_error(sums, sizes), len(sums))
+    visible = None
+    if len(gap) and can_be_told_apart(found.repositories, 1):
+        visible = stats.smallest_visible(stats.cluster_error(one.gap.sums, one.gap.sizes), found.repositories)
     return Difference(
         n_common=len(gap),
         repositories=found.repositories,
@@ -90,10 +128,10 @@ def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
         p_holm=None,
         pairs=1,
         visible=visible,
-        wins=int((better > 0).sum()),
-        ties=int((better == 0).sum()),
-        losses=int((better < 0).sum()),
-        counts=_counts(pair, scale),
+        wins=int(np.count_nonzero(better > 0)),
+        ties=int(np.count_nonzero(better == 0)),
+        losses=int(np.count_nonzero(better < 0)),
+        counts=_counts(one.this, one.other, scale),
     )
 
 
@@ -119,16 +157,16 @@ def best(scale: Scale, bounds: tuple[float, float]) -> float:
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 
-def _counts(pair: Paired, scale: Scale) -> Counts | None:
-    if scale.bounds is None or not len(pair.this):
+def _counts(this: Array, other: Array, scale: Scale) -> Counts | None:
+    if scale.bounds is None or not len(this):
         return None
-    if not np.isin(np.concatenate((pair.this, pair.other)), scale.bounds).all():
+    low, high = scale.bounds
+    if not all(((one == low) | (one == high)).all() for one in (this, other)):
         return None
     right = best(scale, scale.bounds)
-    this, other = pair.this == right, pair.other == right
+    this_right, other_right = this == right, other == right
+    both, only_this = int(np.count_nonzero(this_right & other_right)), int(np.count_nonzero(this_right & ~other_right))
+    only_other = int(np.count_nonzero(~this_right & other_right))
     return Counts(
-        both=int((this & other).sum()),
-        only_this=int((this & ~other).sum()),
-        only_other=int((~this & other).sum()),
-        neither=int((~this & ~other).sum()),
+        both=both, only_this=only_this, only_other=only_other, neither=len(this) - both - only_this - only_other
     )

@@ -26,6 +26,7 @@ _RESAMPLES = 2000
 _CHUNK = 1 << 20
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 
 class Over(StrEnum):
@@ -70,16 +71,56 @@ def estimate(
         bounds: the range of the values, if they have one: the interval is cut to it, and values that all lie
             on one bound get Wilson's interval over samples, because a spread of zero would claim certainty.
     """
-    x = np.asarray(values, dtype=np.float64)
+    return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """Values, and what their repositories come to, in the order of the repositories' names."""
+
+    values: Array
+    sums: Array
+    """Of the values of each repository that has one."""
+    sizes: Array
+    """Samples of each of these repositories."""
+
+
+def coded(repos: Sequence[str]) -> Codes:
+    """Return for each sample the place of its repository among the sorted names."""
+    return np.unique(np.asarray(repos, dtype=np.str_), return_inverse=True)[1]
+
+
+def clustered(values: Array, codes: Codes) -> Clustered:
+    """Add aligned values up by repository."""
+    sums, sizes = np.bincount(codes, weights=values).astype(np.float64), np.bincount(codes).astype(np.float64)
+    held = sizes > 0
+    return Clustered(values, sums, sizes) if held.all() else Clustered(values, sums[held], sizes[held])
+
+
+def estimates(
+    columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
+) -> list[Estimate]:
+    """Estimate the mean of each column, as `estimate` does; all of them draw the same repositories.
+
+    Args:
+        columns: what to estimate.
+        seed: decides the bootstrap's draws.
+        bounds: the range of the values, if they have one.
+        resampled: whether the bootstrap's interval is asked for; it takes most of the time.
+    """
+    wanted = [one if resampled and len(one.sums) >= FEWEST else None for one in columns]
+    return [_estimate(one, bounds, drawn) for one, drawn in zip(columns, _bootstraps(wanted, seed), strict=True)]
+
+
+def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[float | None, float | None]) -> Estimate:
+    x, sums, sizes = one.values, one.sums, one.sizes
     if not len(x):
         return Estimate(
             n=0, repositories=0, mean=None, low=None, high=None, over=Over.NONE,
             mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
         )  # fmt: skip
-    sums, sizes = clusters(x, repos)
     mean = float(x.mean())
     low, high, over = _interval(x, sums, sizes, mean, bounds)
-    drawn = _bootstrap(sums, sizes, seed) if len(sums) >= FEWEST else (None, None)
     return Estimate(
         n=len(x),
         repositories=len(sums),
@@ -91,13 +132,6 @@ def estimate(
         bootstrap_low=drawn[0],
         bootstrap_high=drawn[1],
     )
-
-
-def clusters(values: Array, repos: Sequence[str]) -> tuple[Array, Array]:
-    """Return the sum of the values and the number of samples of each repository, sorted by its name."""
-    _, codes = np.unique(np.asarray(repos, dtype=np.str_), return_inverse=True)
-    sums = np.bincount(codes, weights=values).astype(np.float64)
-    return sums, np.bincount(codes).astype(np.float64)
 
 
 def cluster_error(sums: Array, sizes: Array) -> float:
@@ -144,11 +178,29 @@ def _wilson(n: int, top: bool, bounds: tuple[float, float]) -> tuple[float, floa
     return (bounds[1] - reach, bounds[1]) if top else (bounds[0], bounds[0] + reach)
 
 
-def _bootstrap(sums: Array, sizes: Array, seed: str) -> tuple[float, float]:
-    """Draw whole repositories with replacement; return the percentile interval of the mean over samples."""
-    means = np.concatenate([sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(sums))])
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2])
-    return float(low), float(high)
+def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
+    """Draw whole repositories with replacement; return the percentile intervals of the means over samples."""
+    found: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
+    places = [place for place, one in enumerate(columns) if one is not None]
+    means = [_resampled(one, seed) for one in columns if one is not None]
+    if means:
+        ends = np.quantile(np.stack(means), [(1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2], axis=1)
+        for place, low, high in zip(places, *ends.tolist(), strict=True):
+            found[place] = low, high
+    return found
+
+
+def _resampled(one: Clustered, seed: str) -> Array:
+    """Return the means of all draws, shape (draws,)."""
+    totals = [one.sums[drawn].sum(axis=1) for drawn in _draws(seed, len(one.sums))]
+    return np.concatenate(totals) / _drawn_sizes(seed, one.sizes.tobytes())
+
+
+@lru_cache(maxsize=8)
+def _drawn_sizes(seed: str, sizes: bytes) -> Array:
+    """Return how many samples each draw has; kept, since most rows have the same samples."""
+    held = np.frombuffer(sizes, dtype=np.float64)
+    return np.concatenate([held[drawn].sum(axis=1) for drawn in _draws(seed, len(held))])
 
 
 @lru_cache(maxsize=2)
