@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.errors import InputFault
+from harness.generators.fim import family
 from harness.generators.openai import settings as given
 from harness.generators.openai.counting import Counter
 from harness.generators.openai.generator import OpenAI, PricingOpenAI
@@ -20,6 +21,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     lines: str = given.ASKED,
     window: int = 0,
     tokenizer: str = "",
+    fim: str = given.AUTO,
     extra: str = "",
     concurrency: int = 16,
     timeout: float = 300.0,
@@ -39,6 +41,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         lines: ``asked`` to tell a chat model to go on with the code of a line's prompt, ``raw`` to send the code alone.
         window: tokens of prompt and answer that the model takes; 0 if the server refuses what is too long.
         tokenizer: folder with the model's ``tokenizer.json``: prompts are cut to `window` by it.
+        fim: family of the model's marks for ``run --fim``, or ``auto``: by its name.
         extra: JSON object of more fields of every request; null takes a field out.
         concurrency: requests at once.
         timeout: seconds that one try may take.
@@ -56,6 +59,8 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         given.at_least(name, number, least)
     if lines not in (given.ASKED, given.RAW):
         raise InputFault(f"lines={lines} is unknown", where="openai", cure="give asked or raw")
+    if fim != given.AUTO:
+        family(fim, where="openai")
     settings = given.Settings(
         model=given.word("model", model),
         url=given.base_url(url),
@@ -66,6 +71,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         retries=retries,
         backoff=backoff,
         window=window,
+        fim=fim,
         key_env=given.key_variable(key_env),
         extra=given.extra_fields(extra),
     )

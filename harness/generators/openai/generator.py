@@ -10,6 +10,7 @@ from typing import Any
 from bench import code_tokens
 from bench.errors import MachineFault
 from bench.types import Language
+from harness.generators import fim
 from harness.generators.base import Request, Response
 from harness.generators.openai import pricing, wire
 from harness.generators.openai.client import Client
@@ -53,6 +54,15 @@ class OpenAI:
     def count(self, request: Request) -> int:
         """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own."""
         return code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
+
+    def infilling(self) -> fim.Template:
+        """Return how the model is shown what follows the cursor; servers' own ``suffix`` is not used.
+
+        Raises:
+            InputFault: if it is asked as a chat model, or its name says no family and the spec none either.
+        """
+        given = self._settings
+        return fim.of_name(given.model, family_name=given.fim, chat=given.chat, where=given.where)
 
     @property
     def served(self) -> tuple[str, ...]:

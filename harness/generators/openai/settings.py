@@ -43,6 +43,8 @@ class Settings:
     """Seconds before the second try."""
     window: int
     """Tokens of prompt and answer that the model takes; 0: the server refuses what is too long."""
+    fim: str
+    """Family of the marks around what follows the cursor; `AUTO` goes by the model's name."""
     key_env: str
     extra: Mapping[str, Any]
     """More fields of every request's body; None takes a field out."""

@@ -8,6 +8,7 @@ from typing import Any
 from bench import code_tokens
 from bench.errors import MachineFault
 from bench.files import sha256
+from harness.generators import fim
 from harness.generators.base import Request, Response, TooLong
 from harness.generators.openai import lines
 from harness.generators.openai.settings import Settings
@@ -107,7 +108,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float) -
             where=settings.where,
             cure="use a service that lets the model answer; the sample stays missing",
         )
-    text = _text(reply, settings)
+    text = fim.cut(_text(reply, settings)) if request.sampling.fim else _text(reply, settings)
     tokens_in = _count(reply, "prompt_tokens")
     tokens_out = _count(reply, "completion_tokens")
     code = lines.answer(request, text) if settings.chat and settings.asked else text

@@ -21,6 +21,7 @@ from strategies.api import Block, BlockKind, Prompt
 
 SETTINGS = Settings(
     model="m", url="http://h/v1", chat=False, asked=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
+    fim="auto",
     key_env="K", extra={},
 )  # fmt: skip
 

@@ -1,0 +1,66 @@
+"""Fill in the middle by `openai`: whose marks, and where an answer ends."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.types import Kind, Language
+from harness.generators import openai
+from harness.generators.base import Request, Response, Sampling
+from harness.generators.fim import Infilling, filled
+from harness.generators.openai.generator import OpenAI
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import serving
+
+AFTER = Block(kind=BlockKind.AFTER, text="\nprint(total)\n")
+
+
+def model(**changes: Any) -> OpenAI:
+    return openai.openai(**{"model": "Qwen/Qwen2.5-Coder-7B", "url": "http://127.0.0.1:1", **changes})
+
+
+def ask(**changes: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),))
+    how = Sampling(fim=True)
+    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=how, one_line=True, **changes)
+
+
+def test_the_family_follows_from_the_name_or_the_spec() -> None:
+    assert isinstance(model(), Infilling) and model().infilling().name == "qwen"
+    assert model(model="mine", fim="starcoder").infilling().name == "starcoder"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "mine"}, "give fim="),
+        ({"model": "Qwen2.5-Coder-7B-Instruct"}, "endpoint=completions"),
+    ],
+)
+def test_a_model_without_marks_is_named_with_its_cure(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        model(**changes).infilling()
+    assert words in caught.value.cure
+
+
+def test_an_unknown_family_is_refused_at_once() -> None:
+    with pytest.raises(InputFault, match="fim=nonsense is unknown"):
+        model(fim="nonsense")
+
+
+@pytest.mark.parametrize("said", ["sum(cart)<|fim_pad|>", "sum(cart)\nprint(total)\n", "sum(cart)"])
+def test_marks_go_out_and_an_answer_ends_before_one(said: str) -> None:
+    with (
+        serving(answer=lambda *_: said, model="mine") as server,
+        closing(model(model="mine", fim="qwen", url=server.url)) as made,
+    ):
+        [found] = made.generate([filled(made, ask(), AFTER)])
+        [as_is] = made.generate([replace(ask(), sampling=Sampling(), one_line=False)])
+    assert isinstance(found, Response) and found.text == "sum(cart)"
+    assert server.calls[0]["prompt"] == "<|fim_prefix|>total = <|fim_suffix|>\nprint(total)\n<|fim_middle|>"
+    assert "suffix" not in server.calls[0] and isinstance(as_is, Response) and as_is.text == said
