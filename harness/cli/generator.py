@@ -34,20 +34,30 @@ def list_() -> None:
 @generator.command()
 @click.argument("spec")
 def check(spec: str) -> None:
-    """Ask a generator for a few completions of a tiny prompt, one line a check; exit 1 if one fails.
+    """Try a generator: does it do what it must, what can it do, how fast is it?
+
+    It is asked for a few completions of a tiny prompt, one line a check, and for one timed batch of short ones. Exit 1
+    if a check fails.
 
     SPEC is name(key=value, …).
     """
     from contextlib import closing
 
     from harness.generators import registry
+    from harness.generators.abilities import abilities, served, speed
     from harness.generators.conformance import check as conformance
 
     with closing(registry.resolve(spec)) as made:
         findings = conformance(made)
-    for finding in findings:
-        click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
-    failed = sum(not finding.passed for finding in findings)
-    click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
-    if failed:
-        raise click.exceptions.Exit(1)
+        for finding in findings:
+            click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
+        failed = sum(not finding.passed for finding in findings)
+        click.echo(f"{len(findings) - failed} of {len(findings)} checks passed")
+        if failed:
+            # Who does not answer as it must says nothing that could be relied on.
+            raise click.exceptions.Exit(1)
+        click.echo()
+        lines = [*abilities(made), ("speed", str(speed(made))), ("answered by", served(made))]
+    for name, words in lines:
+        if words:
+            click.echo(f"{name:13} {words}")

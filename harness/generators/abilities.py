@@ -1,0 +1,104 @@
+"""What a generator says that it can do, and how fast it answered; for `ctxbench generator check`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Language
+from harness.generators.base import Coder, Generator, Request, Response, Sampling
+from harness.generators.fim import Infilling
+from harness.generators.fitting import Windowed
+from harness.generators.openai.spread import spread
+from strategies.api import Block, BlockKind, Prompt
+
+_MOST = 16
+"""Requests of the timed batch, if as many go out at once."""
+_TOKENS = 64
+"""Tokens of an answer of the timed batch at most."""
+_PROMPT = "def area_{number}(width, height):\n    return width * height\n\n\n" * 16 + "def volume_{number}("
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What one short batch took."""
+
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    """Wall time of all of them."""
+
+    def __str__(self) -> str:
+        """Return tokens a second."""
+        into, out = (_rounded(tokens / self.seconds) for tokens in (self.tokens_in, self.tokens_out))
+        return f"{into:,} tokens in and {out:,} out a second ({self.requests} requests in {self.seconds:.2g} s)"
+
+
+def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
+    """Give what a generator can do, as (name, words); nothing is asked of the model.
+
+    Raises:
+        InputFault: if its files cannot be read.
+    """
+    yield "instructions", "follows them" if generator.instructs else "goes on with text; is asked for no plans"
+    coder = isinstance(generator, Coder)
+    yield "context gain", "prices texts itself" if coder else "measured by the built-in copy model"
+    window = generator.window if isinstance(generator, Windowed) else 0
+    yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
+    yield "--fim", _middle(generator)
+    width = generator.batch_size
+    beside = getattr(generator, "concurrent", False)
+    yield "at once", f"{width} requests, each answered by itself" if beside else f"{width} requests in a batch"
+
+
+def served(generator: Generator) -> str:
+    """Return who answered so far, as a service itself says; empty if nobody says more than the spec."""
+    return ", ".join(getattr(generator, "served", ()))
+
+
+def speed(generator: Generator) -> Speed:
+    """Time one batch of short answers; the generator has answered before, and is warm.
+
+    Raises:
+        MachineFault: if one of them failed.
+    """
+    requests = [_request(number) for number in range(min(generator.batch_size, _MOST))]
+    begin = time.perf_counter()
+    if getattr(generator, "concurrent", False):
+        batches = spread(lambda request: generator.generate([request]), requests, len(requests))
+        answers = [one for batch in batches for one in batch]
+    else:
+        answers = list(generator.generate(requests))
+    seconds = max(time.perf_counter() - begin, 1e-9)
+    for one in answers:
+        if isinstance(one, MachineFault):
+            raise one
+    found = [one for one in answers if isinstance(one, Response)]
+    return Speed(
+        requests=len(found),
+        tokens_in=sum(one.tokens_in for one in found),
+        tokens_out=sum(one.tokens_out for one in found),
+        seconds=seconds,
+    )
+
+
+def _rounded(rate: float) -> int:
+    """Return a number to two digits, which is more than one batch can tell."""
+    return int(float(f"{rate:.2g}"))
+
+
+def _middle(generator: Generator) -> str:
+    if not isinstance(generator, Infilling):
+        return "cannot fill in the middle"
+    try:
+        return f"fills in the middle, marks of {generator.infilling().name}"
+    except InputFault as fault:
+        return f"no: {fault.what}"
+
+
+def _request(number: int) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=_PROMPT.format(number=number)),))
+    return Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=_TOKENS))

@@ -1,0 +1,81 @@
+"""`ctxbench generator check`: checks, abilities and speed, as words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bench.errors import MachineFault
+from harness.generators.abilities import Speed, abilities, speed
+from harness.generators.base import Request
+from harness.generators.scripted import Scripted
+from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.openai_server import OPENAI, serving
+
+
+def test_what_a_served_model_can_do() -> None:
+    with serving(answer=lambda *_: "width * height", shape=OPENAI, model="Qwen2.5-Coder-7B", delay=0.02) as server:
+        result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
+        calls = len(server.calls)
+    assert result.code == 0 and "8 of 8 checks passed\n\n" in result.out, result.out
+    assert re.search(r"^instructions  goes on with text", result.out, re.M)
+    assert re.search(r"^context gain  measured by the built-in copy model$", result.out, re.M)
+    assert re.search(r"^window        not known", result.out, re.M)
+    assert re.search(r"^--fim         fills in the middle, marks of qwen$", result.out, re.M)
+    assert re.search(r"^at once       4 requests, each answered by itself$", result.out, re.M)
+    assert re.search(r"^answered by   Qwen2.5-Coder-7B \(fp_1\)$", result.out, re.M)
+    found = re.search(
+        r"^speed         ([\d,]+) tokens in and ([\d,]+) out a second \(4 requests in 0\.\d+ s\)$", result.out, re.M
+    )
+    assert found and calls == 2 + 2 + 1 + 4 + 4
+
+
+def test_what_the_built_in_model_can_do() -> None:
+    result = run_cli("generator", "check", "incontext")
+    assert result.code == 0 and re.search(r"^context gain  prices texts itself$", result.out, re.M)
+    assert re.search(r"^--fim         cannot fill in the middle$", result.out, re.M) and "answered by" not in result.out
+
+
+def test_who_fails_a_check_is_not_timed() -> None:
+    with serving(window=1) as server:
+        result = run_cli("generator", "check", f"openai:tiny@{server.url}")
+    assert result.code == 1 and "FAIL" in result.out and "speed" not in result.out
+
+
+def test_a_chat_model_is_told_apart() -> None:
+    with serving() as server:
+        result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
+    assert re.search(r"^instructions  follows them$", result.out, re.M)
+    assert re.search(r"^--fim         no: is asked as a chat model", result.out, re.M)
+
+
+def test_an_unknown_name_is_one_line() -> None:
+    assert_fault(run_cli("generator", "check", "nonsense"), "nonsense", "generator list")
+
+
+def test_the_speed_is_of_the_whole_batch() -> None:
+    made = Scripted(lambda _: "a b c", delay=0.05, batch_size=8)
+    found = speed(made)
+    assert (found.requests, found.tokens_out) == (8, 24) and made.batches == [8]
+    assert 0.05 <= found.seconds < 5 and found.tokens_in > 8 * 100
+
+
+def test_it_is_said_to_two_digits() -> None:
+    said = str(Speed(requests=3, tokens_in=123_456, tokens_out=10, seconds=2.0))
+    assert said == "62,000 tokens in and 5 out a second (3 requests in 2 s)"
+
+
+def test_a_fault_is_no_speed() -> None:
+    with pytest.raises(MachineFault, match="as planned"):
+        speed(Scripted(lambda _: "x", faults=[1]))
+
+
+def test_a_window_is_told() -> None:
+    class Windowed(Scripted):
+        window = 4096
+
+        def count(self, request: Request) -> int:
+            return 1
+
+    assert dict(abilities(Windowed(lambda _: "")))["window"] == "4,096 tokens; prompts are cut to it"
