@@ -11,6 +11,7 @@ import streamlit as st
 
 from bench.errors import CtxbenchError
 from dashboard import data, show, url
+from dashboard.theme import icon
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ PAGES = (
 
 def main() -> None:
     """Show the page that the URL names; the script that Streamlit runs at every click."""
-    st.set_page_config(page_title="ctxbench", page_icon=":material/leaderboard:", layout="wide")
+    st.set_page_config(page_title="ctxbench", page_icon=icon(), layout="wide")
     pages = [
         st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says)
         for one in PAGES
@@ -46,7 +47,7 @@ def main() -> None:
     first = st.Page(
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
-    st.navigation([first, *pages], expanded=True).run()
+    st.navigation([first, *pages], position="top").run()
 
 
 def _page(info: PageInfo) -> Callable[[], None]:
@@ -64,7 +65,8 @@ def show_page(name: str) -> None:
     st.caption(info.says)
     url.enter(name)
     try:
-        if not data.sets():
+        # A sample set can be looked at before anything has run over it.
+        if name != "benchmark" and not data.sets():
             show.empty("No runs are stored here yet.", "ctxbench quickstart")
             return
         page: Callable[[], None] = importlib.import_module(f"dashboard.pages.{name}").page

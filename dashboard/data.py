@@ -19,7 +19,7 @@ from harness.leaderboard import Board
 from harness.leaderboard import board as ranked
 from harness.results import RunTable
 from harness.store import Store, queries
-from harness.store.reading import open_reader, version, which
+from harness.store.reading import exists, open_reader, version, which
 from harness.store.sets import stored_sets
 
 T = TypeVar("T")
@@ -92,7 +92,9 @@ def _kept(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG00
 
 
 def sets() -> tuple[SetChoice, ...]:
-    """Return the sample sets of the stored runs, by name."""
+    """Return the sample sets of the stored runs, by name; none if there is no database yet."""
+    if not exists(database()):
+        return ()
     found = kept(stored_sets)
     names = [one.samples for one in found]
     return tuple(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from bench.errors import CtxbenchError
+from dashboard.views.visible import visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -75,7 +76,7 @@ HELP: Mapping[str, str] = {
 
 def plain(text: str) -> str:
     """Return a text for a label, caption or heading of Streamlit, without any Markdown in it."""
-    return _PUNCTUATION.sub(r"\\\1", _REPLACED.sub(_JOINER, " ".join(text.split())))
+    return _PUNCTUATION.sub(r"\\\1", _REPLACED.sub(_JOINER, visible(" ".join(text.split()))))
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
@@ -89,7 +90,13 @@ def text(value: str, *, language: str | None = None, key: str, limit: int = 20_0
     """
     part = value[:limit]
     tall = part.count("\n") + len(part) // 120 > _LINES
-    st.code(part, language=language, wrap_lines=True, height=_LINES * _PIXELS_OF_LINE if tall else "content")
+    # Streamlit takes a line end off either end.
+    st.code(
+        f"\n{visible(part)}\n",
+        language=language,
+        wrap_lines=True,
+        height=_LINES * _PIXELS_OF_LINE if tall else "content",
+    )
     if len(value) > limit:
         st.caption(f"The first {limit:,} of {len(value):,} characters.")
         # Read as bytes, nothing in it can be taken for anything else.
@@ -119,8 +126,9 @@ def frame(
     made: dict[str, Any] = {
         name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name))) for name in columns
     }
-    content: Any = [dict(row) for row in rows] or {name: [] for name in columns}
-    st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32)
+    shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    content: Any = shown or {name: [] for name in columns}
+    st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32, placeholder="–")
     if csv is not None:
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
@@ -137,7 +145,7 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 def note(sentence: str) -> None:
     """Say something below or beside a table; may hold stored text."""
-    st.html(f'<p class="note">{html.escape(sentence)}</p>')
+    st.html(f'<p class="note">{html.escape(visible(sentence))}</p>')
 
 
 def empty(what: str, command: str) -> None:

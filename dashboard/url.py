@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from dashboard import show
+from dashboard.views.visible import visible
 
 T = TypeVar("T")
 _PAGE, _WRITTEN, _KEPT, _NOW = "url/page", "url/written", "url/kept", "url/now"
@@ -70,7 +71,7 @@ def choose(
     value = _start(name, [first], lambda given: [one for one in given[:1] if one in spelled], label)[0]
     key = _set(name, value)
     picked = where.selectbox(
-        label, list(spelled), key=key, help=help or None, format_func=lambda one: shown(spelled[one])
+        label, list(spelled), key=key, help=help or None, format_func=lambda one: visible(shown(spelled[one]))
     )
     chosen = first if picked is None else str(picked)
     _note(name, [chosen])
@@ -100,7 +101,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
         key=key,
         help=help or None,
         max_selections=most,
-        format_func=lambda one: shown(spelled[one]),
+        format_func=lambda one: visible(shown(spelled[one])),
     )
     picked = [str(one) for one in found]
     # That none was chosen must be told from nothing said.
@@ -138,6 +139,11 @@ def number(
     chosen = value if picked is None else int(picked)
     _note(name, [str(chosen)])
     return chosen
+
+
+def put(name: str, value: str | int | list[str]) -> None:
+    """Choose for the reader, in the callback of a button or a table: as if the widget of that name had been used."""
+    st.session_state[_WIDGET + name] = value
 
 
 def link(page: str, **query: str | Sequence[str]) -> str:

@@ -37,7 +37,7 @@ def page() -> None:
         show.empty("No run over this sample set has scores of this metric profile.", "ctxbench run --help")
         return
     group = choice.group
-    st.subheader(show.plain(view.headline(group)), anchor=False)
+    st.markdown(f"**{show.plain(view.headline(group))}**")
     drawn = chart(group)
     if drawn is not None:
         show.chart(drawn, key="intervals")
@@ -54,12 +54,13 @@ def page() -> None:
 
 def _choose() -> _Choice | None:
     one, two, three, four = st.columns(4)
+    five, six, seven, eight = st.expander("More choices: metric profile, baseline, level, marked samples").columns(4)
     samples = url.choose(
         "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
     )
     language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
     profile = url.choose(
-        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=five
     )
     marked: data.Marked = url.choose(
         "Marked samples",
@@ -68,19 +69,19 @@ def _choose() -> _Choice | None:
         shown=_MARKED.__getitem__,
         written=str,
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
-        where=four,
+        where=eight,
     )
     every = data.tables(samples.samples, language, profile=profile, marked=marked)
     generators = sorted({table.run.generator for table in every})
     if not generators:
         return None
-    generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=one)
+    generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=three)
     tables = [table for table in every if table.run.generator == generator]
     names = view.metrics(tables)
     if not names:
         return None
-    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=two)
-    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=three)
+    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=four)
+    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=seven)
 
     def made(baseline: str | None) -> Board:
         by_level = True if level != "all" else None
@@ -90,9 +91,7 @@ def _choose() -> _Choice | None:
     board = made(None)
     usual = view.at_level(board, level).baseline
     strategies = sorted({table.run.strategy for table in tables})
-    baseline = url.choose(
-        "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=four
-    )
+    baseline = url.choose("Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=six)
     if baseline != usual:
         board = made(baseline)
     return _Choice(samples=samples.samples, board=board, group=view.at_level(board, level))
@@ -124,7 +123,7 @@ def _links(choice: _Choice) -> dict[str, dict[str, str]]:
         common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
         common |= {"metric": group.metric, "generator": group.generator}
         found[row.run.id] = {
-            "compare": url.link("compare", **common, baseline=base.id if base else "", runs=row.run.id),
+            "compare": url.link("compare", **common, first=base.id if base else "", runs=row.run.id),
             "samples": url.link("samples", **common, run=row.run.id),
         }
     return found

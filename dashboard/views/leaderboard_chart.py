@@ -12,6 +12,8 @@ from harness.leaderboard import Group, Row, numbers
 _BEST, _OTHER, _APART = "not told from the best", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
 _ROW = 30
+_AROUND = 95
+"""Pixels of the axis and the legend."""
 _LONGEST = 280
 """Pixels of a name; the whole one is in the hover text."""
 
@@ -32,7 +34,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
         "state:N",
         title=None,
         scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
-        legend=alt.Legend(orient="top", direction="horizontal"),
+        legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
     )
     hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
@@ -48,7 +50,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     if baseline is not None:
         line = alt.Chart(alt.InlineData(values=[{"value": baseline["value"]}]))
         layers.insert(0, line.mark_rule(strokeDash=[4, 4], color="#8A9499").encode(x=alt.X("value:Q", **axis)))
-    return alt.layer(*layers).properties(height=_ROW * len(points) + 10)
+    return alt.layer(*layers).properties(height=_ROW * len(points) + _AROUND)
 
 
 def _point(group: Group, row: Row) -> dict[str, Any] | None:

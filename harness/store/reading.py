@@ -70,6 +70,12 @@ def _check(engine: Engine, where: str) -> None:
     )
 
 
+def exists(url: str) -> bool:
+    """Return whether there is a database to read; of a server nobody knows before asking it."""
+    parsed = read_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
+
+
 def which(url: str) -> str:
     """Return what tells one database under a URL from the next: a SQLite file may be removed and made again."""
     parsed = read_url(url)

@@ -64,7 +64,7 @@ class Site:
     def watch(self, page: Page) -> None:
         """Note what the page asks for and says."""
         page.on("request", lambda request: self._asked(request.url))
-        page.on("console", lambda message: self._heard(message.type, message.text))
+        page.on("console", lambda message: self._heard(message.type, message.text, message.location["url"]))
         page.on("pageerror", lambda error: self.said.append(str(error)))
 
     def _asked(self, url: str) -> None:
@@ -72,14 +72,15 @@ class Site:
         if not url.startswith(("data:", "blob:")) and host != re.sub(r"^\w+://", "", self.address):
             self.foreign.append(url)
 
-    def _heard(self, kind: str, text: str) -> None:
-        if kind == "error":
+    def _heard(self, kind: str, text: str, place: str) -> None:
+        # Streamlit looks below a page's own address for its server first.
+        if kind == "error" and "/_stcore/" not in place:
             self.said.append(text)
 
     def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
         """Go to a page of the site and wait until it is complete; see `settled` and `check`."""
         page.goto(f"{self.address}/{name}" + (f"?{urlencode(query, doseq=True)}" if query else ""))
-        page.wait_for_selector("[data-testid=stMainBlockContainer] h1", timeout=PATIENCE * 1000)
+        page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
         settled(page)
         self.check(page)
 

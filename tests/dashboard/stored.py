@@ -15,7 +15,7 @@ from bench.home import Home
 from bench.samples import SampleSet
 from bench.types import Language
 from harness.cells import Cells, InlineCells
-from harness.generators.base import Request
+from harness.generators.base import Request, Response
 from harness.generators.scripted import Scripted
 from harness.runner import Choices, run
 from harness.store import open_store
@@ -40,6 +40,14 @@ class _Coder(Scripted):
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]
+
+
+class _Planted(Scripted):
+    """Says the same to everything, however long, where `Scripted` stops at the tokens it was allowed."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        said = [self._answer(request) for request in requests]
+        return [Response(text=text, finish="stop", tokens_in=1, tokens_out=len(text), seconds=0.0) for text in said]
 
 
 def make_database(root: Path) -> Home:
@@ -76,7 +84,7 @@ def _plant(home: Home) -> None:
     """Let a model write what would harm a page, 200 kB of it."""
     made = make_set(home, name="planted", repos=2, per_repo=2)
     text = PLANTED + "x" * (LONG - len(PLANTED))
-    _run(home, made, Scripted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
+    _run(home, made, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
 
 
 def _functions(home: Home) -> None:
