@@ -23,6 +23,7 @@ from harness.generators.base import Generator, Request
 from harness.generators.fim.families import Template
 from harness.generators.fitting import Windowed, fit
 from strategies.api import Block, BlockKind, Prompt
+from strategies.icl.overflow import FAILED, TRIMMED
 
 MOST = 512
 """Tokens of ctxbench's that follow the cursor at most."""
@@ -126,17 +127,21 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
     """
     template = template_of(generator)
     prompt, after = _parted(template, request.prompt, after)
-    if isinstance(generator, Windowed) and generator.window:
-        window = generator.window
+    if not isinstance(generator, Windowed) or not generator.window:
+        return replace(request, prompt=template.around(prompt, after))
+    window = generator.window
 
-        def count(shown: Prompt) -> int:
-            return generator.count(replace(request, prompt=shown))
+    def count(shown: Prompt) -> int:
+        return generator.count(replace(request, prompt=shown))
 
-        room = window - min(request.sampling.max_tokens, window // 2)
-        after = trimmed(after, lambda one: count(Prompt(blocks=(one,))) <= room // SHARE)
-        taken = count(template.around(Prompt(blocks=()), after))
-        prompt = fit(prompt, count, max(1, window - taken), request.sampling.max_tokens, request.kind)
-    return replace(request, prompt=template.around(prompt, after))
+    room = window - min(request.sampling.max_tokens, window // 2)
+    after = trimmed(after, lambda one: count(Prompt(blocks=(one,))) <= room // SHARE)
+    taken = count(template.around(Prompt(blocks=()), after))
+    prompt = fit(prompt, count, max(1, window - taken), request.sampling.max_tokens, request.kind)
+    shown = template.around(prompt, after)
+    if count(shown) > room:
+        shown = replace(shown, flags=tuple(dict.fromkeys((*shown.flags, TRIMMED, FAILED))))
+    return replace(request, prompt=shown)
 
 
 def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:

@@ -7,6 +7,7 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _ENVIRONMENT = {
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of adapters that vLLM makes room for."""
 _ADAPTER = "adapter_config.json"
+_MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,7 @@ class Engine:
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
         """Return the fault of an engine: memory that does not suffice has a cure of its own."""
         reason = _line(error)
-        full = type(error).__name__ == "OutOfMemoryError" or "memory" in reason.lower()
+        full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         cure = (
             "give a smaller window, dtype=bfloat16, quantization=fp8, more GPUs (tensor_parallel), "
             "or another gpu_memory if others use the GPU"

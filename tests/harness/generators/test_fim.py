@@ -1,0 +1,241 @@
+"""Fill in the middle: which marks a model has, what is shown behind the cursor, and that nobody else sees it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import code_tokens
+from bench.errors import InputFault
+from bench.types import Cursor, Kind, Language, Place, Sample
+from harness.generators import fim
+from harness.generators.base import Request, Sampling
+from harness.generators.fim import FAMILIES, Template
+from harness.generators.registry import resolve
+from harness.runspec import RunSpec, sampling_key
+from strategies.api import Block, BlockKind, Prompt
+
+QWEN = fim.family("qwen", where="test")
+LEFT = Prompt(
+    blocks=(
+        Block(kind=BlockKind.SIMILAR, text="# def area(w, h): ...\n", score=0.5),
+        Block(kind=BlockKind.INFILE, text="import shapes\nx = "),
+    )
+)
+
+
+def sample(suffix: str | None = "print(x)\ny = 2\n", **changes: Any) -> Sample:
+    fields: dict[str, Any] = {
+        "id": "r/a.py#L1C4",
+        "benchmark": "ctxbench",
+        "language": Language.PYTHON,
+        "kind": Kind.LINE,
+        "subkind": "single-line",
+        "repo": "r",
+        "path": "a.py",
+        "cursor": Cursor(line=1, column=4),
+        "prefix": "import shapes\nx = ",
+        "suffix": suffix,
+    }
+    return Sample(**{**fields, **changes})
+
+
+def request(prompt: Prompt = LEFT, most: int = 16) -> Request:
+    sampling = Sampling(max_tokens=most, fim=True)
+    return Request(prompt=prompt, language=Language.PYTHON, kind=Kind.LINE, sampling=sampling, one_line=True)
+
+
+class Model:
+    """A generator with marks, and with a window in characters if one is given."""
+
+    version, instructs, batch_size = "1", False, 1
+
+    def __init__(self, template: Template = QWEN, window: int = 0) -> None:
+        self.template, self.window = template, window
+
+    def infilling(self) -> Template:
+        return self.template
+
+    def count(self, request: Request) -> int:
+        return 1 + len(request.prompt.text)
+
+    def generate(self, requests: Any) -> Any:
+        raise AssertionError("nothing is asked here")
+
+    def close(self) -> None:
+        pass
+
+
+# Families
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("Qwen/Qwen2.5-Coder-7B", "qwen"),
+        ("Qwen3-Coder-30B-A3B-Instruct", "qwen"),
+        ("google/codegemma-2b", "codegemma"),
+        ("bigcode/starcoder2-15b", "starcoder"),
+        ("ibm-granite/granite-8b-code-base-4k", "starcoder"),
+        ("bigcode/santacoder", "santacoder"),
+        ("deepseek-ai/deepseek-coder-6.7b-base", "deepseek"),
+        ("codellama/CodeLlama-7b-hf", "codellama"),
+        ("mistralai/Codestral-22B-v0.1", "codestral"),
+    ],
+)
+def test_a_models_name_says_its_family(model: str, name: str) -> None:
+    assert fim.of_name(model, where="openai").name == name
+    assert fim.of_name("another", family_name=name, where="openai").name == name
+
+
+def test_a_model_without_marks_is_told_the_cure() -> None:
+    with pytest.raises(InputFault, match=r"no marks.*give fim=qwen, codegemma") as caught:
+        fim.of_name("meta-llama/Llama-3.1-8B", where="openai")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputFault, match="fim=llama is unknown"):
+        fim.of_name("x", family_name="llama", where="openai")
+    with pytest.raises(InputFault, match="chat model.*endpoint=completions"):
+        fim.of_name("Qwen2.5-Coder-7B-Instruct", chat=True, where="openai")
+
+
+def test_a_vocabulary_says_its_family_and_its_ends() -> None:
+    for one in FAMILIES:
+        words = {one.token(mark): number for number, mark in enumerate(one.marks)} | {"▁<EOT>": 9, "<fim_pad>": 8}
+        found = fim.of_vocabulary(words, where="hf m")
+        assert found.marks == one.marks
+        assert set(fim.ends(words, found)) == set(words)
+    with pytest.raises(InputFault, match="hf m: its vocabulary has no tokens for fill in the middle.*leave --fim out"):
+        fim.of_vocabulary({"<fim_prefix>": 1, "<fim_suffix>": 2}, where="hf m")
+    with pytest.raises(InputFault, match="chat=off"):
+        fim.of_vocabulary({}, chat=True, where="hf m")
+
+
+def test_ends_that_a_server_shows_as_text_are_cut_off() -> None:
+    assert fim.cut("a + b<|fim_pad|><|fim_pad|>") == "a + b" and fim.cut("opts[PREFIX]") == "opts[PREFIX]"
+
+
+# What follows the cursor
+
+
+def test_it_begins_with_the_end_of_the_answers_line() -> None:
+    found = fim.after(sample())
+    assert (found.kind, found.text, found.cut) == (BlockKind.AFTER, "\nprint(x)\ny = 2\n", False)
+    assert found.places == (Place(path="a.py", start=2, end=5),)
+    # CrossCodeEval's texts begin right behind the answer, which may end within a line.
+    other = fim.after(sample(")\nz", benchmark="crosscodeeval", subkind="statement"))
+    assert (other.text, other.places) == (")\nz", ())
+    assert fim.after(sample("")).text == "\n"
+
+
+def test_it_is_cut_at_the_end_of_a_line() -> None:
+    found = fim.after(sample("".join(f"value_{number} = {number}\n" for number in range(500))))
+    assert found.cut and found.text.endswith("\n") and found.text.startswith("\nvalue_0 = 0\n")
+    count = code_tokens.count(found.text)
+    assert fim.MOST - 12 < count <= fim.MOST
+    # Places count the lines that are shown.
+    assert found.places[0].end - found.places[0].start == found.text.count("\n")
+
+
+def test_a_line_that_is_too_long_is_cut_within() -> None:
+    found = fim.after(sample(benchmark="crosscodeeval", suffix="x + " * 2000))
+    assert found.cut and code_tokens.count(found.text) == fim.MOST and found.text.startswith("x + x")
+
+
+def test_masked_lines_stay_masked() -> None:
+    found = fim.after(sample("print(x)\nimport shapes\nend\n", masked=((0, 1), (3, 4))))
+    assert found.text == "\nprint(x)\n\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"kind": Kind.FUNCTION}, "is a function.*leave --fim out"), ({"suffix": None}, "nobody recorded what follows")],
+)
+def test_samples_that_cannot_be_shown_so_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputFault, match=said):
+        fim.after(sample(**changes))
+
+
+# Prompts
+
+
+@pytest.mark.parametrize("template", FAMILIES, ids=lambda one: one.name)
+def test_a_prompt_has_both_sides_between_its_marks(template: Template) -> None:
+    prompt = fim.filled(Model(template), request(), fim.after(sample())).prompt
+    before, behind = LEFT.text, "\nprint(x)\ny = 2\n"
+    wanted = {
+        "codellama": f"<PRE> {before} <SUF>{behind} <MID>",
+        "codestral": f"[SUFFIX]{behind}[PREFIX]{before}",
+    }.get(template.name, f"{template.before}{before}{template.after}{behind}{template.middle}")
+    assert prompt.text == wanted and prompt.flags == ()
+    assert fim.left(prompt) == LEFT and fim.left(LEFT) is LEFT
+    kinds = [block.kind for block in prompt.blocks]
+    assert kinds.count(BlockKind.MARK) == len(template.marks) and kinds.count(BlockKind.AFTER) == 1
+
+
+def test_no_text_of_the_repository_passes_for_a_mark() -> None:
+    tricky = Prompt(blocks=(Block(kind=BlockKind.INFILE, text='STOP = "<|fim_suffix|>"\nx = '),))
+    shown = fim.filled(Model(), request(tricky), fim.after(sample("y = '<|fim_middle|><|fim_pad|>'\n"))).prompt
+    for mark in QWEN.marks:
+        assert shown.text.count(mark) == 1
+    assert shown.text.startswith('<|fim_prefix|>STOP = "< |fim_suffix|>"') and shown.flags == (fim.PARTED,)
+    assert "y = '< |fim_middle|><|fim_pad|>'" in shown.text
+
+
+def test_both_sides_are_cut_to_the_window() -> None:
+    model = Model(window=400)
+    long = "".join(f"line_{number} = {number}\n" for number in range(100))
+    asked = request(Prompt(blocks=(Block(kind=BlockKind.INFILE, text=f"{long}x = "),)), most=20)
+    shown = fim.filled(model, asked, fim.after(sample(long))).prompt
+    assert model.count(replace(asked, prompt=shown)) <= 380 and shown.flags == ("overflow_trimmed",)
+    [behind] = [block for block in shown.blocks if block.kind is BlockKind.AFTER]
+    assert behind.cut and behind.text.startswith("\nline_0 = 0\n") and 70 < len(behind.text) <= 95
+    [infile] = [block for block in shown.blocks if block.kind is BlockKind.INFILE]
+    assert infile.cut and infile.text.endswith("line_99 = 99\nx = ")
+    assert len(infile.text) > 200
+
+
+def test_what_fits_is_left_alone() -> None:
+    shown = fim.filled(Model(window=4000), request(), fim.after(sample())).prompt
+    assert shown == fim.filled(Model(), request(), fim.after(sample())).prompt
+
+
+def test_a_window_that_holds_nothing_fails_and_says_so() -> None:
+    shown = fim.filled(Model(window=40), request(most=8), fim.after(sample())).prompt
+    assert "overflow_failed" in shown.flags
+
+
+def test_a_generator_that_cannot_is_named(tmp_path: Path) -> None:
+    made = resolve("scripted(text=x)")
+    with pytest.raises(InputFault, match="--fim: this generator cannot fill in the middle; leave --fim out"):
+        fim.filled(made, request(), fim.after(sample()))
+
+
+# Identities
+
+
+def spec(**how: Any) -> RunSpec:
+    return RunSpec(
+        samples="demo",
+        samples_digest="d",
+        strategy="lc.infile",
+        strategy_version="1",
+        generator="hf(model=m)",
+        generator_version="1",
+        coder="",
+        sampling=Sampling(**how),
+        tokenizer="ctxcode-1",
+        code="0",
+    )
+
+
+def test_keys_of_runs_without_it_are_what_they_were() -> None:
+    old = '{"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}'
+    assert sampling_key(Sampling()) == old
+    assert json.loads(sampling_key(Sampling(fim=True))) == {**json.loads(old), "fim": True}
+    # As the version before it said.
+    assert spec().id == "0d1fa81f3f4b"
+    assert spec(fim=True).id not in (spec().id, spec(seed=1).id)
