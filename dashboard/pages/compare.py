@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 
 from dashboard import data, show, url
 from dashboard.views import compare as view
-from dashboard.views import compare_choice as choice
+from dashboard.views import compare_choice as choices
 from dashboard.views import compare_solved as drawing
 from harness.leaderboard.compare import Compared, compare
 from harness.leaderboard.solved import Solved, solved
@@ -38,9 +39,24 @@ HELP: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    samples: str
+    metric: str
+    tables: list[RunTable]
+    """The first is the baseline."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return a run's id -> what it is called on this page."""
+        runs = [one.run for one in self.tables]
+        return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
+
+
 def page() -> None:
     """Show two runs or more of one sample set and language beside each other."""
-    tables, metric = _chosen()
+    choice = _choose()
+    tables, names = choice.tables, choice.names
     if len(tables) < 2:
         show.empty(
             "A comparison needs two runs of one sample set in one language; choose them above, or make another run.",
@@ -48,8 +64,7 @@ def page() -> None:
         )
         return
     # A fault here (another build of the set, a metric that one run lacks) is one line on the page.
-    compared = compare(tables, metric=metric)
-    names = dict(zip((one.run.id for one in tables), view.labels([one.run for one in tables]), strict=True))
+    compared = compare(tables, metric=choice.metric)
     _differences(compared, names)
     one = compared[0]
     if len(compared) > 1:
@@ -57,16 +72,16 @@ def page() -> None:
             "In detail",
             compared,
             name="detail",
-            shown=lambda one: f"{one.this.strategy} · {one.this.id}",
+            shown=lambda one: names[one.this.id],
+            written=lambda one: one.this.id,
             help="Which difference to the baseline is taken apart below.",
         )
     _parts(one, names)
-    _who_solves(tables, metric, names)
+    _who_solves(choice)
     _missing(tables, names)
 
 
-def _chosen() -> tuple[list[RunTable], str]:
-    """Let the reader choose; the first run returned is the baseline."""
+def _choose() -> _Choice:
     one, two, three, four = st.columns(4)
     samples = url.choose(
         "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
@@ -77,9 +92,9 @@ def _chosen() -> tuple[list[RunTable], str]:
     )
     every = data.tables(samples.samples, language, profile=profile)
     if not every:
-        return [], ""
-    metric = url.choose("Metric", choice.metrics(every) or ["es"], name="metric", help=show.HELP["metric"], where=four)
-    held = list(dict.fromkeys(table.run.generator for table in every))
+        return _Choice(samples=samples.samples, metric="", tables=[])
+    metric = url.choose("Metric", choices.metrics(every) or ["es"], name="metric", help=show.HELP["metric"], where=four)
+    held = sorted({table.run.generator for table in every})
     generators = held
     if len(held) > 1:
         generators = url.choose_many(
@@ -91,8 +106,9 @@ def _chosen() -> tuple[list[RunTable], str]:
         "Baseline",
         among,
         name="first",
-        default=choice.first(among),
-        shown=choice.spelled,
+        default=choices.first(among),
+        shown=choices.spelled,
+        written=lambda one: one.run.id,
         help="The run that every other one is compared with.",
         where=left,
     )
@@ -101,13 +117,15 @@ def _chosen() -> tuple[list[RunTable], str]:
         "Compared with it",
         others,
         name="runs",
-        default=choice.others(others, first, metric),
-        shown=choice.spelled,
-        help="p-values are corrected for as many as are shown.",
-        most=choice.MOST - 1,
+        default=choices.others(others, first, metric),
+        shown=choices.spelled,
+        written=lambda one: one.run.id,
+        help="Runs over the same build of the set, in this language and profile: others cannot be paired by sample. "
+        "p-values are corrected for as many as are shown.",
+        most=choices.MOST - 1,
         where=right,
     )
-    return [first, *runs], metric
+    return _Choice(samples=samples.samples, metric=metric, tables=[first, *runs])
 
 
 def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None:
@@ -141,7 +159,8 @@ def _parts(one: Compared, names: Mapping[str, str]) -> None:
         show.note("Levels are described, not tested: each has its interval and no p-value.")
 
 
-def _who_solves(tables: Sequence[RunTable], metric: str, names: Mapping[str, str]) -> None:
+def _who_solves(choice: _Choice) -> None:
+    tables, metric, names = choice.tables, choice.metric, choice.names
     st.subheader("Which samples only some solve", anchor=False)
     found = solved(tables, metric)
     if found is None:
@@ -154,30 +173,40 @@ def _who_solves(tables: Sequence[RunTable], metric: str, names: Mapping[str, str
         show.note("There is no sample that all of these runs completed.")
         return
     left, right = st.columns(2)
-    with left, st.container(width=340 if found.count < 4 else "stretch"):
+    with left:
         show.chart(drawing.venn(found) if found.count < 4 else drawing.upset(found), key="solved")
     with right:
         show.frame(drawing.run_rows(found, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
         show.note(f"Of the {found.n} samples that all of these runs completed. Areas mean nothing, counts do.")
         if len(found.regions) > drawing.MOST_REGIONS and found.count > 3:
             show.note(f"Drawn: the {drawing.MOST_REGIONS} largest of {len(found.regions)} regions.")
-    _region(found, tables)
+    _region(found, choice)
 
 
-def _region(found: Solved, tables: Sequence[RunTable]) -> None:
+def _region(found: Solved, choice: _Choice) -> None:
     """List the samples of the region that the reader chooses."""
     region = url.choose(
         "Samples solved by",
         found.regions,
         name="region",
         shown=lambda one: drawing.region_name(one, found.count),
+        written=drawing.region_key,
         help="Choose a part of the drawing to list its samples.",
     )
+    tables = choice.tables
     repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
-    at = tables[region.runs[0] if region.runs else 0].run
+    solving = tables[region.runs[0] if region.runs else 0].run
+    # Beside a run that solves it, one that does not says more than another that does.
+    rest = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
+    same = {
+        "samples": choice.samples,
+        "language": solving.language,
+        "profile": solving.profile,
+        "metric": choice.metric,
+    }
     rows = [
         {
-            "open": url.link("samples", samples=at.samples, sample=sample, run=at.id),
+            "open": url.link("samples", **same, run=solving.id, other=rest[:1], sample=sample),
             "sample": sample,
             "repository": repos[sample],
         }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dashboard import data, show, url
-from dashboard.views import compare_choice as choice
+from dashboard.views import compare_choice as choices
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
 from harness.leaderboard.rows import ALL_LEVELS, Group
@@ -59,10 +59,10 @@ def _chosen() -> tuple[Group | None, str]:
     every = data.tables(samples.samples, language, profile=profile)
     if not every:
         return None, ""
-    held = list(dict.fromkeys(table.run.generator for table in every))
+    held = sorted({table.run.generator for table in every})
     generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
     among = [table for table in every if table.run.generator == generator]
-    metric = url.choose("Metric", choice.metrics(among) or ["es"], name="metric", help=show.HELP["metric"], where=one)
+    metric = url.choose("Metric", choices.metrics(among) or ["es"], name="metric", help=show.HELP["metric"], where=one)
     board = data.board(samples.samples, language, generator, profile=profile)
     return next((group for group in board.groups if group.level == ALL_LEVELS), None), metric
 
@@ -75,7 +75,12 @@ def _against(group: Group, metric: str) -> None:
         show.note("Nobody knows what these runs cost: they were recorded elsewhere, or no sample of them counts.")
         return
     name = url.choose(
-        "Cost", known, name="cost", shown=lambda one: view.COSTS[one], help="Means over the samples that count."
+        "Cost",
+        known,
+        name="cost",
+        shown=lambda one: view.COSTS[one],
+        written=str,
+        help="Means over the samples that count.",
     )
     found = view.points(group, metric, name)
     show.chart(view.chart(found, metric, scale.unit, name), key="against")

@@ -1,4 +1,4 @@
-"""Which runs are compared unasked, and how a choice of runs is spelled. Pure."""
+"""Which runs are compared unasked, and how a run is named among options. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW, MOST = 3, 6
 
 
 def spelled(table: RunTable) -> str:
-    """Return a run as an option and in an address: its strategy for the reader, its id for good."""
+    """Return a run as an option: its strategy, and the id that `ctxbench run` printed."""
     return f"{table.run.strategy} · {table.run.id}"
 
 
