@@ -34,7 +34,10 @@ def page() -> None:
     """Show one group of runs that may be ranked together."""
     choice = _choose()
     if choice is None:
-        show.empty("No run over this sample set has scores of this metric profile.", "ctxbench run --help")
+        show.empty(
+            "No run of this sample set, language and generator has scores of this metric profile.",
+            "ctxbench run --help",
+        )
         return
     group = choice.group
     st.markdown(f"**{show.plain(view.headline(group))}**")
@@ -71,12 +74,8 @@ def _choose() -> _Choice | None:
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
         where=eight,
     )
-    every = data.tables(samples.samples, language, profile=profile, marked=marked)
-    generators = sorted({table.run.generator for table in every})
-    if not generators:
-        return None
-    generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=three)
-    tables = [table for table in every if table.run.generator == generator]
+    generator = url.choose("Generator", samples.generators, name="generator", help=show.HELP["generator"], where=three)
+    tables = data.tables(samples.samples, language, generator, profile=profile, marked=marked)
     names = view.metrics(tables)
     if not names:
         return None

@@ -22,7 +22,6 @@ _COSTS = {
     "tokens in": "tokens_in",
     "tokens out": "tokens_out",
     "cached": "tokens_cached",
-    "price US$": "price",
 }
 """Heading -> one of `harness.results.COSTS`."""
 LINKS = ("compare", "samples")
@@ -38,10 +37,12 @@ class Published:
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that can rank these runs: the default first, then by name."""
+    """Return the metrics that can rank these runs, the default first, then by name; none if no run is scored."""
     names = sorted(
         {name for one in tables for name, column in one.metrics.items() if any(value is not None for value in column)}
     )
+    if not names:
+        return []
     first = choices.default_metric(names, tables[0].run)
     return [first, *(one for one in names if one != first)] if first in names else names
 
@@ -68,7 +69,7 @@ def lines(group: Group, find: str = "", links: Mapping[str, Mapping[str, str]] |
     """
     words = find.casefold().split()
     chosen = [row for row in group.rows if all(word in _name(row).casefold() for word in words)]
-    made = [_line(group, row) | dict((links or {}).get(row.run.id, {})) for row in chosen]
+    made = [_line(group, row, (links or {}).get(row.run.id, {})) for row in chosen]
     known = {name for line in made for name, cell in line.items() if cell is not None}
     always = {"rank", "tier", "strategy", *_main(group)}
     return [{name: cell for name, cell in line.items() if name in known | always} for line in made]
@@ -84,7 +85,7 @@ def heading(group: Group, metric: str) -> str:
     return metric if unit == metric else f"{metric} {unit}"
 
 
-def _line(group: Group, row: Row) -> Line:
+def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
     mean, low, high = _main(group)
     found = row.metrics.get(group.metric)
     half = numbers.half_width(found.low, found.high) if found else None
@@ -105,15 +106,14 @@ def _line(group: Group, row: Row) -> Line:
         "n": row.n,
         "unscored": row.unscored,
         "marked": row.excluded or None,
-        **_others(group, row),
         "tokens": _amount(row.context_tokens),
         "calls": _amount(row.calls),
         "seconds": _amount(row.seconds),
-        **{
-            heading: _price(row.costs.get(name)) if name == "price" else _amount(row.costs.get(name))
-            for heading, name in _COSTS.items()
-        },
+        "price US$": _price(row.costs.get("price")),
         "origin": "control" if row.run.control else str(row.run.origin),
+        **links,
+        **_others(group, row),
+        **{heading: _amount(row.costs.get(name)) for heading, name in _COSTS.items()},
     }
 
 

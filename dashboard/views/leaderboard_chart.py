@@ -6,10 +6,10 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.views.leaderboard import label
+from dashboard.views.leaderboard import heading, label
 from harness.leaderboard import Group, Row, numbers
 
-_BEST, _OTHER, _APART = "not told from the best", "behind", "not ranked"
+_BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
 _ROW = 30
 _AROUND = 95
@@ -27,18 +27,18 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     points = [point for row in group.rows if (point := _point(group, row)) is not None]
     if not points:
         return None
-    unit = group.scales[group.metric].unit
+    states = [one for one in _COLOURS if any(point["state"] == one for point in points)]
     base = alt.Chart(alt.InlineData(values=points))
     y = alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False))
     colour = alt.Color(
         "state:N",
         title=None,
-        scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
+        scale=alt.Scale(domain=states, range=[_COLOURS[one] for one in states]),
         legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
     )
     hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
-    axis: dict[str, Any] = {"title": f"{group.metric}, {unit}; the bar is the 95% interval", "scale": scale}
+    axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale}
     bars = base.mark_bar(height=10, opacity=0.35).encode(
         y=y, x=alt.X("low:Q", **axis), x2="high:Q", color=colour, tooltip=hover
     )

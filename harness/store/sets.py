@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -28,11 +30,10 @@ class StoredSet:
 
 def stored_sets(store: Store) -> list[StoredSet]:
     """Return the sets, by name, limit and digest."""
-    r = t.RUN.c
     found: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
-        for row in connection.execute(select(r.id, r.samples, r.sample_limit, r.samples_digest, r.generator)):
-            found[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, row.generator))
+        for row in connection.execute(select(t.RUN)):
+            found[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one set and limit have the same samples, so that one of them tells the languages.
         spoken = _languages(connection, [runs[0][0] for runs in found.values()])
     return [
@@ -46,6 +47,15 @@ def stored_sets(store: Store) -> list[StoredSet]:
         )
         for (name, limit, digest), runs in sorted(found.items())
     ]
+
+
+def shown_generator(run: Any) -> str:
+    """Name a run's generator, apart where it was shown what follows the cursor: such runs are never ranked with others.
+
+    Args:
+        run: a row of the table of runs.
+    """
+    return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
 
 
 def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, set[str]]:

@@ -1,0 +1,106 @@
+"""Stored text is shown as text: no Markdown, no markup, nothing that hides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bench.errors import InputFault
+from dashboard import show
+from tests.dashboard.stored import PLANTED
+
+
+def shown(body: str, **names: Any) -> AppTest:
+    """Run a few lines that call `show`; `names` are literals they may use."""
+    head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
+    test = AppTest.from_string(f"from dashboard import show\n{head}{body}", default_timeout=60).run()
+    assert not test.exception, test.exception
+    return test
+
+
+def unescaped(text: str) -> str:
+    """Return what Markdown makes of an escaped text that holds no markup."""
+    found, index = [], 0
+    while index < len(text):
+        index += text[index] == "\\"
+        found.append(text[index])
+        index += 1
+    return "".join(found).replace("\u2060", "")
+
+
+@pytest.mark.parametrize("text", [PLANTED.strip(), "a_b*c`d", "\\*", "1 < 2 -> 3", "user@example.org", "# x"])
+def test_plain_takes_the_meaning_and_leaves_the_text(text: str) -> None:
+    made = show.plain(text)
+    assert unescaped(made) == text
+    for position, one in enumerate(made):
+        if one in "*_`[]<>#$:~|!@&{}()\\":
+            before = len(made[:position]) - len(made[:position].rstrip("\\"))
+            assert before % 2 or one == "\\", (one, made)
+
+
+def test_plain_breaks_what_is_found_in_escaped_text_too() -> None:
+    # Emoji, icons, links and arrows are made of the text after its Markdown was read.
+    for text in (
+        ":smile:",
+        "https://harm.example",
+        "www.harm.example",
+        "a@harm.example",
+        "->",
+        "<-",
+        ":material/home:",
+    ):
+        assert "\u2060" in show.plain(text), text
+
+
+def test_plain_is_one_line_and_shows_what_hides() -> None:
+    assert show.plain("a\nb\tc") == "a b c"
+    assert "202E" in show.plain("a\u202eb")
+
+
+def test_long_text_is_cut_and_can_be_saved_whole() -> None:
+    test = shown("show.text(value, key='whole')", value="x" * 30_000)
+    assert len(test.code[0].value.strip()) == 20_000
+    assert "30,000" in test.caption[0].value
+    assert [button.key for button in test.get("download_button")] == ["whole"]
+
+
+def test_short_text_stands_alone() -> None:
+    test = shown("show.text(value, key='whole')", value="x = 1\n")
+    assert test.code[0].value.strip() == "x = 1" and not test.get("download_button")
+
+
+def test_a_note_holds_no_markup() -> None:
+    [found] = shown("show.note(value)", value=PLANTED).get("html")
+    assert "<script" not in found.proto.body and "&lt;script&gt;" in found.proto.body
+
+
+def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
+    rows = [{"strategy": PLANTED, "n": 2}, {"strategy": "b", "n": None}]
+    test = shown("show.frame(rows, help={}, key='t', csv='strategy\\n')", rows=rows)
+    found = test.dataframe[0].value
+    assert list(found["strategy"]) == [PLANTED, "b"] and found["n"][0] == 2
+    assert [button.key for button in test.get("download_button")] == ["t-csv"]
+
+
+def test_a_frame_without_rows_has_its_headings() -> None:
+    test = shown("show.frame([], help={'a': 'x', 'b': 'y'}, key='t')")
+    assert list(test.dataframe[0].value.columns) == ["a", "b"]
+
+
+def test_a_fault_says_where_what_and_cure() -> None:
+    fault = InputFault("is *broken*", where="a_b.toml", cure="mend <it>")
+    body = "from bench.errors import InputFault\nshow.fault(InputFault(what, where=where, cure=cure))"
+    test = shown(body, what=fault.what, where=fault.where, cure=fault.cure)
+    assert unescaped(test.error[0].value) == "a_b.toml: is *broken*"
+    assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
+
+
+def test_an_empty_state_says_what_to_run() -> None:
+    test = shown("show.empty('Nothing here.', 'ctxbench quickstart')")
+    assert test.code[0].value == "ctxbench quickstart" and unescaped(test.info[0].value) == "Nothing here."
+
+
+def test_terms_are_explained_in_a_sentence() -> None:
+    assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())

@@ -1,0 +1,120 @@
+"""Choices live in the URL: read from it, written to it, carried to the next page, refused if there is no such thing."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import url
+
+BODY = """
+import streamlit as st
+from dashboard import url
+
+options = st.session_state.get("options", ["a", "b", "<b>"])
+url.enter(st.session_state.get("page", "one"))
+one = url.choose("One", options, name="one", default="b", shown=str.upper, written=str)
+many = url.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
+text = url.text("Text", name="text")
+number = url.number("Number", 1, 10, name="number", default=3)
+st.button("Put", on_click=lambda: url.put("one", "a"))
+st.session_state["found"] = (one, many, text, number)
+url.flush()
+"""
+
+
+def opened(**query: str | list[str]) -> AppTest:
+    test = AppTest.from_string(BODY, default_timeout=60)
+    for name, value in query.items():
+        test.query_params[name] = value
+    test.run()
+    assert not test.exception, test.exception
+    return test
+
+
+def found(test: AppTest) -> tuple[object, ...]:
+    made: tuple[object, ...] = test.session_state["found"]
+    return made
+
+
+def test_without_a_query_the_defaults_hold_and_are_written() -> None:
+    test = opened()
+    assert found(test) == ("b", ["x"], "", 3)
+    assert test.query_params == {"one": "b", "many": "x", "number": "3"}
+
+
+def test_a_query_decides() -> None:
+    test = opened(one="<b>", many=["y", "z"], text="find me", number="7")
+    assert found(test) == ("<b>", ["y", "z"], "find me", 7)
+    assert test.selectbox[0].value == "<b>" and test.multiselect[0].value == ["y", "z"]
+    assert not test.get("html")
+
+
+@pytest.mark.parametrize("query", [{"one": "gone"}, {"number": "11"}, {"number": "-1"}, {"number": "x"}, {"many": "w"}])
+def test_what_is_not_among_the_options_is_refused_with_a_word(query: dict[str, str]) -> None:
+    test = opened(**query)
+    assert found(test) == ("b", ["x"], "", 3)
+    [note] = test.get("html")
+    assert next(iter(query.values())) in note.proto.body
+    assert not test.run().get("html"), "once is enough"
+
+
+def test_markup_in_a_query_is_shown_as_text() -> None:
+    [note] = opened(one="<script>x</script>").get("html")
+    assert "<script" not in note.proto.body and "&lt;script&gt;" in note.proto.body
+
+
+def test_a_click_is_written() -> None:
+    test = opened(one="a")
+    test.selectbox[0].set_value("<b>").run()
+    test.multiselect[0].set_value(["z"]).run()
+    test.text_input[0].set_value("words").run()
+    test.number_input[0].set_value(9).run()
+    assert found(test) == ("<b>", ["z"], "words", 9)
+    assert test.query_params == {"one": "<b>", "many": "z", "text": "words", "number": "9"}
+
+
+def test_nothing_chosen_is_told_from_nothing_said() -> None:
+    test = opened()
+    test.multiselect[0].set_value([]).run()
+    assert found(test)[1] == []
+    again = opened(many="")
+    assert found(again)[1] == []
+
+
+def test_going_back_in_the_browser_changes_the_choice() -> None:
+    test = opened(one="a")
+    test.query_params["one"] = "<b>"
+    assert found(test.run())[0] == "<b>"
+    del test.query_params["one"]
+    assert found(test.run())[0] == "b"
+
+
+def test_choices_are_carried_to_the_next_page_if_they_exist_there() -> None:
+    test = opened(one="a", number="7")
+    test.session_state["page"] = "two"
+    test.query_params.clear()
+    assert found(test.run()) == ("a", ["x"], "", 7)
+    assert test.query_params["one"] == "a"
+    test.session_state["page"], test.session_state["options"] = "three", ["b", "c"]
+    test.query_params.clear()
+    assert found(test.run())[0] == "b" and not test.get("html")
+
+
+def test_an_option_that_vanishes_falls_back_to_the_default() -> None:
+    test = opened(one="a")
+    test.session_state["options"] = ["b", "c"]
+    assert found(test.run())[0] == "b" and not test.exception
+
+
+def test_a_callback_may_choose() -> None:
+    test = opened(one="<b>")
+    test.button[0].click().run()
+    assert found(test)[0] == "a" and test.query_params["one"] == "a"
+
+
+def test_links_quote_what_they_are_given() -> None:
+    assert url.link("compare") == "/compare"
+    assert url.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
+        "/compare?samples=demo%5B%3A10%5D&runs=a+b&runs=c%26d"
+    )
