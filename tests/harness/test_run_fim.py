@@ -1,0 +1,129 @@
+"""Runs that fill in the middle: what the model is shown, what strategies are, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault
+from bench.repository import Repository
+from bench.types import Query
+from harness.cells import InlineCells
+from harness.generators.base import Request, Response
+from harness.generators.fim import REMARK, Template, family
+from harness.generators.scripted import Scripted
+from harness.runner import Choices
+from strategies.api import Execute, Generate, Prompt
+from tests.harness.test_runner import Bench
+
+BEHIND = "def refund(rate):\n    return rate\n"
+FIM = Choices(fim=True)
+
+
+class Middle(Scripted):
+    """A model with marks, that keeps what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: "apply_tax(cart_0, rate)", version="1")
+        self.asked: list[Request] = []
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        self.asked += requests
+        return list(super().generate(requests))
+
+    def infilling(self) -> Template:
+        return family("qwen", where="test")
+
+
+class Watching(InlineCells):
+    """Cells that keep what strategies are told and shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[Query] = []
+        self.prompts: list[Prompt] = []
+
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
+        self.queries.append(query)
+        self.prompts.append(super().run(spec, query, repo, generate, execute))
+        return self.prompts[-1]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, suffix=BEHIND)
+
+
+def test_the_model_sees_what_follows_and_the_strategy_does_not(bench: Bench) -> None:
+    model, cells = Middle(), Watching()
+    [summary] = bench.run(model, cells=cells, choices=FIM)
+    assert (summary.scored, summary.missing) == (8, 0)
+    assert {query.suffix for query in cells.queries} == {None}
+    assert not any("refund" in prompt.text for prompt in cells.prompts)
+    assert {request.prompt.text for request in model.asked} == {
+        f"<|fim_prefix|>{prompt.text}<|fim_suffix|>\n{BEHIND}<|fim_middle|>" for prompt in cells.prompts
+    }
+    assert bench.table().run.remarks == (REMARK,)
+
+
+def test_what_was_asked_is_kept_block_by_block(bench: Bench) -> None:
+    bench.run(Middle(), choices=FIM)
+    [run] = {run for (run,) in bench.rows("SELECT id FROM run")}
+    kinds = bench.rows("SELECT kind, char_start, char_end FROM block WHERE sample_id LIKE 'shop0%L4' ORDER BY ordinal")
+    [(prompt,)] = bench.rows(
+        "SELECT text FROM prompt JOIN result ON prompt_digest = digest WHERE sample_id LIKE 'shop0%L4'"
+    )
+    assert [kind for kind, *_ in kinds] == ["mark", "infile", "mark", "after", "mark"] and run
+    assert [prompt[start:end] for kind, start, end in kinds if kind != "infile"] == [
+        "<|fim_prefix|>",
+        "<|fim_suffix|>",
+        f"\n{BEHIND}",
+        "<|fim_middle|>",
+    ]
+
+
+def test_it_is_another_run_and_other_answers(bench: Bench) -> None:
+    model = Middle()
+    [plain], [filled] = bench.run(model), bench.run(model, choices=FIM)
+    assert plain.run != filled.run and len(model.asked) == 16
+    assert [request.sampling.fim for request in model.asked] == [False] * 8 + [True] * 8
+    again = bench.run(model, choices=FIM)
+    assert (again[0].run, again[0].new, len(model.asked)) == (filled.run, 0, 16)
+    assert {row for (row,) in bench.rows("SELECT sampling LIKE '%fim%' FROM run WHERE id = '" + plain.run + "'")} == {0}
+
+
+def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
+    model = Middle()
+    bench.run(model, "lc.repocoder(iterations=2)", choices=FIM)
+    drafts = [request for request in model.asked if not request.one_line]
+    assert drafts and not any(request.sampling.fim or "refund" in request.prompt.text for request in drafts)
+
+
+def test_context_gain_is_of_what_was_retrieved(tmp_path: Path) -> None:
+    # The stand-in for a coder finds a text cheaper that the prompt holds, and this is an answer.
+    bench = Bench(tmp_path, suffix="again = apply_tax(cart_0, rate)\n")
+    bench.run(Middle(), choices=FIM)
+    bench.run(Middle())
+    one, other = (bench.table(index).metrics for index in range(2))
+    assert one["context_gain"] == other["context_gain"] and one["bits"] == other["bits"]
+
+
+def refused(bench: Bench, model: Any = None) -> str:
+    with pytest.raises(InputFault) as caught:
+        bench.run(model or Middle(), choices=FIM)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_sets_that_lack_what_follows_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, suffix=None)
+    assert "nobody recorded what follows" in refused(bench) and bench.cells_run == 0
+
+
+def test_a_model_without_marks_is_refused(bench: Bench) -> None:
+    assert "cannot fill in the middle" in refused(bench, Scripted(lambda _: "x", version="1"))
