@@ -11,7 +11,7 @@ from harness.leaderboard.rows import Group, Overall, Row
 from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from harness.leaderboard.stats import FEWEST, Over
 from harness.papers.tables import LEVELS
-from harness.results import Origin
+from harness.results import PRICE, Origin
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
@@ -34,12 +34,19 @@ def notes(group: Group) -> tuple[str, ...]:
             "Rows marked (imported) were not made here: their completions, and verdicts where they came with them, "
             "are as recorded elsewhere."
         )
+    if priced(group):
+        lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
     lines += _decoding(group)
     lines += _remarks(group)
     if group.superseded:
         runs = "1 earlier run is" if group.superseded == 1 else f"{group.superseded} earlier runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
     return tuple(lines)
+
+
+def priced(group: Group) -> bool:
+    """Return whether the price of a row is known; that of a control, which asks nobody, says nothing of the others."""
+    return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 
 
 def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from harness.leaderboard.pairs import Difference
 from harness.leaderboard.published_records import published_records
 from harness.leaderboard.rows import Board, Group, Overall, Row
 from harness.leaderboard.stats import Estimate
-from harness.results import COSTS
+from harness.results import COSTS, PRICE
 
 _DECIMALS = 6
-_COST_DECIMALS = 12
+_PRICE_DECIMALS = 12
 
 
 def to_json(board: Board) -> str:
@@ -90,7 +90,7 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
         "tier": row.tier,
-        **{name: _cost(row.costs.get(name)) for name in COSTS},
+        **{name: _cost(row, name) for name in COSTS},
         "control": run.control,
         "ranked_by": group.metric,
         "run": run.id,
@@ -192,9 +192,10 @@ def _number(value: float | None) -> float | None:
     return None if value is None else round(value, _DECIMALS) + 0.0
 
 
-def _cost(value: float | None) -> float | None:
+def _cost(row: Row, name: str) -> float | None:
+    value = row.costs.get(name)
     # A sample may cost less than a millionth of a dollar.
-    return None if value is None else round(value, _COST_DECIMALS) + 0.0
+    return _number(value) if name != PRICE or value is None else round(value, _PRICE_DECIMALS)
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functools import partial
 from harness.leaderboard import choices, levels, numbers
 from harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
 from harness.leaderboard.listing import BOTH, Listing
-from harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall
+from harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from harness.leaderboard.published_text import published_notes, published_table, published_title
 from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
 from harness.leaderboard.signflip import ALPHA
@@ -142,8 +142,7 @@ def _beside(group: Group) -> list[Column]:
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
     others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
     names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
-    priced = any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
-    price: list[Column] = [("US$", lambda row: numbers.dollars(row.costs.get(PRICE)))] if priced else []
+    price: list[Column] = [("US$", lambda row: numbers.dollars(row.costs.get(PRICE)))] if priced(group) else []
     return [
         _STRATEGY,
         *_metrics(group, names),
