@@ -6,7 +6,6 @@ to what no sample's cost needs.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from harness.prices import Prices, Rate
 from harness.store import tables as t
+from harness.store.fetching import fetched
 
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""
@@ -40,27 +40,7 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
         prices: price the stored tokens by these rates; the price that was stored stays where they know none.
     """
     rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
-    found: dict[str, Costs] = defaultdict(Costs)
-    c, g = t.CALL.c, t.GENERATION.c
-    query = (
-        select(
-            c.run_id,
-            c.sample_id,
-            func.sum(g.tokens_in),
-            func.sum(g.tokens_out),
-            func.sum(g.cached),
-            func.sum(g.seconds),
-            func.sum(g.price),
-            func.count() - func.count(g.price),
-        )
-        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
-        .where(c.run_id.in_(list(rates)))
-        .group_by(c.run_id, c.sample_id)
-    )
-    for run, sample, tokens_in, tokens_out, cached, seconds, price, unknown in connection.execute(query):
-        one, tokens = found[run], (int(tokens_in), int(tokens_out), int(cached))
-        one.tokens_in[sample], one.tokens_out[sample], one.tokens_cached[sample] = map(float, tokens)
-        one.price[sample] = _price(rates[run], tokens, seconds, None if unknown else price)
+    found = {run: _of_calls(connection, run, rate) for run, rate in rates.items()}
     j, v = t.JUDGED.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
@@ -71,6 +51,31 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
     for run, sample, seconds in connection.execute(tests):
         found[run].test_seconds[sample] = round(seconds, _SECONDS)
     return found
+
+
+def _of_calls(connection: Connection, run: str, rate: Rate | None) -> Costs:
+    """Return what the calls of one run's samples took, as columns: a run at a time, so that few rows are held."""
+    c, g = t.CALL.c, t.GENERATION.c
+    query = (
+        select(
+            c.sample_id,
+            func.sum(g.tokens_in),
+            func.sum(g.tokens_out),
+            func.sum(g.cached),
+            func.sum(g.seconds),
+            func.sum(g.price),
+            func.count() - func.count(g.price),
+        )
+        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
+        .where(c.run_id == run)
+        .group_by(c.sample_id)
+    )
+    one = Costs()
+    for sample, tokens_in, tokens_out, cached, seconds, price, unknown in fetched(connection, query):
+        tokens = int(tokens_in), int(tokens_out), int(cached)
+        one.tokens_in[sample], one.tokens_out[sample], one.tokens_cached[sample] = map(float, tokens)
+        one.price[sample] = _price(rate, tokens, seconds, None if unknown else price)
+    return one
 
 
 def _price(rate: Rate | None, tokens: tuple[int, int, int], seconds: float, stored: float | None) -> float | None:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import CTE, Connection, Select, func, select
 
 from bench.errors import UnknownName
-from bench.types import Place
+from bench.types import UNTESTED, Kind, Place
 from harness.results import Status
 from harness.store import tables as t
 from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
-from harness.store.planned import Planned
+from harness.store.planned import Facts, status_of
 from harness.store.store import Store
 from harness.store.verdicts import PASS, PROFILE
 
@@ -109,14 +109,15 @@ def kinds_of(run: str) -> CTE:
     return start.union_all(select(start.c.profile, following).where(start.c.metric.is_not(None)))
 
 
-def _status(row: Mapping[Any, Any], completions: Iterable[CompletionFacts], *, marked: bool) -> Status:
+def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
     """Return the status that the leaderboard gives the sample."""
-    stored = Status.INFRA_FAILED if row["status"] is None else Status(row["status"])
-    one = Planned(
-        row["id"], row["benchmark"], row["kind"], row["language"], row["repo"], row["subkind"], stored, None, None, None
-    )
+    if marked:
+        return Status.EXCLUDED
+    tested = row["kind"] == Kind.FUNCTION and row["subkind"] != UNTESTED
     judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
-    return one.settled({one.id: (judged, 0)}, row["n"], excluded=marked, imported=False).status
+    if row["status"] is None or (tested and judged != row["n"]):
+        return Status.INFRA_FAILED
+    return Status(row["status"])
 
 
 def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[str, str], ...]:

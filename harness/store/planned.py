@@ -1,13 +1,16 @@
-"""The samples of stored runs with what became of each, and their scores: what a table's columns are made of."""
+"""The samples of stored runs with what became of each, and their scores: what a table's columns are made of.
+
+Read a run at a time and as columns: an object a row would take longer than the database does, and more memory.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, select
 
@@ -15,101 +18,187 @@ from bench.types import UNTESTED, Kind
 from harness.results import Status
 from harness.store import passes
 from harness.store import tables as t
+from harness.store.fetching import fetched
 from harness.store.verdicts import PASS
+
+Values: TypeAlias = Mapping[str, float | None]
+"""Sample -> value."""
+_STATUSES = {str(one): one for one in Status}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """What the tables say of one sample of a run."""
+class Facts:
+    """What the store knows of one sample, whatever the run."""
 
-    id: str
     benchmark: str
     kind: str
     language: str
     repo: str
     level: str
-    status: Status
-    context_tokens: float | None
-    calls: float | None
-    strategy_seconds: float | None = None
-    generator_seconds: float | None = None
-
-    @property
-    def seconds(self) -> float | None:
-        """What the strategy and the model took together."""
-        if self.strategy_seconds is None or self.generator_seconds is None:
-            return None
-        return self.strategy_seconds + self.generator_seconds
 
     @property
     def tested(self) -> bool:
         """Whether tests judge it, as of `bench.types.Sample`."""
         return self.kind == Kind.FUNCTION and self.level != UNTESTED
 
-    def settled(self, verdicts: passes.Counts, n: int, *, excluded: bool, imported: bool) -> Planned:
-        """Return it with its status: excluded, or infra-failed where a function lacks a verdict.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The planned samples of one run, in order; columns of equal length."""
+
+    id: tuple[str, ...]
+    facts: tuple[Facts, ...]
+    stored: tuple[str | None, ...]
+    """The status of the result; None where there is none."""
+    context_tokens: tuple[float | None, ...]
+    calls: tuple[float | None, ...]
+    strategy_seconds: tuple[float | None, ...]
+    generator_seconds: tuple[float | None, ...]
+    kinds: tuple[Facts, ...]
+    """The facts without repetitions."""
+
+    def status(self, verdicts: passes.Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
+        """Return what became of each, as `status_of` says.
 
         Args:
             verdicts: of the run.
             n: completions a sample.
-            excluded: whether the sample is marked.
-            imported: whether the run was made elsewhere; then there are no costs to tell.
+            excluded: the samples that are left out.
         """
-        one = self
-        if imported:
-            one = replace(self, context_tokens=None, calls=None, strategy_seconds=None, generator_seconds=None)
-        if excluded:
-            return replace(one, status=Status.EXCLUDED)
-        judged = not one.tested or verdicts.get(one.id, (0, 0))[0] == n
-        return one if judged else replace(one, status=Status.INFRA_FAILED)
-
-
-def samples(connection: Connection, runs: Iterable[str]) -> dict[str, list[Planned]]:
-    """Return run -> its planned samples in order; one without a result is infra-failed."""
-    p, s, r = t.PLANNED.c, t.SAMPLE.c, t.RESULT.c
-    joined = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id)).outerjoin(
-        t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id)
-    )
-    query = (
-        select(
-            p.run_id,
-            p.sample_id,
-            s.benchmark,
-            s.kind,
-            s.language,
-            s.repo,
-            s.subkind,
-            r.status,
-            r.context_tokens,
-            r.calls,
-            r.strategy_seconds,
-            r.generator_seconds,
+        if not excluded and not any(one.tested for one in self.kinds):
+            return tuple([_STATUSES[one] if one else Status.INFRA_FAILED for one in self.stored])
+        return tuple(
+            status_of(facts, stored, verdicts.get(id_, (0, 0))[0], n, excluded=id_ in excluded)
+            for id_, facts, stored in zip(self.id, self.facts, self.stored, strict=True)
         )
+
+    def only(self, language: str | None) -> bool:
+        """Return whether all of them are in one language, or none is asked for."""
+        return language is None or {one.language for one in self.kinds} <= {language}
+
+    def among(self, language: str) -> Planned:
+        """Return the samples in one language."""
+        if self.only(language):
+            return self
+        keep = [place for place, one in enumerate(self.facts) if one.language == language]
+        columns = {name: tuple([getattr(self, name)[place] for place in keep]) for name in self.__slots__[:-1]}
+        return Planned(**columns, kinds=_distinct(columns["facts"]))
+
+    @property
+    def seconds(self) -> tuple[float | None, ...]:
+        """What the strategy and the model took together."""
+        return tuple(
+            [
+                None if one is None or two is None else one + two
+                for one, two in zip(self.strategy_seconds, self.generator_seconds, strict=True)
+            ]
+        )
+
+
+def samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
+    """Yield the planned samples of each run, given as (id, digest of its set)."""
+    facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
+    p, r = t.PLANNED.c, t.RESULT.c
+    joined = t.PLANNED.outerjoin(t.RESULT, (p.run_id == r.run_id) & (p.sample_id == r.sample_id))
+    query = (
+        select(p.sample_id, r.status, r.context_tokens, r.calls, r.strategy_seconds, r.generator_seconds)
         .select_from(joined)
-        .order_by(p.run_id, p.ordinal)
+        .order_by(p.ordinal)
     )
-    found: dict[str, list[Planned]] = defaultdict(list)
-    for run, id_, benchmark, kind, language, repo, level, status, *costs in connection.execute(
-        query.where(p.run_id.in_(list(runs)))
-    ):
-        state = Status.INFRA_FAILED if status is None else Status(status)
-        found[run].append(Planned(id_, benchmark, kind, language, repo, level, state, *costs))
-    return found
+    # Most runs of a set have the same samples: one tuple of names serves them all.
+    known: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
+    for run, digest in runs:
+        rows = fetched(connection, query.where(p.run_id == run))
+        ids, *rest = [tuple(map(operator.itemgetter(place), rows)) for place in range(6)]
+        if (digest, ids) not in known:
+            of_set = facts[digest]
+            of_ids = tuple([of_set[one] for one in ids])
+            known[digest, ids] = ids, of_ids, _distinct(of_ids)
+        ids, of_ids, kinds = known[digest, ids]
+        columns = dict(zip(Planned.__slots__[2:-1], rest, strict=True))
+        yield Planned(id=ids, facts=of_ids, kinds=kinds, **columns)
+
+
+def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
+    """Return what became of a sample: infra-failed without a result, or while a function lacks a verdict.
+
+    Args:
+        facts: what the sample is.
+        stored: the status of its result; None where there is none.
+        judged: completions that have a verdict.
+        n: completions a sample.
+        excluded: whether the sample is left out.
+    """
+    if excluded:
+        return Status.EXCLUDED
+    if stored is None or (facts.tested and judged != n):
+        return Status.INFRA_FAILED
+    return _STATUSES[stored]
+
+
+def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
+    """Return each once; equal facts of one set are one object."""
+    return tuple({id(one): one for one in facts}.values())
+
+
+def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
+    s = t.SAMPLE.c
+    query = select(s.id, s.benchmark, s.kind, s.language, s.repo, s.subkind).where(s.set_digest == digest)
+    # Equal facts are one object: a set has few.
+    known: dict[tuple[str, ...], Facts] = {}
+    return {id_: known.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 
 def scores(
-    connection: Connection, runs: Iterable[str], profiles: Collection[str]
-) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return run -> metric -> sample -> mean over its completions, of the metrics of some profiles."""
+    connection: Connection, run: str, profiles: Collection[str], among: tuple[str, str] | None = None
+) -> dict[str, Values]:
+    """Return metric -> sample -> mean over its completions, of one run.
+
+    Args:
+        connection: to the database.
+        run: its id.
+        profiles: whose metrics.
+        among: digest of the run's set, and the language of the samples that are wanted; None for all of them.
+    """
     s = t.SCORE.c
     query = (
-        select(s.run_id, s.metric, s.sample_id, s.value)
-        .where(s.run_id.in_(list(runs)), s.profile.in_(list(profiles)), s.metric != PASS)
-        .order_by(s.run_id, s.profile, s.metric, s.sample_id)
+        select(s.profile, s.metric, s.sample_id, s.value)
+        .where(s.run_id == run, s.profile.in_(list(profiles)), s.metric != PASS)
+        .order_by(s.profile, s.metric, s.sample_id)
     )
-    found: dict[str, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
-    # The mean is taken here: databases, and versions of one, add in different ways and differ in the last digits.
-    for (run, metric, sample), group in groupby(connection.execute(query), key=itemgetter(0, 1, 2)):
-        values = [value for *_, value in group if value is not None]
-        found[run][metric][sample] = math.fsum(values) / len(values) if values else None
+    if among:
+        m = t.SAMPLE.c
+        query = query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
+    rows = fetched(connection, query)
+    found: dict[str, Values] = {}
+    for start, end in _stretches(rows):
+        stretch = rows[start:end]
+        column = {sample: value for _, _, sample, value in stretch}
+        # With several completions a sample has several rows.
+        found[rows[start][1]] = column if len(column) == len(stretch) else _means(stretch)
     return found
+
+
+def _means(rows: Sequence[tuple[Any, ...]]) -> Values:
+    """Take the mean of each sample here: databases, and versions of one, add in ways that differ in the last digits."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for *_, sample, value in rows:
+        values[sample] += [] if value is None else [value]
+    return {sample: math.fsum(some) / len(some) if some else None for sample, some in values.items()}
+
+
+def _stretches(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
+    """Yield where each metric of each profile begins and ends, looking at few of the rows, which are sorted."""
+    start = 0
+    while start < len(rows):
+        key = rows[start][:2]
+        low, step = start, 1
+        # Beyond `low` the key still holds; double the step until it does not, then halve it.
+        while low + step < len(rows) and rows[low + step][:2] == key:
+            low, step = low + step, step * 2
+        while step:
+            if low + step < len(rows) and rows[low + step][:2] == key:
+                low += step
+            step //= 2
+        yield start, low + 1
+        start = low + 1

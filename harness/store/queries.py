@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,14 +11,11 @@ from sqlalchemy import Connection, Row, Table, func, select
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
 from harness.prices import Prices
-from harness.results import Origin, RunInfo, RunTable, Status
-from harness.store import costs as spent
-from harness.store import gains, notes, passes, planned
+from harness.results import RunTable, Status
+from harness.store import costs, gains, notes, passes, planned
 from harness.store import tables as t
-from harness.store.costs import Costs
-from harness.store.planned import Planned
+from harness.store.runtables import Stored, shown_generator, shown_samples
 from harness.store.store import Store
-from strategies.controls import is_control
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
@@ -123,6 +119,23 @@ def _counts(connection: Connection, table: Table) -> dict[str, int]:
     return dict(connection.execute(select(column, func.count()).group_by(column)).all())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which runs and samples a reader wants; what is None leaves all."""
+
+    samples: str | None = None
+    """As in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten."""
+    digest: str | None = None
+    language: str | None = None
+    generator: str | None = None
+    """As in `RunInfo.generator`."""
+
+    def has(self, run: Any) -> bool:
+        """Return whether a run's row is among them."""
+        names = ((self.samples, shown_samples(run)), (self.digest, run.samples_digest))
+        return all(wanted in (None, one) for wanted, one in (*names, (self.generator, shown_generator(run))))
+
+
 def run_tables(
     store: Store,
     *,
@@ -131,6 +144,7 @@ def run_tables(
     ks: Collection[int] = (),
     marked: Literal["exclude", "include"] = "exclude",
     prices: Prices | None = None,
+    chosen: Chosen | None = None,
 ) -> list[RunTable]:
     """Return the stored runs as columns, one table a run and language.
 
@@ -143,103 +157,42 @@ def run_tables(
         marked: whether samples that were marked as broken or vacuous are excluded; their values stay in the
             columns either way.
         prices: rates to price the stored tokens by; None for the prices that were stored.
+        chosen: read only these; nothing of the others is read.
 
     A function counts as infra-failed as long as one of its completions has no verdict. Of imported runs nobody
     knows the prompt, the calls and the time.
     """
-    r = t.RUN.c
-    query = select(t.RUN)
+    wanted = chosen or Chosen()
     with store.reading() as connection:
-        found = _sorted(connection.execute(query if samples is None else query.where(r.samples == samples)))
+        query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
+        found = [run for run in _sorted(connection.execute(query)) if wanted.has(run)]
         ids = [run.id for run in found]
-        by_run = planned.samples(connection, ids)
-        values = planned.scores(connection, ids, (profile, CONTEXT))
         counts = passes.counted(connection, ids)
         worth = gains.means(connection, ids)
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
-        costs = spent.of_runs(connection, ((run.id, run.generator) for run in found), prices)
+        spent = costs.of_runs(connection, ((run.id, run.generator) for run in found), prices)
         marks = notes.marked(connection, (run.samples_digest for run in found))
-    tables = []
-    for run in found:
-        verdicts = counts.get(run.id, {})
-        marks_of = marks.get(run.samples_digest, {})
-        excluded = marks_of if marked == "exclude" else {}
-        imported = run.id in made_elsewhere
-        rows = [one.settled(verdicts, run.n, excluded=one.id in excluded, imported=imported) for one in by_run[run.id]]
-        values[run.id].update(passes.columns(verdicts, run.n, ks))
-        values[run.id].update({BLOCK_GAIN: worth[run.id]} if run.id in worth else {})
-        for language in sorted({one.language for one in rows}):
-            info = _info(run, rows, language, profile=profile, imported=imported, remarks=remarks[run.id])
-            chosen = [one for one in rows if one.language == language]
-            spent_here = None if imported else costs[run.id]
-            tables.append(_table(info, chosen, values[run.id], marks_of, spent_here))
+        tables = []
+        for run, of_run in zip(
+            found, planned.samples(connection, [(run.id, run.samples_digest) for run in found]), strict=True
+        ):
+            verdicts = counts.get(run.id, {})
+            among = None if of_run.only(wanted.language) else (run.samples_digest, str(wanted.language))
+            values = planned.scores(connection, run.id, (profile, CONTEXT), among)
+            values |= passes.columns(verdicts, run.n, ks)
+            values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
+            stored = Stored(
+                run=run,
+                profile=profile,
+                samples=of_run,
+                values=values,
+                verdicts=verdicts,
+                marks=marks.get(run.samples_digest, {}),
+                exclude=marked == "exclude",
+                costs=spent[run.id],
+                imported=run.id in made_elsewhere,
+                remarks=remarks[run.id],
+            )
+            tables += stored.tables(wanted.language)
     return tables
-
-
-def _info(
-    run: Any, samples: Sequence[Planned], language: str, *, profile: str, imported: bool, remarks: tuple[str, ...]
-) -> RunInfo:
-    return RunInfo(
-        id=run.id,
-        samples=run.samples if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]",
-        samples_digest=run.samples_digest,
-        language=language,
-        strategy=run.strategy,
-        generator=_shown_generator(run),
-        origin=Origin.IMPORTED if imported else Origin.RUN,
-        profile=profile,
-        ranked=not is_control(run.strategy),
-        control=is_control(run.strategy),
-        functions=any(one.tested for one in samples),
-        completions=run.n,
-        # How imported completions were decoded their file does not say.
-        sampling="" if imported else run.sampling,
-        benchmark="+".join(sorted({one.benchmark for one in samples if one.language == language})),
-        remarks=remarks,
-    )
-
-
-def _shown_generator(run: Any) -> str:
-    """Name the generator, apart where it was shown what follows the cursor: such runs are never ranked with others."""
-    return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
-
-
-def _table(
-    run: RunInfo,
-    samples: Sequence[Planned],
-    values: Mapping[str, dict[str, float | None]],
-    marks: Mapping[str, str],
-    costs: Costs | None,
-) -> RunTable:
-    ids = tuple(one.id for one in samples)
-    columns = {metric: tuple(map(of_sample.get, ids)) for metric, of_sample in sorted(values.items())}
-    return RunTable(
-        run=run,
-        sample=ids,
-        repo=tuple(one.repo for one in samples),
-        level=tuple(one.level for one in samples),
-        status=tuple(one.status for one in samples),
-        metrics={metric: column for metric, column in columns.items() if any(value is not None for value in column)},
-        context_tokens=tuple(one.context_tokens for one in samples),
-        calls=tuple(one.calls for one in samples),
-        seconds=tuple(one.seconds for one in samples),
-        mark=tuple(marks.get(id_, "") for id_ in ids) if marks else (),
-        costs=_costs(samples, costs or Costs()),
-    )
-
-
-def _costs(samples: Sequence[Planned], costs: Costs) -> dict[str, tuple[float | None, ...]]:
-    """Return the columns of `harness.results.COSTS`."""
-    of_calls = {
-        "tokens_in": costs.tokens_in,
-        "tokens_out": costs.tokens_out,
-        "tokens_cached": costs.tokens_cached,
-        "price": costs.price,
-    }
-    return {
-        **{name: tuple(column.get(one.id) for one in samples) for name, column in of_calls.items()},
-        "strategy_seconds": tuple(one.strategy_seconds for one in samples),
-        "generator_seconds": tuple(one.generator_seconds for one in samples),
-        "test_seconds": tuple(costs.test_seconds.get(one.id) for one in samples),
-    }
