@@ -1,0 +1,203 @@
+"""A run writes while a reader reads, for a minute: neither waits for the other or fails, and no half sample is seen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault
+from bench.home import Home
+from harness.results import RunTable, Status
+from harness.store import Store, queries
+from harness.store.attempts import faults
+from harness.store.reading import open_reader, version
+from harness.store.work import RunWork, works
+from tests.dashboard.browser import app
+from tests.harness.store import postgres_server
+from tests.harness.store.postgres_server import shown
+from tests.helpers.sets import make_set
+
+pytestmark = pytest.mark.slow
+
+Rounds = tuple[int, float, float]
+"""How many, seconds of each in which the reader reads, and in which the run is left alone, to compare the two."""
+MINUTE: Rounds = (6, 8.0, 2.0)
+SHORT: Rounds = (3, 3.0, 2.0)
+PATIENCE = 60.0
+REPOS, PER_REPO = 60, 50
+SAMPLES = REPOS * PER_REPO
+"""More than the run can do in the time: a batch of 16 takes it 0.4 s."""
+
+
+class Run:
+    """A real `ctxbench run` in a process of its own, which is stopped as a person would stop it."""
+
+    def __init__(self, home: Home, database: str) -> None:
+        # A shell that starts the tests in the background lets them inherit an ignored interrupt.
+        program = (
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+            "from harness.cli.main import main; main()"
+        )
+        words = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(mode=echo, delay=0.4)"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program, *words, "--home", str(home.root), "--db", database, "--workers", "1"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def stop(self) -> tuple[int, str]:
+        """Interrupt it; return its exit code and what it said."""
+        self.process.send_signal(signal.SIGINT)
+        _, said = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+
+class Reader:
+    """Reads as the dashboard does, and remembers what it saw."""
+
+    def __init__(self, store: Store, url: str) -> None:
+        self._store, self._url = store, url
+        self.finished = 0
+        self.reads = 0
+        self.slowest = 0.0
+        self.stamps: set[str] = set()
+
+    def look(self) -> int:
+        """Read everything once; return how many samples are finished."""
+        began = time.monotonic()
+        self.stamps.add(version(self._store, self._url))
+        (work,) = works(self._store)
+        assert not faults(self._store, work.id)
+        self._check_work(work)
+        (table,) = queries.run_tables(self._store)
+        self._check_table(table)
+        self.reads += 1
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        return self.finished
+
+    def count(self) -> int:
+        """Read how many samples are finished, and nothing else."""
+        (work,) = works(self._store)
+        self._check_work(work)
+        return self.finished
+
+    def _check_work(self, work: RunWork) -> None:
+        assert work.planned == SAMPLES and work.finished >= self.finished
+        assert work.attempts[-1].ended is None
+        self.finished = work.finished
+
+    def _check_table(self, table: RunTable) -> None:
+        """Refuse a sample with a result and without all that belongs to it."""
+        scored = [at for at, status in enumerate(table.status) if status is Status.SCORED]
+        assert len(table.sample) == SAMPLES and len(scored) >= self.finished
+        self.finished = len(scored)
+        assert all(status in (Status.SCORED, Status.INFRA_FAILED) for status in table.status)
+        for name, column in table.metrics.items():
+            assert all(column[at] is not None for at in scored), name
+        for column in (table.context_tokens, table.calls, table.seconds):
+            assert all(column[at] is not None for at in scored)
+
+
+def watched(home: Home, database: str, rounds: Rounds, page: Callable[[], None]) -> None:
+    """Let a run write and a reader read; check both."""
+    make_set(home, repos=REPOS, per_repo=PER_REPO)
+    run = Run(home, database)
+    try:
+        store = _when_begun(database, run)
+        with store:
+            reader = Reader(store, database)
+            alone, beside = _rounds(reader, rounds, page)
+        assert run.process.poll() is None, run.process.communicate()
+    finally:
+        code, said = run.stop()
+    assert code == 130 and "locked" not in said and "Traceback" not in said, (code, said)
+    # More states than rounds: the reader met the run at work, and did not read one state again and again.
+    assert len(reader.stamps) > rounds[0]
+    assert reader.finished > 0 and statistics.mean(alone) > 0
+    rates = statistics.mean(beside), statistics.mean(alone)
+    print(
+        f"samples a second beside a reader {rates[0]:.1f}, alone {rates[1]:.1f}; {reader.reads} reads, "
+        f"the slowest {reader.slowest:.2f} s"
+    )
+    assert rates[0] > 0.5 * rates[1], rates
+    with open_reader(database) as store:
+        (work,) = works(store)
+    assert work.attempts[-1].reason == "interrupted" and work.attempts[-1].finished == work.finished
+    assert work.finished >= reader.finished
+
+
+def _when_begun(database: str, run: Run) -> Store:
+    """Open the database as soon as the run has stored a sample."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert run.process.poll() is None, run.process.communicate()
+        try:
+            store = open_reader(database)
+        except InputFault:
+            time.sleep(0.2)
+            continue
+        if any(one.finished for one in works(store)):
+            return store
+        store.close()
+        time.sleep(0.2)
+    raise AssertionError("the run stored nothing")
+
+
+def _rounds(reader: Reader, rounds: Rounds, page: Callable[[], None]) -> tuple[list[float], list[float]]:
+    """Return the samples a second that the run stored in each pause, and beside the reader in each round."""
+    number, reading, quiet = rounds
+    alone, beside = [], []
+    for _ in range(number):
+        beside.append(_rate(reader, lambda: _read(reader, reading, page)))
+        alone.append(_rate(reader, lambda: time.sleep(quiet)))
+    return alone, beside
+
+
+def _rate(reader: Reader, what: Callable[[], None]) -> float:
+    before, began = reader.count(), time.monotonic()
+    what()
+    return (reader.count() - before) / (time.monotonic() - began)
+
+
+def _read(reader: Reader, seconds: float, page: Callable[[], None]) -> None:
+    end = time.monotonic() + seconds
+    page()
+    while time.monotonic() < end:
+        reader.look()
+        time.sleep(0.25)
+
+
+def test_sqlite_for_a_minute_with_its_pages(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+
+    def pages() -> None:
+        for name in ("runs", "leaderboard"):
+            page = app(name, home.root)
+            assert not page.exception and not page.error, (page.exception, page.error)
+
+    watched(home, home.database, MINUTE, pages)
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Return the URL of an empty database in PostgreSQL."""
+    folder = postgres_server.binaries()
+    if folder is None:
+        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        missing("no PostgreSQL server is installed: reading while a run writes is not tested in it here")
+    with postgres_server.running(folder) as port:
+        yield shown(postgres_server.url(port))
+
+
+def test_postgresql_for_some_seconds(tmp_path: Path, server: str) -> None:
+    watched(Home(tmp_path / "home"), server, SHORT, lambda: None)
