@@ -1,0 +1,83 @@
+"""`transformers serve` in a process group of its own: a real server of OpenAI's protocol, for a model in a folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+_MAIN = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
+_START_SECONDS = 240.0
+"""It takes 13 on a quiet machine, most of them to import."""
+
+
+class TransformersServer:
+    """The server; `start` and `kill` as often as wanted, always on the same port."""
+
+    def __init__(self, model: Path, scratch: Path) -> None:
+        """Prepare.
+
+        Args:
+            model: folder of the model; its path is the model's name in requests.
+            scratch: where the hub's empty cache and the server's log go.
+        """
+        self.model, self._scratch = model, scratch
+        (scratch / "hub").mkdir(parents=True, exist_ok=True)
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port = int(one.getsockname()[1])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def spec(self) -> str:
+        """The spec of `openai` for it, without parameters."""
+        return f"openai:{self.model}@http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def log(self) -> str:
+        """What the server said."""
+        return (self._scratch / "log").read_text(encoding="utf-8", errors="replace")
+
+    def launch(self) -> None:
+        """Start the process."""
+        argv = [sys.executable, "-c", _MAIN, "serve", str(self.model), "--device", "cpu", "--dtype", "float32"]
+        argv += ["--host", "127.0.0.1", "--port", str(self.port)]
+        # One thread: those that wait for each other at every step are slow for a tiny model.
+        env = {**os.environ, "HF_HOME": str(self._scratch), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        with (self._scratch / "log").open("ab") as log:
+            self._process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
+
+    def wait(self) -> None:
+        """Wait until it answers.
+
+        Raises:
+            AssertionError: if it ended, or does not answer in time.
+        """
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until:
+            assert self._process is not None and self._process.poll() is None, self.log[-3000:]
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as reply:
+                    if reply.status == 200:
+                        return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+        raise AssertionError(f"no answer within {_START_SECONDS:g} s: {self.log[-3000:]}")
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def kill(self) -> None:
+        """Kill the whole process group at once: what is in flight is cut off."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
