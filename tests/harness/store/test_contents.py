@@ -35,8 +35,8 @@ def test_samples_are_counted_by_what_they_are(store: Store) -> None:
 def test_what_took_long_is_told_in_the_order_in_which_it_happened(store: Store) -> None:
     run = store.add_run(make_spec(), make_samples(1))
     attempt = store.start_attempt(run, "process")
-    store.add_construction(attempt, [StoredConstruction(repo="b", stage="units", seconds=2.0)])
-    store.add_construction(attempt, [StoredConstruction(repo="a", stage="index", seconds=1.0)])
+    made = (("b", "units", 2.0), ("a", "index", 1.0))
+    store.add_construction(attempt, [StoredConstruction(repo=r, stage=stage, seconds=s) for r, stage, s in made])
     assert construction(store, [run]) == [
         Built(run=run, attempt=attempt, repo="b", stage="units", seconds=2.0),
         Built(run=run, attempt=attempt, repo="a", stage="index", seconds=1.0),
