@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -52,13 +53,13 @@ def _chosen() -> Chosen | None:
     )
     label = samples.samples.removesuffix(f" {samples.digest[:12]}")
     runs = data.kept(runs_over, samples.digest, label)
-    if len(samples.generators) > 1:
+    left, right, *rest = st.columns([2, 2, 1] if len(samples.generators) > 1 else 2)
+    if rest:
         generators = [view.ANY, *samples.generators]
-        only = url.choose("Generator", generators, name="generator", help=show.HELP["generator"])
+        only = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=rest[0])
         runs = [run for run in runs if only in (view.ANY, run.generator)]
-    left, right = st.columns(2)
     first = url.choose(
-        "A",
+        "Run A",
         runs,
         name="run",
         shown=view.spelled,
@@ -67,7 +68,7 @@ def _chosen() -> Chosen | None:
         where=left,
     )
     second = url.choose(
-        "B",
+        "Run B",
         [None, *(run for run in runs if run.id != first.id)],
         name="other",
         shown=lambda run: view.spelled(run) if run else view.NONE,
@@ -171,16 +172,15 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     def choose() -> None:
         selected = st.session_state[key]["selection"]["rows"]
         if selected:
-            _open(str(rows[selected[0]]["sample"]))
+            url.put("sample", str(rows[selected[0]]["sample"]))
 
-    config = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
+    config: dict[str, Any] = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
+    config[""] = st.column_config.Column(help=view.HELP[""], width=30)
+    for name, form in view.NUMBERS.items():
+        config[name] = st.column_config.NumberColumn(help=view.HELP[name], format=form)
     st.dataframe(
         rows, hide_index=True, key=key, on_select=choose, selection_mode="single-row", column_config=config, height=320
     )
-
-
-def _open(sample: str) -> None:
-    st.session_state["url/widget/sample"] = sample
 
 
 def _steps(chosen: Chosen, wanted: Wanted, opened: str) -> None:
@@ -195,8 +195,8 @@ def _steps(chosen: Chosen, wanted: Wanted, opened: str) -> None:
             key=f"step-{key}",
             shortcut=key,
             disabled=to is None,
-            on_click=_open,
-            args=(to or "",),
+            on_click=url.put,
+            args=("sample", to or ""),
             help=f"Of the samples found, in the order of the plan. Key: {key}",
             width="stretch",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.errors import InputFault
-from harness.leaderboard import choices, numbers
+from harness.leaderboard import choices
 from harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
 from harness.results import Status
 from harness.store.facets import Facets, RunChoice
@@ -27,10 +27,12 @@ HELP: Mapping[str, str] = {
     "place": "The file, and the line of the cursor, counted from 1.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
     "status": "scored; model-failed: nothing usable, the worst value; infra-failed: missing; excluded: marked.",
-    "A": "Value of the first run, the mean over its completions; - where the sample does not count.",
-    "B": "Value of the second run.",
-    "A - B": "The first run's value minus the second's.",
+    "A": "Value of run A, the mean over its completions; empty where the sample does not count.",
+    "B": "Value of run B.",
+    "A - B": "The value of run A minus that of run B.",
 }
+NUMBERS: Mapping[str, str] = {"A": "%.1f", "B": "%.1f", "A - B": "%+.1f"}
+"""Columns of numbers, which a table sorts as numbers -> how they are written: one sample has no interval."""
 STATUS: Mapping[Status, str] = {
     Status.SCORED: "It counts.",
     Status.MODEL_FAILED: "The model gave nothing usable: it counts as the worst value.",
@@ -50,9 +52,9 @@ class Metric:
     measure: Measure
     scale: Scale
 
-    def shown(self, value: float | None, *, sign: bool = False) -> str:
+    def shown(self, value: float | None) -> float | None:
         """Return a stored value in the unit shown."""
-        return numbers.value(None if value is None else value * self.scale.factor, None, sign=sign)
+        return None if value is None else value * self.scale.factor
 
 
 def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
@@ -119,9 +121,9 @@ def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, com
             "A": metric.shown(one.value),
         }
         if compared:
-            both = one.value is not None and one.other is not None
             row["B"] = metric.shown(one.other)
-            row["A - B"] = metric.shown((one.value or 0) - (one.other or 0) if both else None, sign=True)
+            both = one.value is not None and one.other is not None
+            row["A - B"] = metric.shown((one.value or 0) - (one.other or 0)) if both else None
         rows.append(row)
     return rows
 

@@ -55,6 +55,8 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
     """
     kinds = {kind for _, one in runs if one for kind in one.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
+    # What is defined for none of them says nothing.
+    kinds = {kind for kind in kinds if any(one and one.scores.get(kind) is not None for _, one in runs)}
     for kind in sorted(kinds, key=lambda it: (it[0] != profile, it)):
         scale = scale_of(profile, named(kind))
         row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
@@ -113,7 +115,7 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
             "tokens in": one.tokens_in,
             "cached": one.cached,
             "tokens out": one.tokens_out,
-            "seconds": numbers.amount(one.seconds),
+            "seconds": seconds(one.seconds),
             "price": price(one.price),
             "finish": one.finish,
         }
@@ -128,11 +130,16 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
         "tokens in": sum(one.tokens_in for one in calls),
         "cached": sum(one.cached for one in calls),
         "tokens out": sum(one.tokens_out for one in calls),
-        "seconds": numbers.amount(sum(one.seconds for one in calls)),
+        "seconds": seconds(sum(one.seconds for one in calls)),
         "price": price(sum(known) if len(known) == len(calls) else None),
         "finish": "",
     }
     return [*rows, total]
+
+
+def seconds(time: float | None) -> str:
+    """Return a time to three digits, and none below a millisecond: nobody measured it so finely."""
+    return "<0.001" if time is not None and 0 < time < 0.001 else numbers.amount(time)
 
 
 def price(dollars: float | None) -> str:
@@ -149,8 +156,8 @@ def verdict(judged: Judged) -> str:
     """Return what the tests said, and what it took them."""
     said = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
-        f"{judged.tests_run} tests run",
-        f"{numbers.amount(judged.seconds)} s",
+        f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
+        f"{seconds(judged.seconds)} s",
         f"{numbers.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
         f"in {judged.sandbox}" if judged.sandbox else "",
     ]
@@ -165,7 +172,7 @@ def took(detail: Detail) -> str:
         (
             f"{detail.context_tokens} tokens of context",
             f"{len(detail.calls)} {'call' if len(detail.calls) == 1 else 'calls'}",
-            f"method {numbers.amount(detail.strategy_seconds)} s",
-            f"model {numbers.amount(detail.generator_seconds)} s",
+            f"method {seconds(detail.strategy_seconds)} s",
+            f"model {seconds(detail.generator_seconds)} s",
         )
     )

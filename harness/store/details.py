@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import CTE, Connection, Select, func, select
 
 from bench.errors import UnknownName
-from bench.types import UNTESTED, Kind, Place
+from bench.types import Place
 from harness.results import Status
 from harness.store import tables as t
 from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
@@ -111,13 +111,10 @@ def kinds_of(run: str) -> CTE:
 
 def _status(row: Mapping[Any, Any], completions: Collection[CompletionFacts], *, marked: bool) -> Status:
     """Return the status that the leaderboard gives the sample."""
-    if marked:
-        return Status.EXCLUDED
-    tested = row["kind"] == Kind.FUNCTION and row["subkind"] != UNTESTED
+    names = ("benchmark", "kind", "language", "repo")
+    facts = Facts(**{name: row[name] for name in names}, level=row["subkind"])
     judged = sum((PROFILE, PASS) in completion.scores for completion in completions)
-    if row["status"] is None or (tested and judged != row["n"]):
-        return Status.INFRA_FAILED
-    return Status(row["status"])
+    return status_of(facts, row["status"], judged, row["n"], excluded=marked)
 
 
 def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[str, str], ...]:

@@ -118,7 +118,7 @@ def test_metrics_are_those_of_the_profile_and_of_all() -> None:
     bits, es, passes = found
     assert bits.measure == Measure(profile="context", metric="bits", worst=None, lower_is_better=True)
     assert es.measure == Measure(profile="crosscodeeval", metric="es", worst=0.0)
-    assert es.shown(27.0) == "27.0" and passes.shown(0.5) == "50.0" and bits.shown(None) == "-"
+    assert (es.shown(27.0), passes.shown(0.5), bits.shown(None)) == (27.0, 50.0, None)
     assert passes.measure.metric == "pass" and passes.measure.worst == 0.0
 
 
@@ -159,13 +159,13 @@ def test_found_samples_are_rows() -> None:
     assert view.found_rows([sample], es, "a", compared=True) == [
         {
             "": "▸", "sample": "a", "repository": "r", "place": "p.py:4", "level": "l", "status": "scored",
-            "A": "25.0", "B": "100.0", "A - B": "-75.0",
+            "A": 25.0, "B": 100.0, "A - B": -75.0,
         }
     ]  # fmt: skip
     missing = FoundSample(
         ordinal=0, id="b", repo="r", path="p", line=0, level="l", status=Status.INFRA_FAILED, value=None, other=1.0
     )
-    assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] == "-"
+    assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] is None
     assert list(view.found_rows([missing], es, "a", compared=False)[0])[-1] == "A"
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
 
@@ -212,6 +212,7 @@ def test_calls_add_up() -> None:
     assert one.call_rows([call(), call(price=None)])[2]["price"] == "-", "a sum of what nobody knows is not known"
     assert len(one.call_rows([call()])) == 1 and one.call_rows([]) == []
     assert one.calls_of([call()]) == ["1 draft"]
+    assert [one.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == ["-", "0", "<0.001", "0.25", "123"]
 
 
 def test_scores_stand_side_by_side() -> None:

@@ -1,0 +1,87 @@
+"""The samples page in a browser: keys and rows open samples, and what a model planted stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from bench.home import Home
+from harness.store import open_store
+from harness.store.queries import run_tables
+from tests.dashboard.browser import PATIENCE, Site, cells, settled
+from tests.dashboard.stored import PLANTED
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.slow
+
+
+def opened(page: Page) -> str:
+    """Return the sample that the URL names."""
+    return parse_qs(urlsplit(page.url).query).get("sample", [""])[0]
+
+
+def wait_for(page: Page, sample: str) -> None:
+    page.wait_for_function(
+        "wanted => new URLSearchParams(location.search).get('sample') === wanted", arg=sample, timeout=PATIENCE * 1000
+    )
+    settled(page)
+
+
+def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: Page) -> None:
+    with open_store(Home(server.home).database) as store:
+        tables = {
+            table.run.strategy: table for table in run_tables(store, samples="demo") if "[:" not in table.run.samples
+        }
+    first, second = tables["lc.infile"], tables["lc.repocoder"]
+    pairs = zip(first.sample, first.metrics["es"], second.metrics["es"], strict=True)
+    differ = [(sample, one, other) for sample, one, other in pairs if one != other]
+    assert len(differ) >= 2, "the two strategies must differ somewhere"
+    server.visit(
+        page, "samples", samples="demo", run=first.run.id, other=second.run.id, metric="es", differs="A and B differ"
+    )
+    rows = cells(page)
+    assert [row["sample"] for row in rows] == [sample for sample, *_ in differ][: len(rows)]
+    for row, (_, one, other) in zip(rows, differ, strict=False):
+        assert one is not None and other is not None
+        assert float(row["A"]) == pytest.approx(one * 100, abs=0.05)
+        assert float(row["A - B"]) == pytest.approx((one - other) * 100, abs=0.05)
+    page.locator("h1").first.click()
+    page.keyboard.press("n")
+    wait_for(page, differ[1][0])
+    page.keyboard.press("p")
+    wait_for(page, differ[0][0])
+    server.check(page)
+    grid = page.locator("[data-testid=stDataFrame]").first
+    grid.scroll_into_view_if_needed()
+    box = grid.bounding_box()
+    assert box is not None
+    # A table is drawn on a canvas: the box before its second row, which a reader clicks to open a sample.
+    page.mouse.click(box["x"] + 18, box["y"] + 2.5 * 35)
+    wait_for(page, differ[1][0])
+    server.check(page)
+    assert page.locator("h3", has_text=differ[1][0]).count() == 1
+
+
+def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:
+    server.visit(page, "samples", samples="planted")
+    shown = page.locator("[data-testid=stCode]").all_text_contents()
+    assert [text for text in shown if PLANTED in text], "the completion is there, word for word"
+    assert page.locator("[data-testid=stMain] a[href*='harm.example']").count() == 0
+    assert page.locator("[data-testid=stMain] img").count() == 0
+    assert max(map(len, shown)) < 40_000
+    assert page.locator("[data-testid=stDownloadButton]", has_text="Save all of it").count() >= 1
+    page.locator("[data-testid=stExpander] summary", has_text="Raw output").first.click()
+    settled(page)
+    server.check(page)
+    [run] = _hostile_runs(server)
+    server.visit(page, "samples", samples="demo", run=run)
+    server.check(page)
+
+
+def _hostile_runs(server: Site) -> list[str]:
+    with open_store(Home(server.home).database) as store:
+        return [one.run.id for one in run_tables(store, samples="demo") if "<script>" in one.run.strategy]
