@@ -1,0 +1,27 @@
+"""Samples are read, searched and counted in PostgreSQL as in SQLite: the same tests again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.store import test_details, test_details_search
+from tests.harness.store.test_postgres import make_database, port, store, url
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["make_database", "port", "store", "url"]
+
+_PLANS = {"test_no_other_sample_is_read", "test_a_page_is_all_that_is_read"}
+"""They read SQLite's plans of its statements."""
+_SAME = {
+    name: test
+    for module in (test_details, test_details_search)
+    for name, test in vars(module).items()
+    if name.startswith("test_") and name not in _PLANS
+}
+# They take the `store` of this module.
+globals().update(_SAME)
+
+
+def test_the_same_tests_run_here() -> None:
+    assert len(_SAME) >= 12
