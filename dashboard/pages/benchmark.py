@@ -59,14 +59,8 @@ def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]
 
 def _whole(chosen: view.Known, manifest: view.Manifest) -> None:
     measured = _measured(str(data.home().root), chosen.name, chosen.digest)
-    runs = [one for one in data.sets() if one.digest == chosen.digest]
-    repos = view.entries(manifest)
-    st.markdown(
-        show.plain(
-            f"{len(measured)} samples from {len(repos)} repositories, {sum(one.runs for one in runs)} stored runs. "
-            f"Digest {chosen.digest[:12]}."
-        )
-    )
+    runs = sum(one.runs for one in data.sets() if one.digest == chosen.digest)
+    st.markdown(show.plain(view.headline(chosen, len(measured), runs)))
     for remark in view.remarks(manifest):
         show.note(f"Note: {remark}")
     _table("Samples", view.kinds(measured), view.KIND_HELP)

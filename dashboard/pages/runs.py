@@ -24,7 +24,10 @@ _SEEN = "runs/seen"
 def page() -> None:
     """Show the runs; looks again by itself."""
     names = [one.samples for one in data.sets()]
-    samples = url.choose("Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.")
+    left, right = st.columns([1, 2])
+    samples = url.choose(
+        "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=left
+    )
     found = _of(samples)
     chosen = url.choose(
         "Run",
@@ -33,6 +36,7 @@ def page() -> None:
         shown=_title,
         written=lambda one: one.id,
         help="The run that is shown below the table.",
+        where=right,
     ).id
     going = any(map(view.is_open, found))
     st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, going)

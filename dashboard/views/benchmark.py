@@ -53,6 +53,19 @@ def entries(manifest: Manifest) -> dict[str, Manifest]:
     return {str(name): one for name, one in _mapping(manifest.get("repositories")).items() if isinstance(one, Mapping)}
 
 
+def headline(known: Known, samples: int, runs: int) -> str:
+    """Return what a set is in a sentence."""
+    repos = len(entries(known.manifest or {}))
+    parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
+    said = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
+    return f"{said[0]} from {said[1]}, {said[2]}. Digest {known.digest[:12]}."
+
+
+def _ending(word: str, count: int) -> str:
+    one, several = ("y", "ies") if word.endswith("repositor") else ("", "s")
+    return one if count == 1 else several
+
+
 def about(manifest: Manifest) -> list[Cells]:
     """Return what the set says of itself as a whole: how it was made, with what."""
     said: dict[str, object] = {

@@ -42,8 +42,13 @@ def _lines(manifest: Manifest, measured: Sequence[Measured]) -> Iterator[_Row]:
         says = "the blanked import also binds a name that is used earlier"
         yield "shared imports", _sum(manifest, "kept_masked_shared"), first, says
     if _has(manifest, "kept_rest_elsewhere"):
-        yield "whole lines elsewhere", 0, len(lines), "left out when the set was built (`verbatim` above)"
-        says = "the rest of the line also ends another line, which a strategy may find; kept, as in ProjBench"
+        yield (
+            "whole lines elsewhere",
+            0,
+            len(lines),
+            "such lines were left out when the set was built (verbatim, below)",
+        )
+        says = "the answer also ends another line, where it may be found; kept, as in ProjBench"
         yield "rests of lines elsewhere", _sum(manifest, "kept_rest_elsewhere"), len(lines), says
 
 

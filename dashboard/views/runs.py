@@ -136,12 +136,11 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
     """Return one line of the table of runs; its headings are those of `HELP`."""
     found = pace(work, now, seen)
     return {
-        "run": work.id,
-        "samples": label(work),
         "strategy": work.choices.strategy,
-        "generator": generator(work),
         "state": state(work, seen),
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
+        "generator": generator(work),
+        "samples": label(work),
         "finished": work.finished,
         "planned": work.planned,
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
@@ -151,6 +150,7 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "left": "" if found is None else duration(found.left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
         "origin": "imported" if work.imported else "run",
+        "run": work.id,
     }
 
 

@@ -39,7 +39,7 @@ def test_what_a_set_is_made_of(home: Home) -> None:
         add_marks(store, made.digest, [Mark(sample_id=made.samples[0].id, mark="broken", reason=PLANTED)])
     page = app("benchmark", home.root)
     text = said(page)
-    assert "8 samples from 2 repositories, 1 stored runs" in text and made.digest[:12] in text
+    assert "8 samples from 2 repositories, 1 stored run" in text and made.digest[:12] in text
     kinds, repositories, audit, marks, lengths, about = (one.value for one in page.dataframe)
     assert (list(kinds["samples"]), list(kinds["level"])) == ([8], ["single-line"])
     assert (list(repositories["repository"]), list(repositories["samples"])) == (["shop0", "shop1"], [4, 4])
