@@ -106,6 +106,8 @@ class Attempt:
         self._functions = any(sample.tested for sample in planned)
         self._scorer = scorer
         self._executes = executes
+        # A digest, not to be taken again for every sample.
+        self._run = spec.id
         self._attempt = 0
 
     def go(self, progress: Progress) -> Summary:
@@ -134,7 +136,7 @@ class Attempt:
 
     def _lacking(self) -> list[Unjudged]:
         """Return the stored completions of functions that have no verdict."""
-        return verdicts.unjudged(self._store, self._spec.id) if self._functions else []
+        return verdicts.unjudged(self._store, self._run) if self._functions else []
 
     def _try(self, missing: Sequence[Sample], lacking: Sequence[Unjudged], tally: _Tally, progress: Progress) -> None:
         machinery = self._machinery
@@ -150,7 +152,7 @@ class Attempt:
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        self._attempt = self._store.start_attempt(self._spec.id, isolation)
+        self._attempt = self._store.start_attempt(self._run, isolation)
         reason = "failed"
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
@@ -164,7 +166,7 @@ class Attempt:
         finally:
             # The account must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                add_remarks(self._store, self._spec.id, [f"Answered by {one}." for one in machinery.batcher.served])
+                add_remarks(self._store, self._run, [f"Answered by {one}." for one in machinery.batcher.served])
                 self._store.add_construction(self._attempt, machinery.construction.take())
                 self._store.end_attempt(
                     self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
@@ -174,7 +176,7 @@ class Attempt:
         self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]
     ) -> None:
         """Judge what an earlier attempt stored without a verdict."""
-        for one, found in judge_stored(self._store, executor, self._set, self._spec.id, lacking):
+        for one, found in judge_stored(self._store, executor, self._set, self._run, lacking):
             if isinstance(found, MachineFault):
                 self._note(StoredFault(sample_id=one.sample_id, kind="machine", message=str(found)), tally)
             tick(1)
@@ -225,7 +227,7 @@ class Attempt:
                 self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
             return
         for result in finished:
-            tally.new += self._store.add_finished(self._spec.id, self._spec.coder, result)
+            tally.new += self._store.add_finished(self._run, self._spec.coder, result)
 
     def _note(self, fault: StoredFault, tally: _Tally) -> None:
         self._store.add_fault(self._attempt, fault)

@@ -67,21 +67,22 @@ class Store:
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample]) -> str:
         """Note a run and its samples, unless they are there already; return the run's id."""
+        id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
-        run |= {"id": spec.id, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
+        run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         content = [rows.sample(spec.samples_digest, sample) for sample in planned]
         plan = [
-            {"run_id": spec.id, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
+            {"run_id": id_, "sample_id": sample.id, "set_digest": spec.samples_digest, "ordinal": ordinal}
             for ordinal, sample in enumerate(planned)
         ]
         with self._writing() as connection:
-            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == spec.id)).first() is not None:
-                return spec.id
+            if connection.execute(select(t.RUN.c.id).where(t.RUN.c.id == id_)).first() is not None:
+                return id_
             connection.execute(insert(t.RUN), run)
             known = set(connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest)))
             _append(connection, t.SAMPLE, [row for row in content if row["id"] not in known])
             _append(connection, t.PLANNED, plan)
-        return spec.id
+        return id_
 
     def finished(self, run: str) -> frozenset[str]:
         """Return the ids of the samples that a run has results for."""
