@@ -56,6 +56,13 @@ class _Choice:
 def page() -> None:
     """Show two runs or more of one sample set and language beside each other."""
     choice = _choose()
+    if choice is None:
+        show.empty(
+            "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
+            "goes on with a run.",
+            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+        )
+        return
     tables, names = choice.tables, choice.names
     if len(tables) < 2:
         show.empty(
@@ -81,7 +88,7 @@ def page() -> None:
     _missing(tables, names)
 
 
-def _choose() -> _Choice:
+def _choose() -> _Choice | None:
     one, two, three, four = st.columns(4)
     samples = url.choose(
         "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
@@ -91,9 +98,10 @@ def _choose() -> _Choice:
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
     )
     every = data.tables(samples.samples, language, profile=profile)
-    if not every:
-        return _Choice(samples=samples.samples, metric="", tables=[])
-    metric = url.choose("Metric", choices.metrics(every) or ["es"], name="metric", help=show.HELP["metric"], where=four)
+    metrics = choices.metrics(every)
+    if not metrics:
+        return None
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=four)
     held = sorted({table.run.generator for table in every})
     generators = held
     if len(held) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -38,7 +39,8 @@ def page() -> None:
     group, metric = _chosen()
     if group is None:
         show.empty(
-            "No run of this sample set has scores under this profile.",
+            "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
+            "goes on with a run.",
             "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
         )
         return
@@ -57,14 +59,16 @@ def _chosen() -> tuple[Group | None, str]:
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
     )
     every = data.tables(samples.samples, language, profile=profile)
-    if not every:
-        return None, ""
     held = sorted({table.run.generator for table in every})
+    if not held:
+        return None, ""
     generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
-    among = [table for table in every if table.run.generator == generator]
-    metric = url.choose("Metric", choices.metrics(among) or ["es"], name="metric", help=show.HELP["metric"], where=one)
+    metrics = choices.metrics([table for table in every if table.run.generator == generator])
+    if not metrics:
+        return None, ""
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=one)
     board = data.board(samples.samples, language, generator, profile=profile)
-    return next((group for group in board.groups if group.level == ALL_LEVELS), None), metric
+    return next(group for group in board.groups if group.level == ALL_LEVELS), metric
 
 
 def _against(group: Group, metric: str) -> None:
@@ -72,7 +76,7 @@ def _against(group: Group, metric: str) -> None:
     known = view.known(group)
     scale = group.scales.get(metric)
     if not known or scale is None:
-        show.note("Nobody knows what these runs cost: they were recorded elsewhere, or no sample of them counts.")
+        show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
         return
     name = url.choose(
         "Cost",
@@ -92,7 +96,8 @@ def _against(group: Group, metric: str) -> None:
     absent = view.left_out(found)
     if absent:
         show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")
-    show.frame(view.rows(found, metric, name), help=HELP, key="costs")
+    shown = view.COSTS[name]
+    show.frame(view.rows(found, metric, name), help=HELP, key="costs", **{shown: _digits(shown)})
 
 
 def _by_stage(group: Group) -> None:
@@ -102,7 +107,7 @@ def _by_stage(group: Group) -> None:
         show.note("Nobody knows: these runs were recorded elsewhere.")
         return
     show.chart(time.stage_chart(group), key="stages")
-    show.frame(rows, help=HELP, key="by-stage")
+    show.frame(rows, help=HELP, key="by-stage", **{stage: _digits(stage) for stage in time.STAGES.values()})
     show.note(
         "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
     )
@@ -118,4 +123,9 @@ def _construction(group: Group) -> None:
     if len({one.repo for one in found}) > time.MOST_BARS:
         show.note(f"Drawn: the {time.MOST_BARS} repositories that took longest.")
     show.chart(time.construction_chart(found), key="construction")
-    show.frame(time.construction_rows(found), help=HELP, key="by-repository")
+    show.frame(time.construction_rows(found), help=HELP, key="by-repository", seconds=_digits("seconds"))
+
+
+def _digits(name: str) -> Any:
+    """Return a column whose numbers keep their three digits however small they are: cents of cents, milliseconds."""
+    return st.column_config.NumberColumn(help=HELP[name], format="%.6g")
