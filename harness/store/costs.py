@@ -6,10 +6,11 @@ to what no sample's cost needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from harness.prices import Prices, Rate
 from harness.store import tables as t
@@ -40,7 +41,8 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
         prices: price the stored tokens by these rates; the price that was stored stays where they know none.
     """
     rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
-    found = {run: _of_calls(connection, run, rate) for run, rate in rates.items()}
+    asked = _asked_calls()
+    found = {run: _of_calls(fetched(connection, asked, run=run), rate) for run, rate in rates.items()}
     j, v = t.JUDGED.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
@@ -53,10 +55,10 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
     return found
 
 
-def _of_calls(connection: Connection, run: str, rate: Rate | None) -> Costs:
-    """Return what the calls of one run's samples took, as columns: a run at a time, so that few rows are held."""
+def _asked_calls() -> Select[Any]:
+    """Return the question for the calls of a run: asked of a run at a time, so that few rows are held."""
     c, g = t.CALL.c, t.GENERATION.c
-    query = (
+    return (
         select(
             c.sample_id,
             func.sum(g.tokens_in),
@@ -67,19 +69,24 @@ def _of_calls(connection: Connection, run: str, rate: Rate | None) -> Costs:
             func.count() - func.count(g.price),
         )
         .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
-        .where(c.run_id == run)
+        .where(c.run_id == bindparam("run"))
         .group_by(c.sample_id)
     )
-    one = Costs()
-    for sample, tokens_in, tokens_out, cached, seconds, price, unknown in fetched(connection, query):
-        tokens = int(tokens_in), int(tokens_out), int(cached)
-        one.tokens_in[sample], one.tokens_out[sample], one.tokens_cached[sample] = map(float, tokens)
-        one.price[sample] = _price(rate, tokens, seconds, None if unknown else price)
-    return one
 
 
-def _price(rate: Rate | None, tokens: tuple[int, int, int], seconds: float, stored: float | None) -> float | None:
-    if rate is not None:
-        tokens_in, tokens_out, cached = tokens
-        stored = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds)
-    return None if stored is None else round(stored, _DOLLARS)
+def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
+    """Return what the calls of one run's samples took, as columns."""
+    ids, tokens_in, tokens_out, cached, seconds, stored, unknown = [[row[at] for row in rows] for at in range(7)]
+    if rate is None:
+        known = [None if lacks else one for one, lacks in zip(stored, unknown, strict=True)]
+    else:
+        known = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
+    prices = [None if one is None else round(one, _DOLLARS) for one in known]
+    # Of whole numbers some databases give sums that are no whole numbers of Python.
+    one, two, three = (list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached))
+    columns = [dict(zip(ids, column, strict=True)) for column in (one, two, three, prices)]
+    return Costs(*columns)
+
+
+def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: float) -> float:
+    return rate.price(tokens_in=int(tokens_in), tokens_out=int(tokens_out), cached=int(cached), seconds=seconds)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from bench.types import UNTESTED, Kind
 from harness.results import Status
@@ -103,12 +103,13 @@ def samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator
     query = (
         select(p.sample_id, r.status, r.context_tokens, r.calls, r.strategy_seconds, r.generator_seconds)
         .select_from(joined)
+        .where(p.run_id == bindparam("run"))
         .order_by(p.ordinal)
     )
     # Most runs of a set have the same samples: one tuple of names serves them all.
     known: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], tuple[Facts, ...], tuple[Facts, ...]]] = {}
     for run, digest in runs:
-        rows = fetched(connection, query.where(p.run_id == run))
+        rows = fetched(connection, query, run=run)
         ids, *rest = [tuple(map(operator.itemgetter(place), rows)) for place in range(6)]
         if (digest, ids) not in known:
             of_set = facts[digest]
@@ -149,27 +150,27 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     return {id_: known.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
 
-def scores(
-    connection: Connection, run: str, profiles: Collection[str], among: tuple[str, str] | None = None
-) -> dict[str, Values]:
-    """Return metric -> sample -> mean over its completions, of one run.
+def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None) -> Select[Any]:
+    """Return the question for the scores of a run, to be asked of any number of runs.
 
     Args:
-        connection: to the database.
-        run: its id.
         profiles: whose metrics.
-        among: digest of the run's set, and the language of the samples that are wanted; None for all of them.
+        among: digest of the runs' set, and the language of the samples that are wanted; None for all of them.
     """
-    s = t.SCORE.c
+    s, m = t.SCORE.c, t.SAMPLE.c
     query = (
         select(s.profile, s.metric, s.sample_id, s.value)
-        .where(s.run_id == run, s.profile.in_(list(profiles)), s.metric != PASS)
+        .where(s.run_id == bindparam("run"), s.profile.in_(sorted(profiles)), s.metric != PASS)
         .order_by(s.profile, s.metric, s.sample_id)
     )
-    if among:
-        m = t.SAMPLE.c
-        query = query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
-    rows = fetched(connection, query)
+    if among is None:
+        return query
+    return query.where(s.sample_id.in_(select(m.id).where(m.set_digest == among[0], m.language == among[1])))
+
+
+def scores(connection: Connection, asked: Select[Any], run: str) -> dict[str, Values]:
+    """Return metric -> sample -> mean over its completions, of one run; `asked` is that of `asked_scores`."""
+    rows = fetched(connection, asked, run=run)
     found: dict[str, Values] = {}
     for start, end in _stretches(rows):
         stretch = rows[start:end]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -173,13 +174,14 @@ def run_tables(
         remarks = notes.remarks(connection, ids)
         spent = costs.of_runs(connection, ((run.id, run.generator) for run in found), prices)
         marks = notes.marked(connection, (run.samples_digest for run in found))
+        asked = functools.cache(planned.asked_scores)
         tables = []
         for run, of_run in zip(
             found, planned.samples(connection, [(run.id, run.samples_digest) for run in found]), strict=True
         ):
             verdicts = counts.get(run.id, {})
             among = None if of_run.only(wanted.language) else (run.samples_digest, str(wanted.language))
-            values = planned.scores(connection, run.id, (profile, CONTEXT), among)
+            values = planned.scores(connection, asked((profile, CONTEXT), among), run.id)
             values |= passes.columns(verdicts, run.n, ks)
             values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
             stored = Stored(
