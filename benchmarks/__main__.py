@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-NAMES = ("metrics", "windows", "retrieval", "encoders", "apis", "build", "cells", "sandbox")
+NAMES = ("metrics", "windows", "retrieval", "encoders", "apis", "build", "cells", "overhead", "sandbox")
 
 for name in NAMES:
     print(f"\n== {name}", flush=True)

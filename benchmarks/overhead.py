@@ -1,0 +1,199 @@
+"""What a run takes beside a bare loop that sends the same requests to the same server, and throws the answers away.
+
+The server is a process of its own that answers after a fixed time; both keep 64 requests in flight over connections
+that stay open. The run does all that a run does: a cell for each sample's strategy, batcher, generator, metrics, and
+transactions. Context gain by the built-in copy model is the work of a second model: it is timed with and without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from bench.home import Home
+from bench.types import Language
+from harness.generators import registry
+from harness.generators.base import Generator
+from harness.generators.scripted import Scripted
+from harness.runner import run
+from harness.store import open_store
+from strategies.api import Prompt
+from tests.helpers.sets import make_set
+
+REQUESTS, AT_ONCE, ROUNDS = 1024, 64, 3
+DELAYS = (0.05, 1.0)
+"""Seconds to an answer: of next to no model, and of one that writes 64 lines at once at 1,500 tokens a second."""
+_REPLY = {
+    "model": "tiny",
+    "choices": [{"index": 0, "text": "apply_tax(cart_1, rate)", "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 100, "completion_tokens": 9},
+}
+
+
+class Free(Scripted):
+    """Prices texts for nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: "", version="1")
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        """Return a bit for each."""
+        return [1.0] * len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What something took."""
+
+    wall: float
+    processor: float
+    """Of this process and its children, the server's not."""
+
+
+def main() -> None:
+    """Print some lines for each delay."""
+    logging.disable(logging.INFO)
+    for delay in DELAYS:
+        with tempfile.TemporaryDirectory() as name, _server(delay) as url:
+            folder = Path(name)
+            bodies = _bodies(folder / "bodies", url)
+            # In turns, so that a busy moment of the machine meets all of them.
+            rounds = [
+                (
+                    _timed(_bare, url, bodies),
+                    _timed(_run, folder / f"free{number}", url, False),
+                    _timed(_run, folder / f"priced{number}", url, True),
+                )
+                for number in range(ROUNDS)
+            ]
+        for line in _lines(delay, rounds):
+            print(line, flush=True)
+
+
+def _lines(delay: float, rounds: Sequence[tuple[Took, ...]]) -> Iterator[str]:
+    names = ("a bare loop", "a run without context gain", "a run with context gain")
+    yield f"{REQUESTS} requests of {delay:g} s, {AT_ONCE} in flight, {ROUNDS} times:"
+    for name, takes in zip(names, zip(*rounds, strict=True), strict=True):
+        ratios = sorted(one.wall / bare.wall for one, (bare, *_) in zip(takes, rounds, strict=True))
+        wall = statistics.median(one.wall for one in takes)
+        spent = statistics.median(one.processor for one in takes) / REQUESTS * 1e3
+        yield (
+            f"  {name:27} {wall:6.2f} s, {statistics.median(ratios):.2f} of the bare loop's "
+            f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time a request"
+        )
+
+
+def _timed(work: Callable[..., None], *given: object) -> Took:
+    begin, before = time.perf_counter(), _processor()
+    work(*given)
+    return Took(time.perf_counter() - begin, _processor() - before)
+
+
+def _processor() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _run(folder: Path, url: str, priced: bool) -> None:
+    home = Home(folder)
+    sample_set = make_set(home, repos=REQUESTS // 32, per_repo=32)
+
+    def resolve(spec: str) -> Generator:
+        return Free() if spec == "incontext" and not priced else registry.resolve(spec)
+
+    with open_store(home.database) as store:
+        generator = f"openai:tiny@{url}(concurrency={AT_ONCE})"
+        [summary] = run(home, store, sample_set, strategies=["lc.infile"], generator=generator, resolve=resolve)
+    if summary.scored != REQUESTS:
+        raise RuntimeError(f"{summary.scored} samples scored: {summary.faults[:1]}")
+
+
+def _bodies(folder: Path, url: str) -> list[bytes]:
+    """Return the requests that a run sends, from what it keeps of them."""
+    home = Home(folder)
+    _run(folder, url, False)
+    with open_store(home.database) as store, store.reading() as connection:
+        prompts = [row[0] for row in connection.execute(text("SELECT text FROM prompt"))]
+    common: dict[str, Any] = {"model": "tiny", "max_tokens": 128, "temperature": 0.0, "stop": ["\n"]}
+    return [json.dumps({**common, "prompt": prompt}, ensure_ascii=False).encode() for prompt in prompts]
+
+
+def _bare(url: str, bodies: Sequence[bytes]) -> None:
+    """Send everything from threads over one client, and read the answers."""
+    import httpx
+
+    left = iter(bodies)
+    lock = threading.Lock()
+    answers: list[str] = []
+
+    def worker() -> None:
+        while True:
+            with lock:
+                body = next(left, None)
+            if body is None:
+                return
+            answers.append(http.post(f"{url}/completions", content=body).json()["choices"][0]["text"])
+
+    limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
+    with httpx.Client(limits=limits, timeout=60, headers={"Content-Type": "application/json"}) as http:
+        threads = [threading.Thread(target=worker) for _ in range(AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if len(answers) != REQUESTS:
+        raise RuntimeError(f"{len(answers)} answers")
+
+
+@contextlib.contextmanager
+def _server(delay: float) -> Iterator[str]:
+    """Run a server in a process of its own, give its address."""
+    command = [sys.executable, "-m", "benchmarks.overhead", str(delay)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.terminate()
+
+
+async def _serve(delay: float) -> None:
+    """Answer every request after so many seconds, for ever."""
+    data = json.dumps(_REPLY).encode()
+    reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                await asyncio.sleep(delay)
+                writer.write(reply)
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=256)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(_serve(float(sys.argv[1])))
+    else:
+        main()
