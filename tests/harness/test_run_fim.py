@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ from harness.generators.base import Request, Response
 from harness.generators.fim import REMARK, Template, family
 from harness.generators.scripted import Scripted
 from harness.runner import Choices
+from harness.store.queries import run_tables
 from strategies.api import Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.openai_server import serving
 
 BEHIND = "def refund(rate):\n    return rate\n"
 FIM = Choices(fim=True)
@@ -97,6 +101,12 @@ def test_it_is_another_run_and_other_answers(bench: Bench) -> None:
     assert {row for (row,) in bench.rows("SELECT sampling LIKE '%fim%' FROM run WHERE id = '" + plain.run + "'")} == {0}
 
 
+def test_it_is_never_ranked_with_runs_that_were_shown_less(bench: Bench) -> None:
+    bench.run(Middle())
+    bench.run(Middle(), choices=FIM)
+    assert sorted(table.run.generator for table in run_tables(bench.store)) == ["scripted", "scripted [fim]"]
+
+
 def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
     model = Middle()
     bench.run(model, "lc.repocoder(iterations=2)", choices=FIM)
@@ -127,3 +137,26 @@ def test_sets_that_lack_what_follows_are_refused_before_anything_runs(tmp_path: 
 
 def test_a_model_without_marks_is_refused(bench: Bench) -> None:
     assert "cannot fill in the middle" in refused(bench, Scripted(lambda _: "x", version="1"))
+
+
+@pytest.mark.slow
+def test_the_command_shows_it_and_keeps_it_apart(bench: Bench) -> None:
+    home = str(bench.home.root)
+
+    def ran(generator: str, *more: str) -> Result:
+        strategy = ("--strategy", "lc.infile", "--generator", generator)
+        return run_cli("run", "--samples", "demo", *strategy, "--workers", "1", "--home", home, *more)
+
+    assert_fault(ran("incontext(workers=1)", "--fim"), "--fim", "cannot fill in the middle", "leave --fim out")
+    with serving(answer=lambda prompt, _: "apply_tax(cart_0, rate)") as server:
+        model = f"openai:tiny@{server.url}(fim=qwen)"
+        for more in ([], ["--fim"], ["--fim"]):
+            found = ran(model, *more)
+            assert found.code == 0 and "scored 8" in found.out, found
+        assert len(server.calls) == 16
+        shown = [call["prompt"] for call in server.calls]
+    assert [prompt.startswith("<|fim_prefix|>") for prompt in shown] == [False] * 8 + [True] * 8
+    assert all(prompt.endswith(f"<|fim_suffix|>\n{BEHIND}<|fim_middle|>") for prompt in shown[8:])
+    board = json.loads(run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", home).out)
+    said = {row["generator"]: row["remarks"] for row in board if row["origin"] == "run"}
+    assert {name.endswith(" [fim]"): REMARK in remarks for name, remarks in said.items()} == {False: False, True: True}
