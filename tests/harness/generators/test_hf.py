@@ -12,20 +12,21 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the extra `hf` is not installed")
-transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+from bench.errors import InputFault, MachineFault
+from bench.types import Kind, Language
+from harness.generators.base import Request, Response, Sampling, TooLong
+from harness.generators.conformance import check
+from harness.generators.fitting import fit
+from harness.generators.hf import hf
+from harness.generators.hf.choosing import draw
+from harness.generators.hf.generator import HF
+from harness.generators.hf.network import Network
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.extras import needed
+from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama
 
-from bench.errors import InputFault, MachineFault  # noqa: E402
-from bench.types import Kind, Language  # noqa: E402
-from harness.generators.base import Request, Response, Sampling, TooLong  # noqa: E402
-from harness.generators.conformance import check  # noqa: E402
-from harness.generators.fitting import fit  # noqa: E402
-from harness.generators.hf import hf  # noqa: E402
-from harness.generators.hf.choosing import draw  # noqa: E402
-from harness.generators.hf.generator import HF  # noqa: E402
-from harness.generators.hf.network import Network  # noqa: E402
-from strategies.api import Block, BlockKind, Prompt  # noqa: E402
-from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama  # noqa: E402
+torch = needed("torch", "hf")
+transformers = needed("transformers", "hf")
 
 pytestmark = [
     pytest.mark.slow,

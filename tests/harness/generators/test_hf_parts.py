@@ -19,6 +19,7 @@ from harness.generators.hf import files, pricing
 from harness.generators.hf.settings import is_chat
 from harness.generators.hf.stopping import End, end_of
 from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.extras import needed
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +160,7 @@ def test_a_folder_without_a_model_is_no_name_on_the_hub(tmp_path: Path) -> None:
 
 def cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty cache of the hub, which cannot be asked."""
-    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra `hf` is not installed")
+    constants = needed("huggingface_hub.constants", "hf")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return home
