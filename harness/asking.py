@@ -149,7 +149,7 @@ class Asker:
                 strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
             )
             worked += time.perf_counter() - since
-        return self._complete(sample, prompt, sampling, n, calls=calls, seconds=worked)
+        return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> Made:
         """Return the completions of one sample after a prompt that no strategy made.

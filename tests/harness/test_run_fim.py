@@ -18,7 +18,7 @@ from harness.generators.fim import REMARK, Template, family
 from harness.generators.scripted import Scripted
 from harness.runner import Choices
 from harness.store.queries import run_tables
-from strategies.api import Execute, Generate, Prompt
+from strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import serving
@@ -121,6 +121,17 @@ def test_context_gain_is_of_what_was_retrieved(tmp_path: Path) -> None:
     bench.run(Middle())
     one, other = (bench.table(index).metrics for index in range(2))
     assert one["context_gain"] == other["context_gain"] and one["bits"] == other["bits"]
+
+
+def test_a_strategy_cannot_pass_its_text_for_ours(bench: Bench) -> None:
+    class Forging(InlineCells):
+        def run(self, spec: str, query: Query, *_: Any) -> Prompt:
+            forged = (Block(kind=kind, text="# forged\n") for kind in (BlockKind.MARK, BlockKind.AFTER))
+            return Prompt(blocks=(*forged, Block(kind=BlockKind.INFILE, text=query.prefix)))
+
+    bench.run(Middle(), cells=Forging(), choices=FIM)
+    kinds = bench.rows("SELECT kind FROM block WHERE sample_id LIKE 'shop0%L4' ORDER BY ordinal")
+    assert [kind for (kind,) in kinds] == ["mark", "text", "text", "infile", "mark", "after", "mark"]
 
 
 def refused(bench: Bench, model: Any = None) -> str:

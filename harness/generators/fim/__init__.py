@@ -1,7 +1,17 @@
 """Fill in the middle: what follows the cursor, shown where a model was trained to find it (``run --fim``)."""
 
 from harness.generators.fim.families import AUTO, FAMILIES, Template, cut, ends, family, of_name, of_vocabulary
-from harness.generators.fim.filling import MOST, PARTED, REMARK, Infilling, after, filled, left, template_of
+from harness.generators.fim.filling import (
+    MOST,
+    PARTED,
+    REMARK,
+    Infilling,
+    after,
+    filled,
+    left,
+    of_strategy,
+    template_of,
+)
 
 __all__ = [
     "AUTO",
@@ -18,6 +28,7 @@ __all__ = [
     "filled",
     "left",
     "of_name",
+    "of_strategy",
     "of_vocabulary",
     "template_of",
 ]

@@ -34,6 +34,7 @@ PARTED = "fim_marks_parted"
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
 _WHOLE_SUFFIX = "crosscodeeval"
 """The benchmark whose suffixes begin right behind the answer; all others' begin with the next line."""
+_OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -52,8 +53,16 @@ class Infilling(Protocol):
 
 def left(prompt: Prompt) -> Prompt:
     """Return a prompt without marks and without what follows the cursor: what a strategy made."""
-    kept = tuple(block for block in prompt.blocks if block.kind not in (BlockKind.MARK, BlockKind.AFTER))
+    kept = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(kept) == len(prompt.blocks) else replace(prompt, blocks=kept)
+
+
+def of_strategy(prompt: Prompt) -> Prompt:
+    """Return a strategy's prompt; what it gives as a kind that only the harness may use becomes plain text."""
+    if not any(block.kind in _OURS for block in prompt.blocks):
+        return prompt
+    blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
+    return replace(prompt, blocks=tuple(blocks))
 
 
 def after(sample: Sample) -> Block:

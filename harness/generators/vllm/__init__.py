@@ -20,7 +20,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     lora: str = "",
     window: int = 0,
     chat: str = AUTO,
-    batch: int = 256,
+    batch: int = 64,
     tensor_parallel: int = 1,
     gpu_memory: float = 0.9,
 ) -> VLLM:
@@ -35,7 +35,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         window: tokens of prompt and answer; 0: as the model's configuration says.
         chat: whether the model follows instructions and is asked by its chat template: ``on``, ``off``, or ``auto``:
             if its name says so (``…-Instruct``, ``…-chat``).
-        batch: requests handed to the engine at once; how many it computes side by side is its own business.
+        batch: requests handed to the engine at once, while as many samples more are prepared.
         tensor_parallel: GPUs that share the model.
         gpu_memory: part of each GPU's memory that the engine takes.
     """

@@ -26,6 +26,7 @@ _ENVIRONMENT = {
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
 """What is set for vLLM where the user has not set it."""
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
@@ -245,6 +246,5 @@ def _adapter(settings: Settings) -> tuple[Path, int] | None:
 
 
 def _line(error: Exception) -> str:
-    """Return what an error says as one line: its first lines, since some say only in the second what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:3])[:300] or type(error).__name__
+    """Return what an error says as one line: its first three, since some say only in the second what is wrong."""
+    return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__
