@@ -108,7 +108,10 @@ def _task(samples: data.SetChoice, one: Detail) -> Task | None:
         with st.expander("Masked import lines", key="masked"):
             show.text(task.original_import, language=one.language, key="masked-text")
     with st.expander("Reference", key="reference"):
-        show.text(task.target if task.known else "", language=one.language, key="reference-text")
+        if task.known:
+            show.text(task.target, language=one.language, key="reference-text")
+        else:
+            show.note("This benchmark gives no reference for it: its tests alone judge.")
         if task.tests:
             show.text("\n".join(task.tests), key="reference-tests")
     return task
@@ -146,11 +149,16 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
     language, key = side.detail.language, side.letter
     if task is not None and task.known:
         same = diff.equal(task.target, texts.text)
-        show.note("The completion is the reference." if same else "The completion against the reference:")
         if side.detail.kind == "line":
+            show.note("The completion is the reference." if same else "The completion against the reference:")
             st.html(diff.markup(task.target, texts.text))
-        elif not same:
+        elif same:
+            show.note("The completion is the reference.")
+        else:
+            show.note("Lines with - are only in the reference, lines with + only in the completion:")
             show.text(diff.by_lines(task.target, texts.text), language="diff", key=f"diff-{key}")
+        if max(len(task.target), len(texts.text)) > diff.LIMIT:
+            show.note(f"Compared: the first {diff.LIMIT:,} characters.")
     with st.expander("Completion", expanded=task is None or not task.known, key=f"completion-{key}"):
         show.text(texts.text, language=language, key=f"text-{key}")
     if completion.judged is not None:

@@ -13,14 +13,16 @@ import pytest
 
 from bench import samples as sets
 from bench.home import Home
-from bench.types import Reference
+from bench.types import UNTESTED, Kind, Reference
 from harness.results import Status
 from harness.store import Store, open_store
+from harness.store import notes as notes_of
 from harness.store.queries import run_tables
-from harness.store.records import StoredBlock, StoredCompletion, StoredFault
+from harness.store.records import Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.dashboard.browser import app
 from tests.dashboard.test_samples_views import HARMFUL, _Tags
 from tests.harness.store.making import make_finished, make_generation, make_spec
+from tests.harness.store.test_details import add_functions
 from tests.helpers.samples import make_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pyarrow will become a required dependency")
@@ -229,6 +231,40 @@ def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path)
     assert "apply_tax(cart, rate)" in [one.value for one in test.code]
 
 
+def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with open_store(home.database) as store:
+        run = add_functions(store)
+        notes_of.add_marks(store, "f" * 64, [Mark(sample_id="demo/1", mark="broken", reason=HARMFUL)])
+    test = sound(app("samples", home.root, sample="demo/0"))
+    assert {row["sample"]: row["status"] for row in table(test, 0)} == {
+        "demo/0": "scored", "demo/1": "excluded", "demo/2": "model-failed",
+    }  # fmt: skip
+    assert [row["A"] for row in table(test, 0)][::2] == [50.0, 0.0], "the mean over its completions"
+    assert "Tests: PASSED · 3 tests run" in notes(test)
+    test = sound(app("samples", home.root, run=run, sample="demo/0", completionA="2"))
+    assert "Tests: FAILED (1 of 3) · 3 tests run" in notes(test)
+    assert "E  assert 1 == 2" in [one.value.strip("\n") for one in test.code]
+    assert f"Marked as broken: {HARMFUL}" in notes(sound(app("samples", home.root, sample="demo/1")))
+    found = sound(app("samples", home.root, verdict="FAILED"))
+    assert [row["sample"] for row in table(found, 0)] == ["demo/0"]
+
+
+def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    sample = make_sample(id="demo/0", kind=Kind.FUNCTION, subkind=UNTESTED)
+    reference = Reference(id="demo/0", target="def f():\n    return 1", tests=("tests/test_f.py::test_f",))
+    made = sets.save(home, "demo", [sample], [reference], {"repositories": {}})
+    with open_store(home.database) as store:
+        run = store.add_run(make_spec(samples_digest=made.digest), [sample])
+        store.add_generations([make_generation()])
+        wrong = completion("def f():\n    return 2", 0.9)
+        store.add_finished(run, "c", make_finished("demo/0", completions=(wrong,)))
+    test = sound(app("samples", home.root))
+    shown = [one.value.strip("\n") for one in test.code]
+    assert "  def f():\n-     return 1\n+     return 2" in shown and "tests/test_f.py::test_f" in shown
+
+
 def test_no_stored_text_is_more_than_text(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)[HARMFUL], sample=HARMFUL, callA=f"1 {HARMFUL}"))
     assert table(test, 0)[3]["sample"] == HARMFUL and test.query_params["run"] in (
@@ -243,5 +279,6 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     assert any("script" in text for text in read), "it is there, as text"
     for one in test.code:
         assert len(one.value) <= 30_000 and not set(one.value) & set("\u202e\u200b\x1b\0\x07"), one.value[:80]
+    assert "Compared: the first 20,000 characters" in notes(test)
     saved = [one for one in test.get("download_button") if one.label == "Save all of it"]
     assert len(saved) >= 4, "the completion, the raw output, the block and the prompt"
