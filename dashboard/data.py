@@ -39,7 +39,9 @@ class SetChoice:
     """The set's own name, as in ``samples/<name>/``."""
     digest: str
     languages: tuple[str, ...]
+    """The one with the most samples first."""
     generators: tuple[str, ...]
+    """The one with the most runs first."""
     runs: int
 
 
@@ -92,7 +94,7 @@ def _kept(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG00
 
 
 def sets() -> tuple[SetChoice, ...]:
-    """Return the sample sets of the stored runs, by name; none if there is no database yet."""
+    """Return the sample sets of the stored runs, the largest first; none if there is no database yet."""
     if not exists(database()):
         return ()
     found = kept(stored_sets)
@@ -130,21 +132,20 @@ def tables(
     chosen = [one for one in sets() if one.samples == samples]
     if not chosen:
         return []
-    read = _tables((database(), stamp(), chosen[0].name, profile, marked))
-    whole = chosen[0].samples.removesuffix(f" {chosen[0].digest[:12]}")
-    return [
-        one
-        for one in read
-        if (one.run.samples, one.run.samples_digest) == (whole, chosen[0].digest)
-        and language in (None, one.run.language)
-        and generator in (None, one.run.generator)
-    ]
+    own = chosen[0].samples.removesuffix(f" {chosen[0].digest[:12]}")
+    wanted = queries.Chosen(samples=own, digest=chosen[0].digest, language=language, generator=generator)
+    return list(_tables((database(), stamp()), chosen[0].name, wanted, profile, marked))
 
 
-@st.cache_resource(show_spinner="Reading the stored scores …", max_entries=3)
-def _tables(key: tuple[str, str, str, str, Marked]) -> tuple[RunTable, ...]:
-    _, _, name, profile, marked = key
-    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked))
+@st.cache_resource(show_spinner="Reading the stored scores …", max_entries=4)
+def _tables(
+    key: tuple[str, str],  # noqa: ARG001 - the key is Streamlit's
+    name: str,
+    wanted: queries.Chosen,
+    profile: str,
+    marked: Marked,
+) -> tuple[RunTable, ...]:
+    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, chosen=wanted))
 
 
 def board(

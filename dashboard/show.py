@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -145,7 +145,14 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 def note(sentence: str) -> None:
     """Say something below or beside a table; may hold stored text."""
-    st.html(f'<p class="note">{html.escape(visible(sentence))}</p>')
+    notes([sentence])
+
+
+def notes(sentences: Iterable[str]) -> None:
+    """Say several things below a table, close together; they may hold stored text."""
+    lines = [f'<p style="margin: 0.15rem 0">{html.escape(visible(one))}</p>' for one in sentences]
+    if lines:
+        st.html("".join(lines))
 
 
 def empty(what: str, command: str) -> None:

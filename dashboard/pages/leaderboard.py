@@ -50,8 +50,7 @@ def page() -> None:
         show.frame(found, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
-    for sentence in view.sentences(group):
-        show.note(sentence)
+    show.notes(view.sentences(group))
     _published(choice)
 
 
@@ -132,5 +131,4 @@ def _published(choice: _Choice) -> None:
     for index, one in enumerate(view.published(choice.board, choice.group)):
         st.subheader(show.plain(one.title[:1].upper() + one.title[1:]), anchor=False)
         show.frame(one.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
-        for sentence in one.notes:
-            show.note(sentence)
+        show.notes(one.notes)

@@ -95,6 +95,7 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "rank": rank(row),
         "tier": row.tier,
         "strategy": row.run.strategy,
+        **links,
         mean: _rounded(found.mean if found else None, half),
         low: _rounded(found.low if found else None, half),
         high: _rounded(found.high if found else None, half),
@@ -111,7 +112,6 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "seconds": _amount(row.seconds),
         "price US$": _price(row.costs.get("price")),
         "origin": "control" if row.run.control else str(row.run.origin),
-        **links,
         **_others(group, row),
         **{heading: _amount(row.costs.get(name)) for heading, name in _COSTS.items()},
     }

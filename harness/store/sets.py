@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from harness.store import tables as t
 from harness.store.store import Store
@@ -24,29 +24,41 @@ class StoredSet:
     """Its name alone."""
     digest: str
     languages: tuple[str, ...]
+    """The one with the most samples first."""
     generators: tuple[str, ...]
+    """The one with the most runs first."""
     runs: int
+    size: int
+    """Samples of a run."""
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets, by name, limit and digest."""
+    """Return the sets, the largest first: what a reader most likely wants to see."""
     found: dict[tuple[str, int, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
             found[row.samples, row.sample_limit or 0, row.samples_digest].append((row.id, shown_generator(row)))
         # Runs of one set and limit have the same samples, so that one of them tells the languages.
         spoken = _languages(connection, [runs[0][0] for runs in found.values()])
-    return [
-        StoredSet(
-            samples=f"{name}[:{limit}]" if limit else name,
-            name=name,
-            digest=digest,
-            languages=tuple(sorted(spoken[runs[0][0]])),
-            generators=tuple(sorted({generator for _, generator in runs})),
-            runs=len(runs),
+    made = []
+    for (name, limit, digest), runs in found.items():
+        counts = spoken[runs[0][0]]
+        made.append(
+            StoredSet(
+                samples=f"{name}[:{limit}]" if limit else name,
+                name=name,
+                digest=digest,
+                languages=_most_first(counts),
+                generators=_most_first(Counter(generator for _, generator in runs)),
+                runs=len(runs),
+                size=counts.total(),
+            )
         )
-        for (name, limit, digest), runs in sorted(found.items())
-    ]
+    return sorted(made, key=lambda one: (-one.size, one.samples, one.digest))
+
+
+def _most_first(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(sorted(counts, key=lambda one: (-counts[one], one)))
 
 
 def shown_generator(run: Any) -> str:
@@ -58,15 +70,16 @@ def shown_generator(run: Any) -> str:
     return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
 
 
-def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, set[str]]:
+def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
+    """Return run -> language -> planned samples."""
     p, s = t.PLANNED.c, t.SAMPLE.c
     query = (
-        select(p.run_id, s.language)
+        select(p.run_id, s.language, func.count())
         .select_from(t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id)))
         .where(p.run_id.in_(list(runs)))
-        .distinct()
+        .group_by(p.run_id, s.language)
     )
-    found: dict[str, set[str]] = defaultdict(set)
-    for run, language in connection.execute(query):
-        found[run].add(language)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for run, language, count in connection.execute(query):
+        found[run][language] = count
     return found

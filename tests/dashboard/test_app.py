@@ -1,0 +1,138 @@
+"""The site as a whole: its pages, its command, and what it says where there is nothing to show."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from dashboard.app import PAGES
+from dashboard.cli.dashboard import _options
+from dashboard.theme import FILE, SERIES, icon
+from harness.store import open_store
+from tests.dashboard.browser import app
+from tests.harness.store.making import make_samples, make_spec
+from tests.helpers.cli import assert_fault, run_cli
+
+NAMES = [one.name for one in PAGES]
+
+
+def test_every_page_is_a_module_with_one_function() -> None:
+    for name in NAMES:
+        assert callable(importlib.import_module(f"dashboard.pages.{name}").page), name
+        assert Path("dashboard/pages", f"{name}.py").name == f"{name}.py"
+    folder = Path(importlib.import_module("dashboard.pages").__file__ or "").parent
+    assert sorted(path.stem for path in folder.glob("[a-z]*.py")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> None:
+    test = app(name, empty_home.root)
+    assert not test.exception, test.exception
+    said = [one.value for one in test.code]
+    assert any("ctxbench" in one for one in said), said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_database_of_another_schema_is_one_line(name: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "old")
+    with open_store(home.database) as store:
+        store.add_run(make_spec(), make_samples(1))
+    with sqlite3.connect(home.root / "results.db") as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '0002'")
+    raw.close()
+    test = app(name, home.root)
+    assert not test.exception, test.exception
+    assert len(test.error) == 1 and "older ctxbench" in test.error[0].value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_without_a_result_does_no_harm(name: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "new")
+    with open_store(home.database) as store:
+        store.add_run(make_spec(), make_samples(2))
+    test = app(name, home.root)
+    assert not test.exception, test.exception
+
+
+def dashboard(*arguments: str) -> tuple[str, ...]:
+    program = "from harness.cli.main import main; main()"
+    return (sys.executable, "-c", program, "dashboard", *arguments)
+
+
+def test_a_missing_database_is_one_line(tmp_path: Path) -> None:
+    assert_fault(run_cli("dashboard", "--home", str(tmp_path / "none")), "no results yet", "ctxbench quickstart")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_taken_port_is_one_line(empty_home: Home) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = run_cli("dashboard", "--home", str(empty_home.root), "--port", port)
+    assert_fault(result, f"127.0.0.1:{port}", "--port")
+
+
+def test_an_address_of_another_machine_is_one_line(empty_home: Home) -> None:
+    assert_fault(run_cli("dashboard", "--home", str(empty_home.root), "--host", "192.0.2.77"), "192.0.2.77", "--port")
+
+
+def test_a_missing_extra_is_one_line(empty_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_fault(run_cli("dashboard", "--home", str(empty_home.root)), "Streamlit", "pip install")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_and_ends_when_told(number: signal.Signals, empty_home: Home) -> None:
+    command = dashboard("--home", str(empty_home.root), "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
+        port = int(line.split()[0].rpartition(":")[2])
+        _until_answered(port)
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert "Traceback" not in process.stdout.read()
+
+
+def _until_answered(port: int) -> None:
+    for _ in range(600):
+        with socket.socket() as tried:
+            tried.settimeout(0.1)
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+    raise AssertionError("nobody answers")
+
+
+def test_nothing_is_told_and_nothing_is_open_to_others() -> None:
+    options = _options("127.0.0.1", 1)
+    assert options["browser_gatherUsageStats"] is False and options["server_headless"] is True
+    assert options["server_enableXsrfProtection"] is True and options["server_fileWatcherType"] == "none"
+    assert options["server_allowedHosts"] == ["127.0.0.1", "localhost", "[::1]"]
+    assert _options("0.0.0.0", 1)["server_allowedHosts"] is None
+    assert Path(options["theme_base"]) == FILE and FILE.is_file()
+
+
+def test_the_sign_is_a_picture_of_our_own() -> None:
+    assert icon().size == (32, 32) and len({*SERIES}) == len(SERIES)
+
+
+def test_help_needs_no_extra() -> None:
+    code = (
+        "import sys; from harness.cli.main import run; run(['dashboard', '--help']); "
+        "sys.exit(any(name in sys.modules for name in ('streamlit', 'altair', 'pandas', 'sqlalchemy')))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=False, env=os.environ, capture_output=True).returncode == 0
+    )

@@ -1,0 +1,91 @@
+"""What the pages read: the stored runs, read again only when rows were added."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.errors import InputFault
+from bench.home import Home
+from dashboard import data
+from harness.store import Store, open_store
+from harness.store.reading import open_reader
+from tests.dashboard.stored import HARMFUL, STRATEGIES
+from tests.harness.store.making import make_samples, make_spec
+
+_ASKED: list[str] = []
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home with one run that has no results."""
+    home = Home(tmp_path / "small")
+    monkeypatch.setenv("CTXBENCH_HOME", str(home.root))
+    with open_store(home.database) as store:
+        store.add_run(make_spec(), make_samples(2))
+    return home
+
+
+def asked(store: Store, what: str) -> int:
+    _ASKED.append(what)
+    return len(_ASKED)
+
+
+def test_what_is_read_is_kept_until_rows_are_added(small: Home) -> None:
+    first = data.kept(asked, "a")
+    assert data.kept(asked, "a") == first
+    assert data.kept(asked, "b") != first
+    with open_store(small.database) as store:
+        store.add_run(make_spec(generator="new"), make_samples(2))
+    assert data.kept(asked, "a") != first
+    assert data.sets()[0].generators == ("new", "scripted")
+
+
+def test_a_database_made_anew_is_read_anew(small: Home) -> None:
+    assert data.sets()[0].samples == "demo"
+    shutil.rmtree(small.root)
+    assert data.sets() == ()
+    with open_store(small.database) as store:
+        store.add_run(make_spec(samples="other"), make_samples(1))
+    assert data.sets()[0].samples == "other"
+
+
+def test_two_sets_of_one_name_are_told_apart(small: Home) -> None:
+    with open_store(small.database) as store:
+        store.add_run(make_spec(samples_digest="e" * 64), make_samples(2))
+    first, second = data.sets()
+    assert (first.samples, second.samples) == (f"demo {'d' * 12}", f"demo {'e' * 12}")
+    assert [table.run.samples_digest for table in data.tables(second.samples)] == ["e" * 64]
+
+
+def test_no_database_is_a_fault_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXBENCH_HOME", str(tmp_path / "none"))
+    assert data.sets() == ()
+    with pytest.raises(InputFault, match="no results yet"):
+        data.store()
+
+
+def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    with open_store(other) as store:
+        store.add_run(make_spec(samples="elsewhere"), make_samples(1))
+    monkeypatch.setenv("CTXBENCH_DB", other)
+    assert data.sets()[0].samples == "elsewhere"
+
+
+@pytest.mark.slow
+def test_tables_are_those_of_one_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXBENCH_HOME", str(database.root))
+    assert [one.samples for one in data.sets()] == ["demo", "demo[:4]", "functions", "planted"]
+    assert {one.run.generator for one in data.tables("demo")} == {"incontext", HARMFUL}
+    assert [one.run.strategy for one in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
+    assert data.tables("demo", "java") == [] and data.tables("gone") == []
+    [limited] = data.tables("demo[:4]")
+    assert len(limited.sample) == 4
+    [group] = data.board("demo", "python", "incontext").groups
+    assert {row.run.strategy for row in group.rows} == set(STRATEGIES)
+    assert data.board("demo", "python", "incontext") is data.board("demo", "python", "incontext")
+    with open_reader(database.database) as reader:
+        assert reader.where == data.store().where

@@ -1,0 +1,280 @@
+"""The Leaderboard page shows the board's numbers, rounded as everywhere, and nothing that is not in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bench.home import Home
+from dashboard.views import leaderboard as view
+from dashboard.views.leaderboard_chart import chart
+from harness.leaderboard import Group, board, numbers
+from harness.results import Origin, RunTable, Status
+from tests.dashboard.browser import PHONE, Site, app, cells, settled
+from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES
+from tests.helpers.cli import run_cli
+from tests.helpers.runs import make_table
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+_REPOS = 8
+
+
+def table(strategy: str, values: list[float], **changes: Any) -> RunTable:
+    repos = [f"r{index % _REPOS}" for index in range(len(values))]
+    return make_table({"es": values}, repos, id=strategy, strategy=strategy, **changes)
+
+
+@pytest.fixture
+def group() -> Group:
+    low = [0.1 + index / 1000 for index in range(16)]
+    tables = [
+        table("lc.infile", low),
+        table("lc.repocoder", [value + 0.5 for value in low]),
+        table("oracle", [1.0] * 16, ranked=False, control=True),
+        table("theirs", low, origin=Origin.IMPORTED),
+    ]
+    return board(tables).groups[0]
+
+
+def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
+    made = view.lines(group)
+    assert [line["strategy"] for line in made] == [row.run.strategy for row in group.rows]
+    first, row = made[0], group.rows[0]
+    found = row.metrics["es"]
+    half = numbers.half_width(found.low, found.high)
+    assert first["es %"] == float(numbers.value(found.mean, half)) and first["n"] == 16
+    assert first["low"] == float(numbers.value(found.low, half))
+    assert [line["rank"] for line in made][-1] == "-" and made[-1]["origin"] == "control"
+    assert {line["origin"] for line in made} == {"run", "imported", "control"}
+
+
+def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
+    assert "price US$" not in view.lines(group)[0] and "marked" not in view.lines(group)[0]
+
+
+def test_search_takes_every_word_of_name_or_origin(group: Group) -> None:
+    assert [line["strategy"] for line in view.lines(group, "LC repo")] == ["lc.repocoder"]
+    assert [line["strategy"] for line in view.lines(group, "imported")] == ["theirs"]
+    assert view.lines(group, "nowhere") == []
+
+
+def test_links_stand_behind_their_rows(group: Group) -> None:
+    made = view.lines(group, "", {"lc.repocoder": {"samples": "/samples?run=lc.repocoder"}})
+    assert [line.get("samples") for line in made] == [
+        "/samples?run=lc.repocoder" if line["strategy"] == "lc.repocoder" else None for line in made
+    ]
+
+
+def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
+    assert view.headline(group).startswith("lc.repocoder has the best es: 60.75 [")
+    assert "Its lead over every other is significant" in view.headline(group)
+    same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
+    assert "does not tell it from b" in view.headline(same)
+    alone = board([table("a", [0.5] * 16)]).groups[0]
+    assert "Nothing else here is ranked" in view.headline(alone)
+    few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=one, strategy=one) for one in "ab"]
+    assert "With 2 repositories no lead can be told" in view.headline(board(few).groups[0])
+
+
+def test_nothing_scored_is_said_and_not_drawn() -> None:
+    lost = make_table({}, ["r"] * 2, status=[Status.INFRA_FAILED] * 2, functions=True)
+    group = board([lost]).groups[0]
+    assert "nothing is ranked" in view.headline(group) and chart(group) is None
+    assert view.lines(group)[0]["pass@1"] is None and view.lines(group)[0]["unscored"] == 2
+
+
+def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
+    drawn = chart(group)
+    assert drawn is not None
+    made = drawn.to_dict()
+    assert [layer["mark"]["type"] for layer in made["layer"]] == ["rule", "bar", "point"]
+    rule, points = (made["datasets"][layer["data"]["name"]] for layer in made["layer"][:2])
+    assert [point["strategy"] for point in points] == [row.run.strategy for row in group.rows]
+    for point, row in zip(points, group.rows, strict=True):
+        found = row.metrics["es"]
+        assert (point["low"], point["value"], point["high"]) == (found.low, found.mean, found.high)
+    [base] = [row for row in group.rows if row.run.strategy == "lc.infile"]
+    assert rule == [{"value": base.metrics["es"].mean}]
+
+
+def test_metrics_and_levels_that_can_be_chosen() -> None:
+    runs = [make_table({"em": [0.0, 1.0], "es": [0.5, None]}, ["r"] * 2)]
+    assert view.metrics(runs) == ["es", "em"] and view.levels(runs) == ["all"]
+    assert view.metrics([]) == [] and view.metrics([make_table({}, ["r"])]) == []
+
+
+def rows(home: Home, *arguments: str) -> list[dict[str, Any]]:
+    result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *arguments)
+    assert result.code == 0, result.err
+    found: list[dict[str, Any]] = json.loads(result.out)
+    return found
+
+
+def expected(found: dict[str, Any], metric: str) -> dict[str, Any]:
+    """Return what the page must show of a row of the JSON, which has full precision: heading -> cell."""
+    one = found[metric]
+    made: dict[str, Any] = {name: found[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
+    ranks = sorted({found["rank_low"], found["rank_high"]})
+    made["rank"] = "-".join(map(str, ranks))
+    made |= dict(zip((_heading(metric), "low", "high"), _interval(one), strict=True))
+    made["by repo"] = float(numbers.value(one["mean_of_repositories"], numbers.half_width(one["low"], one["high"])))
+    costs = {
+        "tokens": "context_tokens",
+        "tokens in": "tokens_in",
+        "tokens out": "tokens_out",
+        "cached": "tokens_cached",
+    }
+    for name, key in {"calls": "calls", "seconds": "seconds", **costs}.items():
+        made[name] = None if found[key] is None else float(numbers.amount(found[key]))
+    if other := found["difference"].get(metric):
+        made |= dict(zip((f"to {found['baseline']}", "to low", "to high"), _interval(other), strict=True))
+        corrected = other["p"] if other["p_holm"] is None else other["p_holm"]
+        star = "*" if other["p_holm"] is not None and other["p_holm"] <= 0.05 else ""
+        made["p"] = numbers.p_value(corrected) + star
+    for name, value in found.items():
+        if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
+            made[_heading(name)] = _interval(value)[0]
+    return made
+
+
+def _heading(metric: str) -> str:
+    return (
+        metric if metric == "bits" else f"{metric} bits" if metric in ("context_gain", "block_gain") else f"{metric} %"
+    )
+
+
+def _interval(found: dict[str, Any]) -> list[float | None]:
+    half = numbers.half_width(found["low"], found["high"])
+    parts = (found["mean"], found["low"], found["high"])
+    return [None if part is None else float(numbers.value(part, half)) for part in parts]
+
+
+def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str) -> None:
+    """Compare every cell of a table with the JSON, and ask for every number of the JSON that is there at all."""
+    assert len(shown) == len(wanted) > 0
+    full = [expected(row, metric) for row in wanted]
+    seen = set(shown[0]) - {"compare", "samples"}
+    assert seen <= {name for row in full for name in row}
+    for line, row in zip(shown, full, strict=True):
+        for name, value in row.items():
+            if name not in seen:
+                # A column that is empty in every row is left out.
+                assert all(one.get(name) is None for one in full), name
+                continue
+            cell = line[name]
+            missing = cell is None or cell != cell
+            assert missing if value is None else cell == value, (row["strategy"], name, cell, value)
+        assert all(line[name] is None or line[name] != line[name] for name in seen - row.keys())
+
+
+@pytest.mark.slow
+def test_every_number_of_the_page_is_the_json(database: Home) -> None:
+    found = [*rows(database, "--samples", "demo"), *rows(database, "--samples", "functions")]
+    for samples, generator, metric in (
+        ("demo", "incontext", "context_gain"),
+        ("demo", HARMFUL, "es"),
+        ("functions", "scripted", "pass@1"),
+    ):
+        test = app("leaderboard", database.root, samples=samples, generator=generator)
+        assert not test.exception, test.exception
+        wanted = [row for row in found if (row["samples"], row["generator"]) == (samples, generator)]
+        check(test.dataframe[0].value.to_dict("records"), wanted, metric)
+
+
+@pytest.mark.slow
+def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
+    query = {"samples": "demo", "generator": "incontext", "metric": "es", "baseline": "lc.repocoder"}
+    shown = app("leaderboard", database.root, **query).dataframe[0].value.to_dict("records")
+    wanted = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
+    check(shown, [row for row in wanted if row["generator"] == "incontext"], "es")
+    assert "to lc.repocoder" in shown[0]
+
+
+@pytest.mark.slow
+def test_the_csv_is_the_commands(database: Home) -> None:
+    from dashboard import data
+
+    app("leaderboard", database.root, samples="demo", generator="incontext")
+    made = data.board("demo", "python", "incontext")
+    text = view.csv(made, made.groups[0])
+    result = run_cli("leaderboard", "--home", str(database.root), "--samples", "demo", "--format", "csv")
+    found = [row for row in csv.DictReader(io.StringIO(result.out)) if row["generator"] == "incontext"]
+    ours = list(csv.DictReader(io.StringIO(text)))
+    assert len(ours) == len(found) == len(STRATEGIES)
+    for one, other in zip(ours, found, strict=True):
+        assert one == {name: other[name] for name in one}
+
+
+@pytest.mark.slow
+def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", samples="demo", generator="incontext")
+    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    for line, row in zip(cells(page), wanted, strict=True):
+        full = expected_of_sight(row)
+        assert {name: line[name] for name in full} == full
+    assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() == 1
+    assert "metric=context_gain" in page.url and "baseline=lc.infile" in page.url
+
+
+def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
+    """Return the first cells as they are read aloud; numbers as Streamlit writes them."""
+    found = row["context_gain"]
+    half = numbers.half_width(found["low"], found["high"])
+    ranks = sorted({row["rank_low"], row["rank_high"]})
+    return {
+        "rank": "-".join(map(str, ranks)),
+        "tier": row["tier"],
+        "strategy": row["strategy"],
+        "context_gain bits": f"{float(numbers.value(found['mean'], half)):g}",
+        "low": f"{float(numbers.value(found['low'], half)):g}",
+        "high": f"{float(numbers.value(found['high'], half)):g}",
+    }
+
+
+@pytest.mark.slow
+def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", samples="demo", generator="incontext", metric="es", find="repo")
+    shared = page.url
+    assert [line["strategy"] for line in cells(page)] == ["lc.repocoder"]
+    page.get_by_label("Find a strategy").fill("random")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**find=random**")
+    settled(page)
+    assert [line["strategy"] for line in cells(page)] == ["lc.random_windows"]
+    page.go_back()
+    page.wait_for_url(shared)
+    settled(page)
+    assert [line["strategy"] for line in cells(page)] == ["lc.repocoder"]
+    server.check(page)
+
+
+@pytest.mark.slow
+def test_the_site_opens_with_the_leaderboard(server: Site, page: Page) -> None:
+    server.visit(page, "")
+    page.wait_for_url("**/leaderboard?**")
+    settled(page)
+    server.check(page)
+    assert page.locator("h1").inner_text() == "Leaderboard"
+
+
+@pytest.mark.slow
+def test_on_a_phone_nothing_is_wider_than_the_screen(server: Site, page: Page) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    server.visit(page, "leaderboard", samples="demo")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= PHONE[0]
+
+
+@pytest.mark.slow
+def test_a_harmful_name_is_text(server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", samples="demo", generator=HARMFUL)
+    assert cells(page)[0]["strategy"] == PLANTED.strip()
+    assert page.get_by_text("<script>window.harmed = 1</script>").count() > 0
+    for selector in ("img[src=x]", "a[href*='harm.example']", "strong strong", "[data-testid=stMain] script"):
+        assert page.locator(selector).count() == 0, selector

@@ -1,0 +1,137 @@
+"""A reader writes nothing: not a row, not a schema, not a file; and it says in a line what it cannot read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import exc, insert, text
+
+from bench.errors import InputFault, MachineFault
+from harness.store import open_store
+from harness.store import tables as t
+from harness.store.reading import exists, open_reader, version, which
+from harness.store.sets import stored_sets
+from tests.harness.store.making import make_samples, make_spec
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    url = url_of(tmp_path / "a folder" / "results.db")
+    with open_store(url) as store:
+        store.add_run(make_spec(), make_samples(2))
+    return url
+
+
+def test_a_reader_reads(database: str) -> None:
+    with open_reader(database) as reader:
+        [found] = stored_sets(reader)
+    assert (found.samples, found.name, found.languages, found.generators, found.runs) == (
+        "demo",
+        "demo",
+        ("python",),
+        ("scripted",),
+        1,
+    )
+
+
+def test_a_reader_cannot_write(database: str) -> None:
+    with open_reader(database) as reader:
+        with pytest.raises((MachineFault, InputFault)):
+            reader.add_run(make_spec(seed=5), make_samples(1))
+        with pytest.raises((MachineFault, InputFault, exc.SQLAlchemyError)), reader.reading() as connection:
+            connection.execute(insert(t.REMARK), {"run_id": "x", "ordinal": 0, "text": "x"})
+        with pytest.raises((MachineFault, InputFault, exc.SQLAlchemyError)), reader.reading() as connection:
+            connection.execute(text("CREATE TABLE more (x INTEGER)"))
+
+
+def test_reading_leaves_the_file_as_it_is(database: str) -> None:
+    path = Path(database.removeprefix("sqlite:///"))
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_reader(database) as reader:
+        stored_sets(reader)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="no results yet") as fault:
+        open_reader(url_of(tmp_path / "none" / "results.db"))
+    assert "ctxbench quickstart" in fault.value.cure and not (tmp_path / "none").exists()
+    assert not exists(url_of(tmp_path / "none.db")) and which(url_of(tmp_path / "none.db")) == ""
+
+
+def test_an_older_schema_is_named_and_not_touched(database: str) -> None:
+    path = Path(database.removeprefix("sqlite:///"))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '0002'")
+    raw.close()
+    with pytest.raises(InputFault, match="older ctxbench") as fault:
+        open_reader(database)
+    assert "ctxbench leaderboard" in fault.value.cure
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
+    raw.close()
+
+
+def test_a_newer_schema_and_others_files_are_refused(database: str, tmp_path: Path) -> None:
+    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.close()
+    with pytest.raises(InputFault, match="newer ctxbench"):
+        open_reader(database)
+    with sqlite3.connect(tmp_path / "other.db") as raw:
+        raw.execute("CREATE TABLE theirs (x)")
+    raw.close()
+    with pytest.raises(InputFault, match="no results of ctxbench"):
+        open_reader(url_of(tmp_path / "other.db"))
+    (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one" * 100)
+    with pytest.raises(InputFault):
+        open_reader(url_of(tmp_path / "text.db"))
+
+
+def test_the_version_changes_with_every_row_and_only_then(database: str) -> None:
+    with open_store(database) as store, open_reader(database) as reader:
+        first = version(reader, database)
+        stored_sets(reader)
+        assert version(reader, database) == first
+        run = store.add_run(make_spec(), make_samples(2))
+        seen = {version(reader, database)}
+        for number in range(20):
+            store.start_attempt(run, f"inline {number}")
+            seen.add(version(reader, database))
+        assert len(seen) >= 21
+
+
+def test_another_file_under_the_same_name_is_another(database: str) -> None:
+    path = Path(database.removeprefix("sqlite:///"))
+    with open_reader(database) as reader:
+        before = which(database), version(reader, database)
+        kept = path.with_suffix(".kept")
+        os.rename(path, kept)
+        with pytest.raises(InputFault, match="cannot be read"):
+            version(reader, database)
+        path.write_bytes(kept.read_bytes())
+        assert which(database) != before[0] and version(reader, database) != before[1]
+
+
+def test_sets_are_told_apart_by_limit_and_digest(tmp_path: Path) -> None:
+    url = url_of(tmp_path / "results.db")
+    with open_store(url) as store:
+        store.add_run(make_spec(), make_samples(3))
+        store.add_run(make_spec(generator="other"), make_samples(3))
+        store.add_run(make_spec(limit=1), make_samples(1))
+        store.add_run(make_spec(samples_digest="e" * 64), make_samples(2))
+    with open_reader(url) as reader:
+        found = [(one.samples, one.digest[0], one.generators, one.runs) for one in stored_sets(reader)]
+    assert found == [
+        ("demo", "d", ("other", "scripted"), 2),
+        ("demo", "e", ("scripted",), 1),
+        ("demo[:1]", "d", ("scripted",), 1),
+    ]
