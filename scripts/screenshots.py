@@ -1,0 +1,55 @@
+"""Take the pictures of docs/screenshots: ``python scripts/screenshots.py [HOME]`` (default ``.ctxbench``).
+
+Each page of the dashboard in light; the leaderboard also in dark and on a phone. Needs Chromium and Playwright.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from dashboard.app import PAGES  # noqa: E402
+from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
+
+OUT = ROOT / "docs" / "screenshots"
+_COLOURS = 128
+"""Of a picture's palette: enough for text and charts, and a file stays below 150 kB."""
+_DRAWN_MS = 3000
+"""Charts and tables draw themselves after the page's script has ended."""
+
+
+def take(browser: Browser, site: Site, page: str, name: str, size: tuple[int, int], scheme: str) -> None:
+    """Save one picture of a page's first screen."""
+    width, height = size
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    tab = context.new_page()
+    site.watch(tab)
+    site.visit(tab, page)
+    tab.wait_for_timeout(_DRAWN_MS)
+    picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB").quantize(_COLOURS)
+    picture.save(OUT / f"{name}.png", optimize=True)
+    print(f"{name}.png: {(OUT / f'{name}.png').stat().st_size // 1000} kB, {tab.url.partition('?')[2]}")
+    context.close()
+
+
+def main(home: Path) -> None:
+    """Take all of them."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with serving(home) as site, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
+        for one in PAGES:
+            take(browser, site, one.name, one.name, DESKTOP, "light")
+        take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark")
+        take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ".ctxbench").absolute())
