@@ -154,12 +154,15 @@ def _listing(chosen: Chosen, wanted: Wanted) -> str:
     page = url.number("Page", 1, view.pages(total), name="page", default=1, where=three)
     _, found = data.kept(search, wanted, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
     typed = url.text("Sample", name="sample", help="Its id; choose a row below, or write one.", where=one).strip()
-    opened = typed or (found[0].id if found else "")
+    known = bool(typed) and data.kept(place_in_plan, chosen.first.id, typed) is not None
+    opened = typed if known else found[0].id if found else ""
+    if typed and not known:
+        show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
     show.note(f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}.")
     if found:
         rows = view.found_rows(found, chosen.metric, opened, compared=chosen.second is not None)
         _table(rows, f"found/{hash((wanted, order, page, opened))}")
-    elif not typed:
+    else:
         show.empty("No sample fits these filters; take one away.", "ctxbench samples show NAME")
     if opened:
         _steps(chosen, wanted, opened)

@@ -46,14 +46,11 @@ def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], 
 
     Args:
         samples: the set.
-        runs: ``A`` and ``B`` with their runs.
-        sample: its id.
+        runs: ``A`` and, if there is one, ``B`` with their runs.
+        sample: its id, of A's.
         profile: whose scores.
     """
     sides = _sides(runs, sample)
-    if not sides:
-        show.empty(f"None of these runs has the sample {sample}; choose a row above.", "ctxbench samples show NAME")
-        return
     first = sides[0].detail
     st.subheader(show.plain(sample), anchor=False)
     show.note(view.place(first))

@@ -205,7 +205,7 @@ def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
     test = sound(app("samples", home.root, low="many"))
     assert "is no number" in test.error[0].value.replace("\\", "")
     test = sound(app("samples", home.root, sample="<b>none</b>"))
-    assert "has the sample" in test.info[0].value
+    assert "Run A has no sample <b>none</b>" in notes(test) and "demo · shop/checkout.py" in notes(test)
     away = Home(tmp_path)
     Path(away.root / "results.db").write_bytes(Path(home.root / "results.db").read_bytes())
     test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
