@@ -16,7 +16,7 @@ from bench.types import Language
 from harness.batcher import Batcher
 from harness.generators.base import Request, Response
 from harness.generators.scripted import Scripted
-from harness.leaderboard import board, records, render
+from harness.leaderboard import board, numbers, records, render
 from harness.leaderboard.columns import at_level
 from harness.prices import Prices, Rate, load, of_home
 from harness.results import COSTS, PRICE, RunTable, Status
@@ -162,6 +162,21 @@ def test_the_table_shows_prices_where_there_are_any() -> None:
     assert "US$" in render.markdown(board([known]))
     # A control asks nobody, which says nothing of what the others cost.
     assert "US$" not in render.table(board([unknown, costly("c", [0.0] * 4, control=True, ranked=False)]))
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (None, "-"),
+        (0.0, "0.00"),
+        (0.0000791234, "0.0000791"),
+        (0.0123456, "0.0123"),
+        (1.234, "1.23"),
+        (123.4, "123.40"),
+    ],
+)
+def test_prices_have_three_digits_and_no_exponent(number: float | None, shown: str) -> None:
+    assert numbers.dollars(number) == shown
 
 
 def test_levels_have_costs_of_their_own() -> None:
