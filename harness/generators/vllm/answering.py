@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -30,6 +31,8 @@ T = TypeVar("T")
 PROTOCOL = "1"
 """Counts up when the same request would be answered otherwise."""
 _NEWLINE = "\n"
+_GOES = 3
+"""How often an answer that begins with blank lines is asked to go on."""
 
 
 class VLLM:
@@ -175,16 +178,20 @@ class VLLM:
         )
 
     def _answered(self, requests: dict[int, Request], wanted: dict[int, Wanted]) -> dict[int, Made]:
-        """Return the answers, all asked in one call, and those once more that a blank line has ended too early."""
+        """Return the answers, all asked for in one call; those that a blank line has ended too early go on."""
         if not wanted:
             return {}
-        made = dict(zip(wanted, self._work(lambda engine: engine.answer(list(wanted.values()))), strict=True))
-        early = {number: one for number, one in made.items() if self._is_early(requests[number], wanted[number], one)}
-        if early:
-            # They go on without a stop at a line's end, and are cut as all are: rare, and so cheap enough.
-            rests = [_rest(wanted[number], requests[number], one) for number, one in early.items()]
-            more = self._work(lambda engine: engine.answer(rests))
-            for (number, one), other in zip(early.items(), more, strict=True):
+        first = self._work(lambda engine: engine.answer(list(wanted.values())))
+        made = dict(zip(wanted, first, strict=True))
+        for go in range(_GOES):
+            early = [number for number, one in made.items() if self._is_early(requests[number], wanted[number], one)]
+            if not early:
+                break
+            # The last time no line ends them, and they are only cut.
+            rests = [_rest(wanted[number], made[number], stops=go < _GOES - 1) for number in early]
+            more = self._work(partial(Engine.answer, wanted=rests))
+            for number, other in zip(early, more, strict=True):
+                one = made[number]
                 made[number] = replace(other, ids=[*one.ids, *other.ids], cached=one.cached)
         return made
 
@@ -220,12 +227,18 @@ class VLLM:
         )
 
 
-def _rest(wanted: Wanted, request: Request, made: Made) -> Wanted:
-    """Return what is still wanted of an answer that goes on, with numbers of chance of its own."""
+def _rest(wanted: Wanted, made: Made, *, stops: bool) -> Wanted:
+    """Return what is still wanted of an answer that goes on, with numbers of chance of its own.
+
+    Args:
+        wanted: the whole answer.
+        made: what there is of it.
+        stops: whether the end of a line ends it again.
+    """
     return replace(
         wanted,
         ids=[*wanted.ids, *made.ids],
         most=wanted.most - len(made.ids),
         seed=None if wanted.seed is None else seed(wanted.seed, len(made.ids)),
-        stops=tuple(stop for stop in request.sampling.stop if stop),
+        stops=tuple(stop for stop in wanted.stops if stops or stop != _NEWLINE),
     )

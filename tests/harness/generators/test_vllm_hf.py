@@ -91,9 +91,9 @@ def test_answers_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> Non
     for one, found, wanted in zip(requests, ours, theirs, strict=True):
         assert isinstance(found, Response) and isinstance(wanted, Response)
         assert (found.text, found.finish, found.tokens_in) == (wanted.text, wanted.finish, wanted.tokens_in)
-        # What was asked for twice went on beyond its line.
+        # What was asked to go on more than twice went on beyond its line.
         assert found.tokens_out == wanted.tokens_out or (one.one_line and found.tokens_out > wanted.tokens_out)
-    assert len(fake.calls) == 2 and len(fake.calls[1]) < len(CODE)
+    assert 2 <= len(fake.calls) <= 4 and len(fake.calls[1]) < len(CODE)
 
 
 def test_prices_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:
