@@ -10,6 +10,7 @@ import streamlit as st
 from dashboard import data, show, url
 from dashboard.pages import samples_one
 from dashboard.views import samples as view
+from dashboard.views.visible import visible
 from harness.metrics import PROFILES
 from harness.results import Status
 from harness.store.facets import Facets, RunChoice, facets, runs_over
@@ -177,12 +178,14 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
         if selected:
             url.put("sample", str(rows[selected[0]]["sample"]))
 
+    shown = [{name: visible(one) if isinstance(one, str) else one for name, one in row.items()} for row in rows]
+
     config: dict[str, Any] = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
     config[""] = st.column_config.Column(help=view.HELP[""], width=30)
     for name, form in view.NUMBERS.items():
         config[name] = st.column_config.NumberColumn(help=view.HELP[name], format=form)
     st.dataframe(
-        rows, hide_index=True, key=key, on_select=choose, selection_mode="single-row", column_config=config, height=320
+        shown, hide_index=True, key=key, on_select=choose, selection_mode="single-row", column_config=config, height=320
     )
 
 

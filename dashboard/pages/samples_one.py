@@ -124,14 +124,15 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 def _side(side: Side, task: Task | None) -> None:
     one = side.detail
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    show.note(f"{side.run.generator} · {one.status}: {found.STATUS[one.status]}")
-    for mark, reason in one.marks:
-        show.note(f"Marked as {mark}: {reason}")
-    for fault in one.faults[-3:]:
-        show.note(f"The machine said: {fault}")
     flags = [*one.flags, *(side.completion.flags if side.completion else ())]
-    if flags:
-        show.note(f"Flags: {', '.join(dict.fromkeys(flags))}")
+    show.notes(
+        [
+            f"{side.run.generator} · {one.status}: {found.STATUS[one.status]}",
+            *(f"Marked as {mark}: {reason}" for mark, reason in one.marks),
+            *(f"The machine said: {fault}" for fault in one.faults[-3:]),
+            *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
+        ]
+    )
     if side.completion is not None and side.made is not None:
         _completion(side, side.made, side.completion, task)
     if one.imported:
@@ -177,6 +178,8 @@ def _context(side: Side, prompt: str) -> None:
     for number, piece in inside[:BLOCKS]:
         with st.expander(show.plain(view.piece_label(number, piece)), key=f"block-{key}-{number}"):
             show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
+    if len(inside) > BLOCKS:
+        show.note(f"{len(inside) - BLOCKS} more blocks stand in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):
         show.text(prompt, language=side.detail.language, key=f"prompt-text-{key}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -101,10 +103,11 @@ def bound(text: str, scale: Scale) -> float | None:
     """
     if not text.strip():
         return None
-    try:
-        return float(text.strip().removesuffix("%")) / scale.factor
-    except ValueError:
-        raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty") from None
+    with contextlib.suppress(ValueError):
+        found = float(text.strip().removesuffix("%"))
+        if not math.isnan(found):
+            return found / scale.factor
+    raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty")
 
 
 def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, compared: bool) -> list[dict[str, object]]:

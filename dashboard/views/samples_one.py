@@ -10,8 +10,8 @@ from harness.leaderboard import numbers
 from harness.leaderboard.columns import scale_of
 from harness.store.detail_records import CompletionFacts, Detail, Judged, StoredCall, StoredPiece
 
-TASK_LINES = 15
-"""Lines before the cursor that are shown of the task."""
+TASK_LINES, TASK_CHARACTERS = 15, 4_000
+"""What is shown of the task before the cursor, at most."""
 CURSOR = "▏"
 HELP: Mapping[str, str] = {
     "block": "Its place in the prompt; what was left out has none.",
@@ -42,8 +42,9 @@ def place(detail: Detail) -> str:
 
 
 def before_cursor(task: Task) -> str:
-    """Return the last lines before the cursor, with the cursor."""
-    return "\n".join(task.prefix.split("\n")[-TASK_LINES:]) + CURSOR
+    """Return the last lines before the cursor, with the cursor; of very long ones their end."""
+    whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
+    return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
 
 
 def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
@@ -80,12 +81,13 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
             "block": number if piece.start is not None else None,
             "kind": piece.kind,
             "places": _places(piece),
-            "score": _score(piece),
+            # Three digits: scores order the blocks, and their scale is the retriever's own.
+            "score": None if piece.score is None else float(f"{piece.score:.3g}"),
             "tokens": piece.tokens if piece.start is not None else None,
             "state": piece.state,
             "reason": piece.reason,
         }
-        rows.append(row | ({"gain": numbers.value(piece.gain, None, sign=True)} if gains else {}))
+        rows.append(row | ({"gain": None if piece.gain is None else round(piece.gain, 1)} if gains else {}))
     return rows
 
 
@@ -94,16 +96,12 @@ def piece_label(number: int, piece: StoredPiece) -> str:
     said = [
         f"{number}. {piece.kind}",
         _places(piece),
-        f"score {_score(piece)}" if piece.score is not None else "",
+        f"score {piece.score:.3g}" if piece.score is not None else "",
         f"{piece.tokens} tokens",
         piece.state,
         f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
     ]
     return " · ".join(one for one in said if one)
-
-
-def _score(piece: StoredPiece) -> str:
-    return numbers.UNKNOWN if piece.score is None else f"{piece.score:.3g}"
 
 
 def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:

@@ -35,7 +35,7 @@ ANSWER = "apply_tax(user.cart, rate)"
 def samples_of(count: int = 4) -> list[Any]:
     """Return plain samples, the last one of a repository whose names would harm a page."""
     plain = [make_sample(id=f"demo/{number}") for number in range(count - 1)]
-    return [*plain, make_sample(id=HARMFUL, repo=HARMFUL, path=f"{HARMFUL}.py", subkind=HARMFUL)]
+    return [*plain, make_sample(id=HARMFUL, repo=HARMFUL, path=f"{HARMFUL}\u202e.py", subkind=HARMFUL)]
 
 
 def block(kind: str = "similar", text: int = 8, **changes: Any) -> StoredBlock:
@@ -270,7 +270,9 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     assert table(test, 0)[3]["sample"] == HARMFUL and test.query_params["run"] in (
         runs(home)[HARMFUL], [runs(home)[HARMFUL]],
     )  # fmt: skip
+    assert table(test, 0)[3]["place"] == f"{HARMFUL}⟨U+202E⟩.py:4"
     for one in test.get("html"):
+        assert "\u202e" not in one.proto.body
         assert _Tags(one.proto.body).tags <= {"p", "div", "span", "code", "del", "ins"}
     labels = [one.label for kind in ("expander", "button", "selectbox", "text_input") for one in test.get(kind)]
     read = [*labels, *(one.value for kind in ("markdown", "caption", "subheader", "info") for one in test.get(kind))]

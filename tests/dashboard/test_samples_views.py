@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import re
 from html.parser import HTMLParser
@@ -147,8 +148,9 @@ def test_contexts_rank_where_the_generator_measures_them() -> None:
 def test_bounds_are_read_in_the_unit_shown() -> None:
     [es] = view.metrics(facets(("ctxbench", "es")), "ctxbench")
     assert view.bound(" 50 % ".replace(" %", "%"), es.scale) == 0.5 and view.bound("", es.scale) is None
-    with pytest.raises(InputFault, match="is no number"):
-        view.bound("many", es.scale)
+    for text in ("many", "nan"):
+        with pytest.raises(InputFault, match="is no number"):
+            view.bound(text, es.scale)
 
 
 def test_found_samples_are_rows() -> None:
@@ -188,10 +190,10 @@ def piece(**changes: Any) -> StoredPiece:
 def test_blocks_are_rows_and_labels() -> None:
     dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
     first, second = one.piece_rows([piece(), dropped])
-    assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", "0.123")
-    assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", "-")
+    assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
+    assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", None)
     assert "gain" not in first
-    assert one.piece_rows([piece(gain=1.25)])[0]["gain"] == "+1.2"
+    assert one.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
     assert one.piece_label(2, piece(gain=-3.0)) == (
         "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
     )
@@ -241,3 +243,5 @@ def test_a_task_ends_at_the_cursor() -> None:
         known=True,
     )  # fmt: skip
     assert one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
+    long = one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))
+    assert long.startswith("…a") and long.endswith("ab▏") and len(long) < 5_000
