@@ -7,13 +7,14 @@ from typing import Any
 
 import streamlit as st
 
+from bench.errors import CtxbenchError
 from dashboard import data, show, url
 from dashboard.views import runs as view
 from harness.repeat import command, judging
 from harness.store.attempts import faults
 from harness.store.work import RunWork, works
 
-_OFTEN, _SELDOM = 2.0, 15.0
+_OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""
 _ALL = "all"
 _BARS = 6
@@ -57,15 +58,21 @@ def _of(samples: str) -> list[RunWork]:
 
 
 def _looked(samples: str, chosen: str, going: bool) -> None:
-    """Show what changes while runs go on."""
+    """Show what changes while runs go on; what fails now may work at the next look."""
+    try:
+        _show(samples, chosen, going)
+    except CtxbenchError as fault:
+        show.fault(fault)
+
+
+def _show(samples: str, chosen: str, going: bool) -> None:
     found = _of(samples)
-    if any(map(view.is_open, found)) != going:
+    if any(map(view.is_open, found)) != going or chosen not in {one.id for one in found}:
         # The page as a whole decides how often to look, and what there is to choose from.
         st.rerun()
     now = time.time()
     seen = st.session_state[_SEEN] = view.sightings(st.session_state.get(_SEEN, {}), found, now)
-    open_now = [one for one in found if view.is_open(one)]
-    for one in open_now[:_BARS]:
+    for one in [one for one in found if view.is_open(one)][:_BARS]:
         _bar(one, now, seen[one.id])
     st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
     config: Any = {

@@ -139,10 +139,11 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "strategy": work.choices.strategy,
         "state": state(work, seen),
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
-        "generator": generator(work),
-        "samples": label(work),
         "finished": work.finished,
         "planned": work.planned,
+        "run": work.id,
+        "generator": generator(work),
+        "samples": label(work),
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
         "unjudged": work.unjudged if work.functions else None,
         "faults": work.attempts[-1].faults if work.attempts else 0,
@@ -150,7 +151,6 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "left": "" if found is None else duration(found.left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
         "origin": "imported" if work.imported else "run",
-        "run": work.id,
     }
 
 
