@@ -116,7 +116,7 @@ def _difference(one: Aligned, found: Estimate, p: float | None, scale: Scale) ->
     better = -gap if scale.lower_is_better else gap
     visible = None
     if len(gap) and can_be_told_apart(found.repositories, 1):
-        visible = stats.smallest_visible(stats.cluster_error(one.gap.sums, one.gap.sizes), found.repositories)
+        visible = stats.smallest_visible(one.gap.error, found.repositories)
     return Difference(
         n_common=len(gap),
         repositories=found.repositories,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def estimate(
     return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clustered:
     """Values, and what their repositories come to, in the order of the repositories' names."""
 
@@ -84,6 +84,11 @@ class Clustered:
     sizes: Array
     """Samples of each of these repositories."""
 
+    @cached_property
+    def error(self) -> float:
+        """The cluster-robust standard error of the mean; with two repositories or more."""
+        return cluster_error(self.sums, self.sizes)
+
 
 def coded(repos: Sequence[str]) -> Codes:
     """Return for each sample the place of its repository among the sorted names."""
@@ -92,7 +97,7 @@ def coded(repos: Sequence[str]) -> Codes:
 
 def clustered(values: Array, codes: Codes) -> Clustered:
     """Add aligned values up by repository."""
-    sums, sizes = np.bincount(codes, weights=values).astype(np.float64), np.bincount(codes).astype(np.float64)
+    sums, sizes = (np.bincount(codes, weights=one).astype(np.float64) for one in (values, None))
     held = sizes > 0
     return Clustered(values, sums, sizes) if held.all() else Clustered(values, sums[held], sizes[held])
 
@@ -113,14 +118,14 @@ def estimates(
 
 
 def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[float | None, float | None]) -> Estimate:
-    x, sums, sizes = one.values, one.sums, one.sizes
+    x, sums = one.values, one.sums
     if not len(x):
         return Estimate(
             n=0, repositories=0, mean=None, low=None, high=None, over=Over.NONE,
             mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
         )  # fmt: skip
     mean = float(x.mean())
-    low, high, over = _interval(x, sums, sizes, mean, bounds)
+    low, high, over = _interval(one, mean, bounds)
     return Estimate(
         n=len(x),
         repositories=len(sums),
@@ -128,7 +133,7 @@ def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[f
         low=low,
         high=high,
         over=over,
-        mean_of_repositories=float((sums / sizes).mean()),
+        mean_of_repositories=float((sums / one.sizes).mean()),
         bootstrap_low=drawn[0],
         bootstrap_high=drawn[1],
     )
@@ -156,12 +161,13 @@ def generator(seed: str) -> np.random.Generator:
 
 
 def _interval(
-    x: Array, sums: Array, sizes: Array, mean: float, bounds: tuple[float, float] | None
+    one: Clustered, mean: float, bounds: tuple[float, float] | None
 ) -> tuple[float | None, float | None, Over]:
+    x, count = one.values, len(one.sums)
     if bounds and (x == x[0]).all() and x[0] in bounds:
         return (*_wilson(len(x), bool(x[0] == bounds[1]), bounds), Over.SAMPLES)
-    if len(sums) >= FEWEST:
-        error, df, over = cluster_error(sums, sizes), len(sums) - 1, Over.REPOSITORIES
+    if count >= FEWEST:
+        error, df, over = one.error, count - 1, Over.REPOSITORIES
     elif len(x) > 1:
         error, df, over = float(x.std(ddof=1)) / math.sqrt(len(x)), len(x) - 1, Over.SAMPLES
     else:

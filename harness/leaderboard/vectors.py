@@ -55,6 +55,11 @@ class Column:
         """Say whether there is any value."""
         return len(self.values) > 0
 
+    @property
+    def whole(self) -> bool:
+        """Whether every sample of the group has a value."""
+        return len(self.values) == len(self.samples.ids)
+
     @cached_property
     def clustered(self) -> Clustered:
         """The values by repository."""
@@ -113,7 +118,7 @@ def _are(table: RunTable, status: Status) -> NDArray[np.bool_] | None:
 def align(this: Column, other: Column) -> Aligned:
     """Return two runs' values of the samples that both have, sorted by sample."""
     one, two, codes = this.spread, other.spread, this.samples.codes
-    both = ~(np.isnan(one) | np.isnan(two))
-    if not both.all():
+    if not (this.whole and other.whole):
+        both = ~(np.isnan(one) | np.isnan(two))
         one, two, codes = one[both], two[both], codes[both]
     return pairs.aligned(one, two, codes)

@@ -15,6 +15,7 @@ from harness.prices import Prices
 from harness.results import RunTable, Status
 from harness.store import costs, gains, notes, passes, planned
 from harness.store import tables as t
+from harness.store.fetching import uncollected
 from harness.store.runtables import Stored, shown_generator, shown_samples
 from harness.store.store import Store
 
@@ -164,7 +165,7 @@ def run_tables(
     knows the prompt, the calls and the time.
     """
     wanted = chosen or Chosen()
-    with store.reading() as connection:
+    with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         found = [run for run in _sorted(connection.execute(query)) if wanted.has(run)]
         ids = [run.id for run in found]
