@@ -1,0 +1,80 @@
+"""Hold `vllm` against `hf`, with vLLM's real engine and no GPU: ``python -m scripts.check_vllm FOLDER``.
+
+Run it where vLLM is installed beside a torch for processors. Everything of the engine works but its layers, which
+transformers computes (`tests/helpers/vllm_worker.py`). Prints a line a request; ends with exit code 1 if a text, an
+end, a count of the prompt or a price differs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from bench.types import Kind, Language
+from harness.generators.base import Request, Response, Sampling
+from harness.generators.hf import hf
+from harness.generators.vllm import engine, vllm
+from strategies.api import Block, BlockKind, Prompt
+
+PROMPTS = [
+    "import os\n\n\ndef main():\n    parser = argparse.",
+    "class Cart:\n    def __init__(self, name):\n        self.name = ",
+    "for item in ",
+    "if value:\n    pass\n",
+    "x = 1\n\n",
+    "    def é(a, b):\n        return ",
+    "import os\n" * 60 + "x = ",
+]
+TEXT, LONGEST, CLOSE = "self.name", 20, 1e-3
+
+
+def requests() -> list[Request]:
+    """Return lines and functions after every prompt, and one with a stop text."""
+    made = [_request(text, line) for text in PROMPTS for line in (True, False)]
+    return [*made, _request(PROMPTS[1], False, stop=("self",))]
+
+
+def _request(text: str, line: bool, **how: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    kind, sampling = Kind.LINE if line else Kind.FUNCTION, Sampling(max_tokens=LONGEST, **how)
+    return Request(prompt=prompt, language=Language.PYTHON, kind=kind, sampling=sampling, one_line=line)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare; return the exit code."""
+    [folder] = arguments
+    os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")
+    started = engine.arguments
+
+    def by_our_worker(*given: Any, **named: Any) -> dict[str, Any]:
+        return {
+            **started(*given, **named),
+            "worker_cls": "tests.helpers.vllm_worker.Worker",
+            "async_scheduling": False,
+        }
+
+    engine.arguments = by_our_worker
+    one, other = vllm(model=folder, dtype="float32"), hf(model=folder, dtype="float32")
+    try:
+        asked = requests()
+        differ = 0
+        for request, found, wanted in zip(asked, one.generate(asked), other.generate(asked), strict=True):
+            if not isinstance(found, Response) or not isinstance(wanted, Response):
+                raise SystemExit(f"{found!r} {wanted!r}")
+            same = (found.text, found.finish, found.tokens_in) == (wanted.text, wanted.finish, wanted.tokens_in)
+            differ += not same
+            print("same" if same else "DIFFERS", request.one_line, repr(found.text), found.tokens_out, found.cached)
+        prompts, texts = [request.prompt for request in asked], [TEXT] * len(asked)
+        pairs = zip(*(made.bits(prompts, texts, Language.PYTHON) for made in (one, other)), strict=True)
+        apart = max(abs(a - b) for a, b in pairs)
+        print(f"{differ} of {len(asked)} answers differ; prices differ by {apart:.2g} bits at most")
+    finally:
+        one.close()
+        other.close()
+    return 1 if differ or apart > CLOSE else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
