@@ -102,7 +102,8 @@ def _choose() -> _Choice | None:
     if not metrics:
         return None
     metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=four)
-    held = sorted({table.run.generator for table in every})
+    stored = {table.run.generator for table in every}
+    held = [one for one in samples.generators if one in stored]
     generators = held
     if len(held) > 1:
         generators = url.choose_many(
@@ -145,8 +146,7 @@ def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None
     )
     show.chart(view.difference_chart(compared, names), key="difference")
     show.frame(view.difference_rows(compared, names), help=HELP, key="differences")
-    for sentence in view.remarks(compared, names):
-        show.note(sentence)
+    show.notes(view.remarks(compared, names))
 
 
 def _parts(one: Compared, names: Mapping[str, str]) -> None:
@@ -185,9 +185,7 @@ def _who_solves(choice: _Choice) -> None:
         show.chart(drawing.venn(found) if found.count < 4 else drawing.upset(found), key="solved")
     with right:
         show.frame(drawing.run_rows(found, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
-        show.note(f"Of the {found.n} samples that all of these runs completed. Areas mean nothing, counts do.")
-        if len(found.regions) > drawing.MOST_REGIONS and found.count > 3:
-            show.note(f"Drawn: the {drawing.MOST_REGIONS} largest of {len(found.regions)} regions.")
+        show.notes(drawing.remarks(found))
     _region(found, choice)
 
 
@@ -197,6 +195,7 @@ def _region(found: Solved, choice: _Choice) -> None:
         "Samples solved by",
         found.regions,
         name="region",
+        default=next((one for one in found.regions if len(one.runs) == 1), None),
         shown=lambda one: drawing.region_name(one, found.count),
         written=drawing.region_key,
         help="Choose a part of the drawing to list its samples.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -34,22 +35,30 @@ HELP: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    group: Group
+    metric: str
+    repos: frozenset[str]
+    """Of its samples."""
+
+
 def page() -> None:
     """Show accuracy against cost, and time by stage, of one sample set, language and generator."""
-    group, metric = _chosen()
-    if group is None:
+    choice = _choose()
+    if choice is None:
         show.empty(
             "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
             "goes on with a run.",
             "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
         )
         return
-    _against(group, metric)
-    _by_stage(group)
-    _construction(group)
+    _against(choice.group, choice.metric)
+    _by_stage(choice.group)
+    _construction(choice)
 
 
-def _chosen() -> tuple[Group | None, str]:
+def _choose() -> _Choice | None:
     one, two, three, four = st.columns(4)
     samples = url.choose(
         "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
@@ -59,16 +68,22 @@ def _chosen() -> tuple[Group | None, str]:
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
     )
     every = data.tables(samples.samples, language, profile=profile)
-    held = sorted({table.run.generator for table in every})
+    stored = {table.run.generator for table in every}
+    held = [one for one in samples.generators if one in stored]
     if not held:
-        return None, ""
+        return None
     generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
-    metrics = choices.metrics([table for table in every if table.run.generator == generator])
+    tables = [table for table in every if table.run.generator == generator]
+    metrics = choices.metrics(tables)
     if not metrics:
-        return None, ""
+        return None
     metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=one)
     board = data.board(samples.samples, language, generator, profile=profile)
-    return next(group for group in board.groups if group.level == ALL_LEVELS), metric
+    return _Choice(
+        group=next(group for group in board.groups if group.level == ALL_LEVELS),
+        metric=metric,
+        repos=frozenset(repo for table in tables for repo in table.repo),
+    )
 
 
 def _against(group: Group, metric: str) -> None:
@@ -113,10 +128,12 @@ def _by_stage(group: Group) -> None:
     )
 
 
-def _construction(group: Group) -> None:
+def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
-    runs = sorted({row.run.id for row in group.rows})
-    found = time.construction(data.kept(attempts.construction, tuple(runs)))
+    runs = sorted({row.run.id for row in choice.group.rows})
+    built = data.kept(attempts.construction, tuple(runs))
+    # A run may be over several languages; shown are the repositories of this one.
+    found = time.construction(one for one in built if one.repo in choice.repos)
     if not found:
         show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
         return

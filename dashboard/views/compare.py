@@ -85,6 +85,8 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
                 f"{name}: no difference of {found.repositories} repositories can be significant at 5%"
                 + (f" among {found.pairs} comparisons." if found.pairs > 1 else ".")
             )
+        elif not found.wins and not found.losses:
+            said.append(f"{name} has the baseline's value at every sample.")
         elif found.visible is not None:
             least = numbers.value(found.visible, numbers.half_width(found.low, found.high))
             said.append(f"{name}: the smallest difference that these samples can show is about {least} {one.unit}.")

@@ -128,7 +128,7 @@ def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.Laye
         color=alt.Color(
             "kind:N",
             scale=alt.Scale(domain=kinds, range=[SERIES[0], SERIES[1], SERIES[7]]),
-            legend=alt.Legend(title=None, orient="bottom"),
+            legend=alt.Legend(title=None, orient="bottom", columns=1),
         ),
         tooltip=[
             alt.Tooltip("name:N", title="strategy"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,18 +78,26 @@ def construction_rows(found: Sequence[Construction]) -> list[Row]:
     ]
 
 
+def short(stages: Collection[str]) -> dict[str, str]:
+    """Return stage -> its name without the arguments of specs, for a legend; with them where names would be equal."""
+    bare = {stage: re.sub(r"\([^()]*\)", "", stage) for stage in stages}
+    often = Counter(bare.values())
+    return {stage: name if often[name] == 1 else stage for stage, name in bare.items()}
+
+
 def construction_chart(found: Sequence[Construction]) -> alt.Chart:
     """Return a stacked bar a repository, the one that took longest on top."""
     total: dict[str, float] = defaultdict(float)
     for one in found:
         total[one.repo] += one.seconds
     repos = sorted(total, key=lambda repo: (-total[repo], repo))[:MOST_BARS]
-    stages = sorted({one.stage for one in found})
+    names = short(sorted({one.stage for one in found}))
+    stages = list(names.values())
     parts: list[Row] = [
         {
             "name": one.repo,
-            "stage": one.stage,
-            "order": stages.index(one.stage),
+            "stage": names[one.stage],
+            "order": stages.index(names[one.stage]),
             "seconds": one.seconds,
             "shown": numbers.amount(one.seconds),
         }
@@ -109,7 +118,7 @@ def _stacked(parts: Sequence[Row], names: Sequence[str], stages: Sequence[str], 
             color=alt.Color(
                 "stage:N",
                 scale=alt.Scale(domain=list(stages), range=colours),
-                legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=_LABEL),
+                legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=_LABEL),
             ),
             order="order:Q",
             tooltip=[alt.Tooltip("name:N"), alt.Tooltip("stage:N"), alt.Tooltip("shown:N", title="seconds")],

@@ -137,6 +137,10 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     said = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
     assert said == ["y: no difference of 2 repositories can be significant at 5%."]
+    same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
+    assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"}) == [
+        "y has the baseline's value at every sample."
+    ]
     apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
     compared = compare(apart, metric="es")
     assert view.remarks(compared, {"0": "x", "1": "y"}) == ["y shares no completed sample with the baseline."]
@@ -203,7 +207,8 @@ def test_every_count_of_a_venn_diagram_stands_in_its_own_region(count: int) -> N
             away = circle.radius - math.hypot(x - circle.x, y - circle.y)
             assert (away > 0.15) if run in runs else (away < -0.15), (runs, run)
     found = every_region(count)
-    outline, counts, heads = data_of(drawing.venn(found))
+    outline, counts, rims, heads = data_of(drawing.venn(found))
+    assert counts == rims
     assert {row["shown"] for row in counts} == {
         f"{'' if one.runs else 'none: '}{len(one.samples)}" for one in found.regions
     }
@@ -227,8 +232,8 @@ def test_no_circles_for_four() -> None:
 
 def test_an_upset_plot_draws_each_region_with_its_size() -> None:
     found = every_region(4)
-    dots, bars, texts = data_of(drawing.upset(found))
-    assert bars == texts and [row["samples"] for row in bars] == list(range(16, 0, -1))
+    dots, bars, *texts = data_of(drawing.upset(found))
+    assert [bars, bars] == texts and [row["samples"] for row in bars] == list(range(16, 0, -1))
     solves: dict[str, set[str]] = {row["region"]: set() for row in bars}
     for row in dots:
         if row["solves"]:
@@ -236,6 +241,15 @@ def test_an_upset_plot_draws_each_region_with_its_size() -> None:
     assert all("".join(sorted(runs)) == (region if region != "none" else "") for region, runs in solves.items())
     assert len(data_of(drawing.upset(every_region(5)))[1]) == drawing.MOST_REGIONS
     assert found.totals() == tuple(sum(row["samples"] for row in bars if letter in row["region"]) for letter in "ABCD")
+
+
+def test_remarks_say_what_is_drawn() -> None:
+    assert drawing.remarks(every_region(2)) == [
+        "Of the 10 samples that all of these runs completed.",
+        "Areas mean nothing, counts do.",
+    ]
+    assert len(drawing.remarks(every_region(4))) == 1
+    assert drawing.remarks(every_region(5))[-1] == "Drawn: the 24 largest of 32 regions."
 
 
 def test_regions_have_names_that_tell_them_apart() -> None:
@@ -271,7 +285,9 @@ def test_stored_names_are_data_of_a_chart_and_no_part_of_its_specification() -> 
         def without_data(part: Any) -> Any:
             if isinstance(part, dict):
                 # A sorted axis lists its values, which Vega takes as values too.
-                return {name: without_data(one) for name, one in part.items() if name not in {"data", "datasets", "sort"}}
+                return {
+                    name: without_data(one) for name, one in part.items() if name not in {"data", "datasets", "sort"}
+                }
             return [without_data(one) for one in part] if isinstance(part, list) else part
 
         assert "script" in json.dumps(made) and "script" not in json.dumps(without_data(made))

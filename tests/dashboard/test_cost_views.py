@@ -173,3 +173,12 @@ def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> 
     assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - time.MOST_BARS, 60)}
     scale = json.loads(time.construction_chart(found).to_json())["encoding"]["color"]["scale"]
     assert scale["domain"] == ["s0", "s1", "s2"] and len(set(scale["range"])) == 3
+
+
+def test_stages_are_named_shortly_where_that_tells_them_apart() -> None:
+    assert time.short(["index bm25 of units(size=20)", "windows 20x10", "units f(a=1)", "units f(a=2)"]) == {
+        "index bm25 of units(size=20)": "index bm25 of units",
+        "windows 20x10": "windows 20x10",
+        "units f(a=1)": "units f(a=1)",
+        "units f(a=2)": "units f(a=2)",
+    }
