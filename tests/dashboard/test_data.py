@@ -78,7 +78,7 @@ def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_tables_are_those_of_one_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(database.root))
-    assert [one.samples for one in data.sets()] == ["demo", "demo[:4]", "functions", "planted"]
+    assert [one.samples for one in data.sets()] == ["demo", "functions", "demo[:4]", "planted"]
     assert {one.run.generator for one in data.tables("demo")} == {"incontext", HARMFUL}
     assert [one.run.strategy for one in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
     assert data.tables("demo", "java") == [] and data.tables("gone") == []

@@ -113,7 +113,18 @@ def rows(home: Home, *arguments: str) -> list[dict[str, Any]]:
     result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *arguments)
     assert result.code == 0, result.err
     found: list[dict[str, Any]] = json.loads(result.out)
-    return found
+    # Limited runs have no ranking with the others.
+    return [row for row in found if "[:" not in row["samples"]]
+
+
+_AMOUNTS = {
+    "tokens": "context_tokens",
+    "calls": "calls",
+    "seconds": "seconds",
+    "tokens in": "tokens_in",
+    "tokens out": "tokens_out",
+    "cached": "tokens_cached",
+}
 
 
 def expected(found: dict[str, Any], metric: str) -> dict[str, Any]:
@@ -155,10 +166,17 @@ def _interval(found: dict[str, Any]) -> list[float | None]:
     return [None if part is None else float(numbers.value(part, half)) for part in parts]
 
 
+def _width(found: Any) -> float | None:
+    return numbers.half_width(found["low"], found["high"]) if isinstance(found, dict) and "low" in found else None
+
+
 def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str) -> None:
     """Compare every cell of a table with the JSON, and ask for every number of the JSON that is there at all."""
     assert len(shown) == len(wanted) > 0
     full = [expected(row, metric) for row in wanted]
+    alike = {_heading(name) for row in wanted for name, one in row.items() if _width(one) == 0}
+    alike |= {"low", "high", "by repo"} if _heading(metric) in alike else set()
+    alike |= {f"to {row['baseline']}" for row in wanted} | {"to low", "to high"} if alike else set()
     seen = set(shown[0]) - {"compare", "samples"}
     assert seen <= {name for row in full for name in row}
     for line, row in zip(shown, full, strict=True):
@@ -169,7 +187,11 @@ def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str
                 continue
             cell = line[name]
             missing = cell is None or cell != cell
-            assert missing if value is None else cell == value, (row["strategy"], name, cell, value)
+            # Where all repositories agree, an interval of nothing is 0 in the JSON, and its digits a matter of noise.
+            same = cell == value or (name in alike and cell == pytest.approx(value, abs=0.051))
+            # The JSON has six decimals: of what takes microseconds, fewer than three digits.
+            same = same or (name in _AMOUNTS and cell == pytest.approx(value, abs=1e-6))
+            assert missing if value is None else same, (row["strategy"], name, cell, value)
         assert all(line[name] is None or line[name] != line[name] for name in seen - row.keys())
 
 
@@ -204,7 +226,8 @@ def test_the_csv_is_the_commands(database: Home) -> None:
     made = data.board("demo", "python", "incontext")
     text = view.csv(made, made.groups[0])
     result = run_cli("leaderboard", "--home", str(database.root), "--samples", "demo", "--format", "csv")
-    found = [row for row in csv.DictReader(io.StringIO(result.out)) if row["generator"] == "incontext"]
+    found = [row for row in csv.DictReader(io.StringIO(result.out)) if "[:" not in row["samples"]]
+    found = [row for row in found if row["generator"] == "incontext"]
     ours = list(csv.DictReader(io.StringIO(text)))
     assert len(ours) == len(found) == len(STRATEGIES)
     for one, other in zip(ours, found, strict=True):
@@ -242,7 +265,7 @@ def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, pa
     server.visit(page, "leaderboard", samples="demo", generator="incontext", metric="es", find="repo")
     shared = page.url
     assert [line["strategy"] for line in cells(page)] == ["lc.repocoder"]
-    page.get_by_label("Find a strategy").fill("random")
+    page.get_by_role("textbox", name="Find a strategy").fill("random")
     page.keyboard.press("Enter")
     page.wait_for_url("**find=random**")
     settled(page)

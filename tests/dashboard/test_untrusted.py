@@ -1,0 +1,49 @@
+"""What a model wrote, or somebody called a method, does no harm on any page: it is text there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.home import Home
+from dashboard.app import PAGES
+from tests.dashboard.browser import Site, app
+from tests.dashboard.stored import HARMFUL
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+NAMES = [one.name for one in PAGES]
+MARKUP = ("img[src=x]", "a[href*='harm.example']", "[data-testid=stMain] script", "[data-testid=stMain] iframe[srcdoc]")
+"""What the stored texts would be on a page that takes them for markup."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "query", [{"samples": "demo", "generator": HARMFUL}, {"samples": "planted"}], ids=["name", "text"]
+)
+def test_stored_text_is_text(name: str, query: dict[str, str], server: Site, page: Page) -> None:
+    server.visit(page, name, **query)
+    for selector in MARKUP:
+        assert page.locator(selector).count() == 0, selector
+    # Whatever folds out holds stored text too.
+    for fold in page.locator("[data-testid=stExpander] summary").all():
+        fold.click()
+    page.wait_for_timeout(200)
+    server.check(page)
+    for selector in MARKUP:
+        assert page.locator(selector).count() == 0, selector
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_an_address_with_markup_is_text(name: str, database: Home) -> None:
+    harm = "<script>window.harmed = 1</script> **b** [x](http://harm.example/)"
+    test = app(name, database.root, samples=harm, language=harm, generator=harm, metric=harm, run=harm, sample=harm)
+    assert not test.exception, test.exception
+    for found in (*test.markdown, *test.caption, *test.subheader, *test.error, *test.info, *test.warning):
+        assert "<script" not in found.value.replace("\\<", "") and "](" not in found.value, found.value
+    for note in test.get("html"):
+        assert "<script" not in note.proto.body
