@@ -198,7 +198,7 @@ def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[fl
 
 def _resampled(one: Clustered, seed: str) -> Array:
     """Return the means of all draws, shape (draws,)."""
-    totals = [one.sums[drawn].sum(axis=1) for drawn in _draws(seed, len(one.sums))]
+    totals = [one.sums.take(drawn).sum(axis=1) for drawn in _draws(seed, len(one.sums))]
     return np.concatenate(totals) / _drawn_sizes(seed, one.sizes.tobytes())
 
 

@@ -1,0 +1,112 @@
+"""Reading stays proportional to what is shown: statements and rows are counted on 100,000 scores, no time is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from benchmarks.stored import SHAPES, Shape, fill
+from harness.leaderboard import board
+from harness.store import Store, fetching, open_store
+from harness.store.details import detail
+from harness.store.queries import Chosen, run_tables
+from harness.store.tables import METADATA
+
+SETS = replace(SHAPES["sets"], samples=100)
+GROUP = replace(SHAPES["group"], samples=400)
+
+
+@dataclass
+class Read:
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+    rows: int = 0
+    """Of questions that can have many."""
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
+    """Note the questions of any engine, and count rows."""
+    read = Read()
+    real = fetching.fetched
+
+    def fetched(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
+        found = real(*arguments, **named)
+        read.rows += len(found)
+        return found
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        if statement.lstrip().upper().startswith(("SELECT", "WITH")):
+            read.statements.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    for module in ("planned", "costs"):
+        monkeypatch.setattr(f"harness.store.{module}.fetched", fetched)
+    try:
+        yield read
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("million")
+
+
+def made(folder: Path, name: str, shape: Shape) -> Store:
+    path = folder / f"{name}.db"
+    fresh = not path.exists()
+    store = open_store(f"sqlite:///{path}")
+    if fresh:
+        fill(store, shape)
+    return store
+
+
+@pytest.mark.slow
+def test_one_group_of_many_reads_its_own_runs_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SETS.scores == GROUP.scores == 100_000
+    with made(folder, "sets", SETS) as store, counted(monkeypatch) as read:
+        wanted = Chosen(samples="set1", language="python", generator="model0")
+        found = run_tables(store, samples="set1", chosen=wanted)
+    assert [(one.run.samples, one.run.generator) for one in found] == [("set1", "model0")] * SETS.strategies
+    # The set's samples once; of each run its plan, its calls and the scores of the profile that is shown.
+    shown = sum(map(len, GROUP.metrics.values()))
+    assert read.rows == SETS.samples + SETS.strategies * SETS.samples * (2 + shown)
+    assert len(read.statements) <= 3 * SETS.strategies + 10
+
+
+@pytest.mark.slow
+def test_a_group_of_all_scores_reads_each_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(folder, "group", GROUP) as store, counted(monkeypatch) as read:
+        found = run_tables(store)
+    assert read.rows == GROUP.samples + GROUP.runs * GROUP.samples * 2 + GROUP.scores
+    assert len(read.statements) <= 3 * GROUP.runs + 10
+    # Names are held once for all runs, not once a run.
+    assert len({id(one.sample) for one in found}) == 1
+    group = board(found).groups[0]
+    assert len(group.rows) == GROUP.strategies and group.pairs == GROUP.strategies * (GROUP.strategies - 1) // 2
+    assert all(row.n == GROUP.samples for row in group.rows)
+
+
+@pytest.mark.slow
+def test_one_sample_is_opened_without_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(folder, "group", GROUP) as store:
+        table = run_tables(store)[0]
+        with counted(monkeypatch) as read:
+            found = detail(store, table.run.id, table.sample[7])
+        rows, steps = 0, []
+        with store.reading() as connection:
+            for statement, parameters in read.statements:
+                rows += len(connection.exec_driver_sql(statement, parameters).all())
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                steps += [str(line[-1]) for line in plan]
+    assert found.sample == table.sample[7] and 0 < len(read.statements) <= 20
+    assert 0 < rows <= 60
+    # No table is walked through: rows are found by their keys.
+    assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in METADATA.tables]
