@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from dashboard import data, show, url
-from dashboard.views import compare_choice as choices
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
 from harness.leaderboard.rows import ALL_LEVELS, Group
@@ -73,24 +72,20 @@ def _choose() -> _Choice | None:
     if not held:
         return None
     generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
-    tables = [table for table in every if table.run.generator == generator]
-    metrics = choices.metrics(tables)
-    if not metrics:
-        return None
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=one)
     board = data.board(samples.samples, language, generator, profile=profile)
-    return _Choice(
-        group=next(group for group in board.groups if group.level == ALL_LEVELS),
-        metric=metric,
-        repos=frozenset(repo for table in tables for repo in table.repo),
-    )
+    group = next(group for group in board.groups if group.level == ALL_LEVELS)
+    if not group.scales:
+        return None
+    metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=one)
+    repos = frozenset(repo for table in every if table.run.generator == generator for repo in table.repo)
+    return _Choice(group=group, metric=metric, repos=repos)
 
 
 def _against(group: Group, metric: str) -> None:
     st.subheader("Accuracy against cost", anchor=False)
     known = view.known(group)
-    scale = group.scales.get(metric)
-    if not known or scale is None:
+    if not known:
         show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
         return
     name = url.choose(
@@ -101,7 +96,7 @@ def _against(group: Group, metric: str) -> None:
         written=str,
         help="Means over the samples that count.",
     )
-    found = view.points(group, metric, name)
+    scale, found = group.scales[metric], view.points(group, metric, name)
     show.chart(view.chart(found, metric, scale.unit, name), key="against")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(

@@ -130,6 +130,8 @@ def test_functions_that_only_one_solves_are_listed_with_a_way_to_each(database: 
     query = parse_qs(urlsplit(rows[0]["open"]).query)
     assert rows[0]["open"].startswith("/samples?") and query["sample"] == [rows[0]["sample"]]
     assert query["run"] == [first] and query["other"] == [other] and query["samples"] == ["functions"]
+    opened = app("samples", database.root, **query)
+    assert not opened.exception and not opened.error and "there is no" not in said(opened)
     assert f"Of the {sum(counts.values())} samples" in said(shown)
 
 
@@ -210,3 +212,7 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
     assert re.search(r"Of the 24 samples", text)
+    page.set_viewport_size({"width": 390, "height": 844})
+    settled(page)
+    server.check(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
