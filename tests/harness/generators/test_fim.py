@@ -11,6 +11,7 @@ import pytest
 
 from bench import code_tokens
 from bench.errors import InputFault
+from bench.projbench.build import build_samples
 from bench.types import Cursor, Kind, Language, Place, Sample
 from harness.generators import fim
 from harness.generators.base import Request, Sampling
@@ -18,6 +19,7 @@ from harness.generators.fim import FAMILIES, Template
 from harness.generators.registry import resolve
 from harness.runspec import RunSpec, sampling_key
 from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.trees import make_snapshot
 
 QWEN = fim.family("qwen", where="test")
 LEFT = Prompt(
@@ -129,6 +131,20 @@ def test_it_begins_with_the_end_of_the_answers_line() -> None:
     other = fim.after(sample(")\nz", benchmark="crosscodeeval", subkind="statement"))
     assert (other.text, other.places) == (")\nz", ())
     assert fim.after(sample("")).text == "\n"
+
+
+def test_of_built_samples_it_goes_on_right_behind_the_answer(tmp_path: Path) -> None:
+    lines = "".join(f"    value_{number} = total(Cart({number}))\n" for number in range(12))
+    files = {"shop/__init__.py": "", "shop/cart.py": "class Cart: ...\n\n\ndef total(x):\n    return x\n"}
+    files["shop/user.py"] = f"from shop.cart import Cart, total\n\n\ndef run():\n{lines}"
+    read = make_snapshot(tmp_path, files)
+    made = build_samples([read], per_repo=20, seed=0)
+    answers = {one.id: one.target for one in made.references}
+    assert {one.subkind for one in made.samples} == {"single-line", "next-line"}
+    for one in made.samples:
+        text = read.texts[one.path]
+        assert text.endswith(answers[one.id] + fim.after(one).text)
+        assert text.count("\n", 0, -len(fim.after(one).text)) == one.cursor.line
 
 
 def test_it_is_cut_at_the_end_of_a_line() -> None:
