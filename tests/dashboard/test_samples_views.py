@@ -84,8 +84,9 @@ def test_blanks_are_seen_where_they_differ() -> None:
 
 
 def test_long_texts_are_compared_as_far_as_they_are_shown() -> None:
-    parts = diff.by_words("a" * 200_000 + " b", "c " * 100_000)
-    assert len(texts(parts, "missing")) == len(texts(parts, "added")) == diff.LIMIT
+    for reference, completion in (("a" * 200_000 + " b", "c " * 100_000), ("a" * 200_000, "b" * 200_000)):
+        parts = diff.by_words(reference, completion)
+        assert len(texts(parts, "missing")) == len(texts(parts, "added")) == diff.LIMIT
     assert len(diff.by_lines("x\n" * 100_000, "y")) < 4 * diff.LIMIT
 
 

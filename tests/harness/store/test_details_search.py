@@ -114,6 +114,7 @@ def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
     assert ids(store, first, other=second, differs="any") == ["demo/1", "demo/2"]
     assert ids(store, first, other=second, differs="first") == ["demo/2"]
     assert ids(store, first, other=second, differs="second") == ["demo/1"]
+    assert len(ids(store, first, other="none")) == 5, "all are listed, whatever the other run has"
     low = dataclasses.replace(EM, lower_is_better=True)
     assert ids(store, first, low, other=second, differs="first") == ["demo/1"]
     assert ids(store, first, other=first, differs="any") == [] == ids(store, first, other="none", differs="any")
