@@ -6,7 +6,6 @@ or excluded (by a certificate, counted apart).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -84,18 +83,6 @@ def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
 def repositories(table: RunTable) -> Mapping[str, str]:
     """Return sample -> repository."""
     return dict(zip(table.sample, table.repo, strict=True))
-
-
-def with_marked(table: RunTable, metric: str, scale: Scale, found: Mapping[str, float]) -> float | None:
-    """Return the mean of `found` and of the samples that are excluded only because they are marked, if any has one."""
-    column = table.metrics.get(metric, ())
-    left = [
-        value * scale.factor
-        for value, status in zip(column, table.status, strict=False)
-        if status is Status.EXCLUDED and value is not None
-    ]
-    every = [*found.values(), *left]
-    return math.fsum(every) / len(every) if every else None
 
 
 def at_level(table: RunTable, level: str) -> RunTable:

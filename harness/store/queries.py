@@ -16,7 +16,8 @@ from harness.results import RunTable, Status
 from harness.store import costs, gains, notes, passes, planned
 from harness.store import tables as t
 from harness.store.fetching import uncollected
-from harness.store.runtables import Stored, shown_generator, shown_samples
+from harness.store.runtables import Stored, shown_samples
+from harness.store.sets import shown_generator
 from harness.store.store import Store
 
 CONTEXT = "context"

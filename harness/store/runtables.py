@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +10,13 @@ from harness.results import Origin, RunInfo, RunTable
 from harness.store import passes
 from harness.store.costs import Costs
 from harness.store.planned import Planned, Values
+from harness.store.sets import shown_generator
 from strategies.controls import is_control
 
 
 def shown_samples(run: Any) -> str:
     """Return how the sample set of a run is named, from the run's row."""
     return str(run.samples) if run.sample_limit is None else f"{run.samples}[:{run.sample_limit}]"
-
-
-def shown_generator(run: Any) -> str:
-    """Name the generator, apart where it was shown what follows the cursor: such runs are never ranked with others."""
-    return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

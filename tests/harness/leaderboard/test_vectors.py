@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.leaderboard import pairs, signflip, stats
-from harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values, with_marked
+from harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values
 from harness.leaderboard.vectors import Column, Samples, Table, align
 from harness.results import RunTable, Status
 from tests.helpers.runs import make_table
@@ -48,7 +48,10 @@ def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
         wanted = values(table, metric, scale)
         assert dict(zip([table.sample[row] for row in column.rows], column.values.tolist(), strict=True)) == wanted
         assert list(wanted.values()) == column.values.tolist() and bool(column) == bool(wanted)
-        assert column.with_marked == with_marked(table, metric, scale, wanted)
+        stored = zip(table.metrics.get(metric, ()), table.status, strict=False)
+        left = [value * scale.factor for value, status in stored if status is Status.EXCLUDED and value is not None]
+        every = [*wanted.values(), *left]
+        assert column.with_marked == (statistics.fmean(every) if every else None)
 
 
 @pytest.mark.parametrize("seed", range(5))
