@@ -117,7 +117,7 @@ def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.Laye
             "high": one.high,
             "kind": "control" if one.control else "on the front" if one.front else "not on the front",
             "shown": f"{numbers.interval(one.mean, one.low, one.high)} {unit}",
-            "costs": numbers.amount(one.cost),
+            "costs": (numbers.dollars if name == "price" else numbers.amount)(one.cost),
         }
         for one in found
         if one.cost is not None and one.mean is not None

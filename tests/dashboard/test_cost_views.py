@@ -97,6 +97,8 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
     (steps, bars, dots) = data_of(view.chart(found, "es", "%", "price"))
     assert [row["name"] for row in dots] == [row["name"] for row in bars] == ["lc.repocoder", "lc.infile"]
     assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
+    # As the command prints a price: at least cents.
+    assert [row["costs"] for row in dots] == ["0.0123", "0.00100"]
     rows = view.rows(found, "es", "price")
     assert [row["strategy"] for row in rows] == ["lc.infile", "lc.repocoder", "gold", "waste"]
     # Three significant digits, and the mean to two digits of its interval's half width.
