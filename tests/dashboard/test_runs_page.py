@@ -150,6 +150,12 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
         bar = page.locator("[data-testid=stProgress]")
         assert re.search("1 of 8 samples.*: no end noted", bar.inner_text())
         page.evaluate("window.stays = true")
+        away = home.root / "away.db"
+        (home.root / "results.db").rename(away)
+        page.get_by_text("no results yet").wait_for(timeout=40_000)
+        site.check(page)
+        away.rename(home.root / "results.db")
+        page.get_by_text("no results yet").wait_for(state="detached", timeout=40_000)
         with open_store(home.database) as store:
             store.add_finished(run, "", make_finished(samples[1].id))
             bar.get_by_text("2 of 8 samples").wait_for(timeout=30_000)
@@ -163,10 +169,3 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
         site.check(page)
         assert page.evaluate("window.stays === true"), "the page was loaded anew"
         assert next(row["state"] for row in cells(page) if row["run"] == run) == "done"
-        away = home.root / "away.db"
-        (home.root / "results.db").rename(away)
-        page.get_by_text("no results yet").wait_for(timeout=40_000)
-        site.check(page)
-        away.rename(home.root / "results.db")
-        page.get_by_text("no results yet").wait_for(state="detached", timeout=40_000)
-        assert cells(page)
