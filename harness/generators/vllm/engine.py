@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -19,6 +20,7 @@ from bench.files import read_text
 from harness.generators.vllm.settings import CURE, Settings
 
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
+_SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
 _ENVIRONMENT = {
     # One process and one order of work: a fault shows its cause, and batches form alike each time.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -139,7 +141,9 @@ class Engine:
         """Let go of the GPU's memory."""
         llm, self._llm = self._llm, None
         if llm is not None:
-            llm.llm_engine.engine_core.shutdown()
+            # One that has died may not end tidily; what it died of is told already.
+            with contextlib.suppress(Exception):
+                llm.llm_engine.engine_core.shutdown()
             del llm
             gc.collect()
             if (torch := sys.modules.get("torch")) is not None:
@@ -176,12 +180,7 @@ class Engine:
         """Return the fault of an engine: memory that does not suffice has a cure of its own."""
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
-        cure = (
-            "give a smaller window, dtype=bfloat16, quantization=fp8, more GPUs (tensor_parallel), "
-            "or another gpu_memory if others use the GPU"
-            if full
-            else _AGAIN
-        )
+        cure = _SMALLER if full else _AGAIN
         said = f"{what} ({type(error).__name__}: {reason})"
         if isinstance(error, ValueError) and not full:
             return InputFault(said, where=self._settings.where, cure="mend the spec, or the model's files")

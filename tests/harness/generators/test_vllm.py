@@ -366,6 +366,20 @@ def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM
     assert len(fake.started) == 2 and fake.alive == 1
 
 
+def test_an_engine_that_does_not_end_tidily_hides_no_fault(
+    model: VLLM, fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shutdown() -> None:
+        fake.alive -= 1
+        raise OSError("broken pipe")
+
+    monkeypatch.setattr(fake, "_shutdown", shutdown)
+    answers(model, request("a"))
+    fake.broken = [RuntimeError("EngineCore encountered an issue.")]
+    with pytest.raises(MachineFault, match="EngineCore encountered an issue"):
+        model.generate([request("a")])
+
+
 # Fill in the middle
 
 
