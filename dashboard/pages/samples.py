@@ -14,7 +14,10 @@ from dashboard.views.visible import visible
 from harness.metrics import PROFILES
 from harness.results import Status
 from harness.store.facets import Facets, RunChoice, facets, runs_over
-from harness.store.searching import Wanted, neighbours, place_in_plan, search
+from harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
+
+_TALL = 285
+"""Pixels of the list: seven samples and a heading, so that the sample itself is in sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,7 @@ def page() -> None:
     if chosen is None:
         show.empty("No sample of this set is finished yet.", "ctxbench run --samples NAME --strategy SPEC")
         return
-    wanted = _filters(chosen)
-    opened = _listing(chosen, wanted)
+    opened = _listing(chosen)
     if opened:
         runs = [("A", chosen.first), *([("B", chosen.second)] if chosen.second else [])]
         samples_one.show_sample(chosen.samples, runs, opened, chosen.profile)
@@ -102,18 +104,18 @@ def _chosen() -> Chosen | None:
     )
 
 
-def _filters(chosen: Chosen) -> Wanted:
-    """Let the reader say which samples; with a second run, unasked, those of which the two differ."""
-    one, two = st.columns([3, 1])
+def _filters(chosen: Chosen) -> tuple[Wanted, Order, str, Any]:
+    """Let the reader say which samples; return that, their order, the one that was written, and room for the page."""
+    one, two, three, four = st.columns([2, 1, 1, 1])
     words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=one)
     differs = view.ANY
     if chosen.second:
         differs = url.choose("Show", list(view.DIFFERS), name="differs", help="By the metric chosen above.", where=two)
+    order = url.choose("Order", list(view.ORDERS), name="order", where=three)
     with st.expander("More filters", key="filters"):
-        first = st.columns(3)
-        second = st.columns(4)
-        facet = chosen.facets
-        return Wanted(
+        first, second, facet = st.columns(4), st.columns(4), chosen.facets
+        typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=first[3])
+        wanted = Wanted(
             run=chosen.first.id,
             measure=chosen.metric.measure,
             words=words.strip(),
@@ -128,6 +130,7 @@ def _filters(chosen: Chosen) -> Wanted:
             other=chosen.second.id if chosen.second else "",
             differs=view.DIFFERS[differs],
         )
+    return wanted, view.ORDERS[order], typed.strip(), four
 
 
 def _one(label: str, options: tuple[str, ...], name: str, where: object) -> str:
@@ -147,26 +150,24 @@ def _bound(label: str, name: str, metric: view.Metric, where: object) -> float |
     )
 
 
-def _listing(chosen: Chosen, wanted: Wanted) -> str:
-    """Show a page of what was found; return the sample to open, or nothing."""
-    one, two, three = st.columns([2, 1, 1])
-    order = view.ORDERS[url.choose("Order", list(view.ORDERS), name="order", where=two)]
+def _listing(chosen: Chosen) -> str:
+    """Show a page of what is found; return the sample to open, or nothing."""
+    wanted, order, typed, room = _filters(chosen)
     total = data.kept(search, wanted, order=order, limit=1)[0]
-    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=three)
+    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=room)
     _, found = data.kept(search, wanted, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
-    typed = url.text("Sample", name="sample", help="Its id; choose a row below, or write one.", where=one).strip()
     known = bool(typed) and data.kept(place_in_plan, chosen.first.id, typed) is not None
     opened = typed if known else found[0].id if found else ""
     if typed and not known:
         show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
-    show.note(f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}.")
+    if opened:
+        said = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
+        _steps(chosen, wanted, opened, said)
     if found:
         rows = view.found_rows(found, chosen.metric, opened, compared=chosen.second is not None)
         _table(rows, f"found/{hash((wanted, order, page, opened))}")
     else:
         show.empty("No sample fits these filters; take one away.", "ctxbench samples show NAME")
-    if opened:
-        _steps(chosen, wanted, opened)
     return opened
 
 
@@ -179,22 +180,29 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
             url.put("sample", str(rows[selected[0]]["sample"]))
 
     shown = [{name: visible(one) if isinstance(one, str) else one for name, one in row.items()} for row in rows]
-
     config: dict[str, Any] = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
     config[""] = st.column_config.Column(help=view.HELP[""], width=30)
     for name, form in view.NUMBERS.items():
         config[name] = st.column_config.NumberColumn(help=view.HELP[name], format=form)
     st.dataframe(
-        shown, hide_index=True, key=key, on_select=choose, selection_mode="single-row", column_config=config, height=320
+        shown,
+        hide_index=True,
+        key=key,
+        on_select=choose,
+        selection_mode="single-row",
+        column_config=config,
+        height=_TALL,
     )
 
 
-def _steps(chosen: Chosen, wanted: Wanted, opened: str) -> None:
-    """Show the ways to the sample before and after this one, among those found."""
+def _steps(chosen: Chosen, wanted: Wanted, opened: str, said: str) -> None:
+    """Show how many were found, and the ways to the sample before and after this one among them."""
     at = data.kept(place_in_plan, chosen.first.id, opened)
     before, after = data.kept(neighbours, wanted, at) if at is not None else (None, None)
     what = "disagreement" if wanted.differs else "sample"
-    one, two, _ = st.columns([1, 1, 2])
+    rest, one, two = st.columns([2, 1, 1])
+    with rest:
+        show.note(said)
     for where, label, to, key in ((one, "Previous", before, "p"), (two, "Next", after, "n")):
         where.button(
             f"{label} {what}",

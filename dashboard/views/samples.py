@@ -114,19 +114,15 @@ def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, com
     """Return a row for each sample that was found; `compared` with the values of a second run."""
     rows: list[dict[str, object]] = []
     for one in found:
-        row: dict[str, object] = {
-            "": "▸" if one.id == opened else "",
-            "sample": one.id,
-            "repository": one.repo,
-            "place": f"{one.path}:{one.line + 1}",
-            "level": one.level,
-            "status": str(one.status),
-            "A": metric.shown(one.value),
-        }
+        values: dict[str, object] = {"A": metric.shown(one.value)}
         if compared:
-            row["B"] = metric.shown(one.other)
+            values["B"] = metric.shown(one.other)
             both = one.value is not None and one.other is not None
-            row["A - B"] = metric.shown((one.value or 0) - (one.other or 0)) if both else None
+            values["A - B"] = metric.shown((one.value or 0) - (one.other or 0)) if both else None
+        # Values before places: those are long, and a table is cut at the right.
+        row: dict[str, object] = {"": "▸" if one.id == opened else "", "sample": one.id, **values}
+        row |= {"status": str(one.status), "level": one.level, "repository": one.repo}
+        row["place"] = f"{one.path}:{one.line + 1}"
         rows.append(row)
     return rows
 
