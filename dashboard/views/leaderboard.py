@@ -5,6 +5,7 @@ Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from harness.leaderboard.signflip import ALPHA
 from harness.results import Origin, RunTable
 
 Line = dict[str, object]
+_MARK = re.compile(r"\(\d+\)|[a-zA-Z]")
 _COSTS = {
     "tokens in": "tokens_in",
     "tokens out": "tokens_out",
@@ -145,12 +147,18 @@ def headline(group: Group) -> str:
     start = f"{first.run.strategy} has the best {group.metric}: {shown} {unit}."
     if len(ranked) == 1:
         return f"{start} Nothing else here is ranked: run another strategy to compare with."
-    beside = [row.run.strategy for row in ranked[1:] if set(row.tier) & set(first.tier)]
+    beside = [row.run.strategy for row in ranked[1:] if share_a_tier(row.tier, first.tier)]
     if not beside:
         return f"{start} Its lead over every other is significant at 5%."
     if not group.decidable:
-        return f"{start} With {group.repositories} repositories no lead can be told from chance: add repositories."
+        counts = f"{group.repositories} repositories and {group.pairs} comparison{'s' * (group.pairs != 1)}"
+        return f"{start} With {counts} no lead can be told from chance: add repositories."
     return f"{start} The test does not tell it from {', '.join(beside)}."
+
+
+def share_a_tier(one: str, other: str) -> bool:
+    """Return whether two rows share a letter of `Row.tier`; beyond 52 a letter is a number in brackets."""
+    return not set(_MARK.findall(one)).isdisjoint(_MARK.findall(other))
 
 
 def sentences(group: Group) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.views.leaderboard import heading, label
+from dashboard.views.leaderboard import heading, label, share_a_tier
 from harness.leaderboard import Group, Row, numbers
 
 _BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
 _ROW = 30
-_AROUND = 95
-"""Pixels of the axis and the legend."""
+_AROUND = 75
+"""Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
+_LEGEND = 18
 _LONGEST = 280
 """Pixels of a name; the whole one is in the hover text."""
 
@@ -34,7 +35,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
         "state:N",
         title=None,
         scale=alt.Scale(domain=states, range=[_COLOURS[one] for one in states]),
-        legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
+        legend=alt.Legend(orient="top", direction="vertical", symbolOpacity=1),
     )
     hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
@@ -50,7 +51,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     if baseline is not None:
         line = alt.Chart(alt.InlineData(values=[{"value": baseline["value"]}]))
         layers.insert(0, line.mark_rule(strokeDash=[4, 4], color="#8A9499").encode(x=alt.X("value:Q", **axis)))
-    return alt.layer(*layers).properties(height=_ROW * len(points) + _AROUND)
+    return alt.layer(*layers).properties(height=_ROW * len(points) + _LEGEND * len(states) + _AROUND)
 
 
 def _point(group: Group, row: Row) -> dict[str, Any] | None:
@@ -58,7 +59,7 @@ def _point(group: Group, row: Row) -> dict[str, Any] | None:
     if found is None or found.mean is None:
         return None
     leaders = next((one.tier for one in group.rows if one.rank_low is not None), "")
-    state = _APART if row.rank_low is None else _BEST if set(row.tier) & set(leaders) else _OTHER
+    state = _APART if row.rank_low is None else _BEST if share_a_tier(row.tier, leaders) else _OTHER
     rank = "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
     return {
         "label": label(row),

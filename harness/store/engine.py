@@ -60,7 +60,10 @@ def reading_engine(url: URL) -> Engine:
         InputFault: if the file is missing.
     """
     if url.get_backend_name() == "postgresql":
-        return _postgresql(url, connect_args={"options": "-c default_transaction_read_only=on"})
+        engine = _postgresql(url)
+        # The server's default would not do: the pool sets what `for_reading` asked for back to reading and writing.
+        event.listen(engine, "begin", _only_read)
+        return engine
     if url.get_backend_name() != "sqlite":
         return create_engine(url, pool_pre_ping=True)
     path = Path(str(url.database))
@@ -74,12 +77,12 @@ def reading_engine(url: URL) -> Engine:
     return engine
 
 
-def _postgresql(url: URL, **options: Any) -> Engine:
+def _postgresql(url: URL) -> Engine:
     if url.get_driver_name() == "psycopg":
         # A host that drops packets would keep us waiting for minutes; PGCLIENTENCODING may name anything.
         url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
     # Whatever the server's default: after the lock each statement must see what others committed before it.
-    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED", **options)
+    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     event.listen(engine, "begin", _lock)
     return engine
 
@@ -130,6 +133,10 @@ def _begin(connection: Connection) -> None:
 
 def _begin_reading(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
+
+
+def _only_read(connection: Connection) -> None:
+    connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
 
 def _lock(connection: Connection) -> None:

@@ -79,7 +79,12 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in view.headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=one, strategy=one) for one in "ab"]
-    assert "With 2 repositories no lead can be told" in view.headline(board(few).groups[0])
+    assert "With 2 repositories and 1 comparison no lead can be told" in view.headline(board(few).groups[0])
+
+
+def test_tiers_are_shared_by_letter_not_by_bracket() -> None:
+    assert view.share_a_tier("ab", "b") and view.share_a_tier("a(53)", "(53)")
+    assert not view.share_a_tier("(53)", "(54)") and not view.share_a_tier("a", "")
 
 
 def test_nothing_scored_is_said_and_not_drawn() -> None:

@@ -1,0 +1,50 @@
+"""A reader of PostgreSQL: sees what is written meanwhile, and cannot write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import insert
+
+from bench.errors import CtxbenchError, InputFault
+from harness.store import open_store
+from harness.store import tables as t
+from harness.store.reading import exists, open_reader, version, which
+from harness.store.sets import stored_sets
+from tests.harness.store import postgres_server
+from tests.harness.store.making import make_samples, make_spec
+from tests.harness.store.postgres_server import shown
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    folder = postgres_server.binaries()
+    if folder is None:
+        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        missing("no PostgreSQL server is installed: readers are not tested in it here")
+    with postgres_server.running(folder) as port:
+        postgres_server.execute(postgres_server.url(port), "CREATE DATABASE reading")
+        yield shown(postgres_server.url(port, "reading"))
+
+
+def test_a_reader_sees_what_is_written_and_writes_nothing(url: str) -> None:
+    with pytest.raises(InputFault, match="holds no results of ctxbench"):
+        open_reader(url)
+    with open_store(url) as store:
+        store.add_run(make_spec(), make_samples(2))
+        with open_reader(url) as reader:
+            assert exists(url) and which(url) == ""
+            before = version(reader, url)
+            assert [one.runs for one in stored_sets(reader)] == [1]
+            store.add_run(make_spec(seed=1), make_samples(2))
+            assert version(reader, url) != before
+            assert [one.runs for one in stored_sets(reader)] == [2]
+            with pytest.raises(CtxbenchError):
+                reader.add_run(make_spec(seed=2), make_samples(1))
+            with pytest.raises(CtxbenchError), reader.reading() as connection:
+                connection.execute(insert(t.REMARK), {"run_id": "x", "ordinal": 0, "text": "x"})
+            assert [one.runs for one in stored_sets(reader)] == [2]
