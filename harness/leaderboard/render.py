@@ -61,7 +61,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False) -> 
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text, the repositories of each pair's first metric below them."""
+    """Return paired differences as text, the repositories and levels of each pair's first metric above them."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
     for one in sorted(compared, key=lambda one: (one.this.language, one.this.id)):
@@ -86,11 +86,12 @@ def comparison(compared: Sequence[Compared]) -> str:
 
 
 def _where(one: Compared) -> list[str]:
-    width = max((len(part.repo) for part in one.repositories), default=0)
-    return [
-        f"  {part.repo:{width}}  n {part.n:4}  {one.metric} {part.other:.1f} -> {part.this:.1f}"
-        for part in one.repositories
-    ]
+    # Of a single level there is nothing to say that the whole does not say.
+    levels = one.levels if len(one.levels) > 1 else ()
+    parts = [(part.repo, part.n, part.this, part.other) for part in one.repositories]
+    parts += [(f"level {part.level}", part.n, part.this, part.other) for part in levels]
+    width = max((len(name) for name, *_ in parts), default=0)
+    return [f"  {name:{width}}  n {n:4}  {one.metric} {other:.1f} -> {this:.1f}" for name, n, this, other in parts]
 
 
 def _rich(made: TextTable) -> Table:

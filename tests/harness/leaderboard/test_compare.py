@@ -42,6 +42,9 @@ def test_levels_add_up_to_the_difference_and_are_not_tested() -> None:
     for part in one.levels:
         assert part.low is not None and part.high is not None
         assert part.mean == pytest.approx(part.this - part.other) and part.low < part.mean < part.high
+    text = render.comparison([one])
+    assert f"level next-line    n   20  es {one.levels[0].other:.1f} -> {one.levels[0].this:.1f}" in text
+    assert "level" not in render.comparison(compare([BASE, BETTER]))
     # Looking at levels leaves the tests as they were.
     assert one.difference == compare([BASE, BETTER], metric="es")[0].difference
 
