@@ -176,20 +176,19 @@ def run_tables(
         remarks = notes.remarks(connection, ids)
         spent = costs.of_runs(connection, ((run.id, run.generator) for run in found), prices)
         marks = notes.marked(connection, (run.samples_digest for run in found))
+        plans = planned.samples(connection, [(run.id, run.samples_digest) for run in found])
         asked = functools.cache(planned.asked_scores)
-        tables = []
-        for run, of_run in zip(
-            found, planned.samples(connection, [(run.id, run.samples_digest) for run in found]), strict=True
-        ):
+        tables: list[RunTable] = []
+        for run, plan in zip(found, plans, strict=True):
             verdicts = counts.get(run.id, {})
-            among = None if of_run.only(wanted.language) else (run.samples_digest, str(wanted.language))
+            among = None if plan.only(wanted.language) else (run.samples_digest, str(wanted.language))
             values = planned.scores(connection, asked((profile, CONTEXT), among), run.id)
             values |= passes.columns(verdicts, run.n, ks)
             values |= {BLOCK_GAIN: worth[run.id]} if run.id in worth else {}
             stored = Stored(
                 run=run,
                 profile=profile,
-                samples=of_run,
+                samples=plan,
                 values=values,
                 verdicts=verdicts,
                 marks=marks.get(run.samples_digest, {}),
