@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -100,4 +102,7 @@ def serve(options: dict[str, Any]) -> None:
 
     script = str(Path(dashboard.start.__file__).with_name("main.py"))
     bootstrap.load_config_options(options)
-    bootstrap.run(script, False, [], options)
+    # The server ends at either signal once it is up; before that both are to end us just as quietly.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        bootstrap.run(script, False, [], options)

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,22 +94,24 @@ def test_a_missing_extra_is_one_line(empty_home: Home, monkeypatch: pytest.Monke
 def test_it_prints_its_address_and_ends_when_told(number: signal.Signals, empty_home: Home) -> None:
     command = dashboard("--home", str(empty_home.root), "--port", "0")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
-        port = int(line.split()[0].rpartition(":")[2])
-        _until_answered(port)
-        process.send_signal(number)
-        assert process.wait(30) == 0
-        assert "Traceback" not in process.stdout.read()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
+            _until_answered(int(line.split()[0].rpartition(":")[2]))
+            process.send_signal(number)
+            assert process.wait(60) == 0
+            assert "Traceback" not in process.stdout.read()
+        finally:
+            process.kill()
 
 
 def _until_answered(port: int) -> None:
     for _ in range(600):
         with socket.socket() as tried:
-            tried.settimeout(0.1)
             if tried.connect_ex(("127.0.0.1", port)) == 0:
                 return
+        time.sleep(0.1)
     raise AssertionError("nobody answers")
 
 
