@@ -15,7 +15,10 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.home import Home  # noqa: E402
 from dashboard.app import PAGES  # noqa: E402
+from harness.store import queries  # noqa: E402
+from harness.store.reading import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
 OUT = ROOT / "docs" / "screenshots"
@@ -25,18 +28,33 @@ _DRAWN_MS = 3000
 """Charts and tables draw themselves after the page's script has ended."""
 
 
-def take(browser: Browser, site: Site, page: str, name: str, size: tuple[int, int], scheme: str) -> None:
-    """Save one picture of a page's first screen."""
+_TALL = (DESKTOP[0], 1500)
+
+
+def take(
+    browser: Browser, site: Site, page: str, name: str, size: tuple[int, int], scheme: str, query: dict[str, str]
+) -> None:
+    """Save one picture of the top of a page."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
     tab = context.new_page()
     site.watch(tab)
-    site.visit(tab, page)
+    site.visit(tab, page, **query)
     tab.wait_for_timeout(_DRAWN_MS)
     picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB").quantize(_COLOURS)
     picture.save(OUT / f"{name}.png", optimize=True)
     print(f"{name}.png: {(OUT / f'{name}.png').stat().st_size // 1000} kB, {tab.url.partition('?')[2]}")
     context.close()
+
+
+def disagreement(home: Path) -> dict[str, str]:
+    """Return the view of the samples page that shows where two strategies differ, if the database has both."""
+    with open_reader(Home(home).database) as store:
+        runs = {one.strategy: one.id for one in queries.runs(store) if one.samples == "quickstart" and not one.limit}
+    if not {"lc.repocoder", "lc.infile"} <= runs.keys():
+        return {}
+    both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}
+    return {"samples": "quickstart", "metric": "es", "differs": "A and B differ", **both}
 
 
 def main(home: Path) -> None:
@@ -45,9 +63,10 @@ def main(home: Path) -> None:
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
         for one in PAGES:
-            take(browser, site, one.name, one.name, DESKTOP, "light")
-        take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark")
-        take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light")
+            query, size = (disagreement(home), _TALL) if one.name == "samples" else ({}, DESKTOP)
+            take(browser, site, one.name, one.name, size, "light", query)
+        take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
+        take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
         browser.close()
 
 

@@ -40,7 +40,7 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
     axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale}
-    bars = base.mark_bar(height=10, opacity=0.35).encode(
+    bars = base.mark_bar(height=10, opacity=0.45).encode(
         y=y, x=alt.X("low:Q", **axis), x2="high:Q", color=colour, tooltip=hover
     )
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
