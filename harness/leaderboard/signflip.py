@@ -7,7 +7,7 @@ when the advantage varies from repository to repository.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -21,8 +21,9 @@ EXACT_UP_TO = 16
 DRAWS = 20_000
 _TOLERANCE = 1e-9
 _CHUNK = 2_000
-_BLOCK = 32
-"""Tests whose totals under one chunk of flips are looked at together: as many as a processor's cache holds."""
+_ALONE = 1 << 18
+"""Multiplications up to which a product of matrices is left to one thread: more threads wait for each other longer than
+they work, the more so on a busy machine."""
 
 
 def p_values(sums: Array, *, seed: str) -> Array:
@@ -42,14 +43,22 @@ def p_values(sums: Array, *, seed: str) -> Array:
     if repositories <= EXACT_UP_TO:
         return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])
     hits = np.zeros(tests, dtype=np.int64)
-    for chunk in _flips(seed, repositories):
-        flips = chunk.T.astype(np.float64)
-        for start in range(0, tests, _BLOCK):
-            least = bar[start : start + _BLOCK, np.newaxis]
-            totals = sums[start : start + _BLOCK] @ flips
+    width = max(1, min(_CHUNK, _ALONE // (2 * repositories)))
+    block = max(2, _ALONE // (width * repositories))
+    for flips in _few(seed, repositories, width):
+        for start in range(0, tests, block):
+            least = bar[start : start + block, np.newaxis]
+            totals = sums[start : start + block] @ flips
             hit = np.abs(totals, out=totals) >= least
-            hits[start : start + _BLOCK] += [np.count_nonzero(row) for row in hit]
+            hits[start : start + block] += [np.count_nonzero(row) for row in hit]
     return np.asarray((hits + 1) / (DRAWS + 1), dtype=np.float64)
+
+
+def _few(seed: str, repositories: int, width: int) -> Iterator[Array]:
+    """Yield the drawn signs, at most `width` draws at once, shape (repositories, draws)."""
+    for chunk in _flips(seed, repositories):
+        for start in range(0, _CHUNK, width):
+            yield chunk[start : start + width].T.astype(np.float64)
 
 
 @lru_cache(maxsize=2)
