@@ -48,7 +48,21 @@ def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[s
     test = AppTest.from_string(f"from dashboard.app import show_page\n\nshow_page({page!r})\n", default_timeout=timeout)
     for name, value in query.items():
         test.query_params[name] = value if isinstance(value, str) else list(value)
-    return test.run()
+    with own_main():
+        return test.run()
+
+
+@contextmanager
+def own_main() -> Iterator[None]:
+    """Give this process its own main module back: an `AppTest` leaves its script in its place.
+
+    Worker processes that are spawned afterwards would each run that script, a whole page, before they began.
+    """
+    main = sys.modules["__main__"]
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 class Site:

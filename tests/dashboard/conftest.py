@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.home import Home
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, Site, serving
+from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, Site, own_main, serving
 from tests.dashboard.stored import make_database
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+
+@pytest.fixture(autouse=True)
+def _own_main() -> Iterator[None]:
+    """Keep what a test runs again (`AppTest.run`) from being the main module of the tests behind it."""
+    with own_main():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_main() -> Iterator[None]:
+    """Undo what a page that is run in this process leaves; see `own_main`."""
+    with own_main():
+        yield
 
 
 @pytest.fixture(scope="session")
