@@ -76,7 +76,8 @@ def _show(samples: str, chosen: str, going: bool) -> None:
         _bar(one, now, seen[one.id])
     st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
     config: Any = {
-        "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"])
+        "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
+        "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
     show.frame([view.row(one, now, seen[one.id]) for one in found], help=view.HELP, key="runs", **config)
     _one(next(one for one in found if one.id == chosen), now, seen[chosen])

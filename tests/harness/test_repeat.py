@@ -69,9 +69,7 @@ def check(home: Home, *arguments: str) -> None:
         [],
         ["--limit", "3"],
         ["--limit", "4"],
-        ["--n", "2"],
-        ["--n", "3", "--seed", "7", "--temperature", "0.7", "--top-p", "0.95"],
-        ["--temperature", "0.1"],
+        ["--n", "2", "--seed", "7", "--temperature", "0.7", "--top-p", "0.95"],
         ["--strategy", "lc.repocoder(iterations=1)", "--strategy", "gold"],
     ],
 )
@@ -84,7 +82,7 @@ def test_what_a_shell_would_read_otherwise(home: Home) -> None:
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", f"scripted(text={text!r})")
 
 
-@pytest.mark.parametrize("more", [[], ["--n", "2"], ["--n", "2", "--temperature", "0", "--top-p", "1"]])
+@pytest.mark.parametrize("more", [["--n", "2"], ["--n", "2", "--temperature", "0", "--top-p", "1"]])
 def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, more: list[str]) -> None:
     make_function_set(home)
     made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)", *more]
