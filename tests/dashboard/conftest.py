@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _own_main() -> Iterator[None]:
-    """Keep what a test runs again (`AppTest.run`) from being the main module of the tests behind it."""
-    with own_main():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _own_main() -> Iterator[None]:
     """Undo what a page that is run in this process leaves; see `own_main`."""
     with own_main():
         yield
