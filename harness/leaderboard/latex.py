@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from harness.leaderboard.rows import Board, Group
 from harness.leaderboard.sections import Section, TextTable, sections, title
@@ -104,7 +104,7 @@ def _character(one: str) -> str:
 
 
 def _float(section: Section, group: Group | None, label: str) -> str:
-    first = _first_tier(section.tables) if group else set()
+    first = _first_tier(group) if group else set()
     lines = [
         r"\begin{table}[htbp]",
         r"  \centering\footnotesize",
@@ -129,7 +129,8 @@ def _caption(section: Section, group: Group | None) -> str:
         sizes = sorted({row.n for row in group.rows})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         said.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
-        said.append("Bold: first tier; rows that share a letter are not told apart.")
+        bold = "Bold: first tier; rows" if _first_tier(group) else "Rows"
+        said.append(f"{bold} that share a letter are not told apart.")
     return escaped(" ".join(said))
 
 
@@ -140,11 +141,11 @@ def _brackets(group: Group) -> str:
     return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
 
 
-def _first_tier(tables: Sequence[TextTable]) -> set[int]:
-    """Return the lines of the first tier: the tables of a group have the same rows in the same order."""
-    headings, lines = tables[0]
-    tier = headings.index("tier")
-    return {index for index, line in enumerate(lines) if _FIRST in line[tier]}
+def _first_tier(group: Group) -> set[int]:
+    """Return the lines of the first tier, which all tables of a group have in the same order; none if all share it."""
+    ranked = [index for index, row in enumerate(group.rows) if row.rank_low is not None]
+    first = {index for index in ranked if _FIRST in group.rows[index].tier}
+    return first if len(first) < len(ranked) else set()
 
 
 def _tabular(made: TextTable, first: set[int]) -> Iterator[str]:

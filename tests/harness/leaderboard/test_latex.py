@@ -76,6 +76,13 @@ def test_the_first_tier_is_bold_and_nothing_else() -> None:
     assert len(bold) == 2 and all("lc.repocoder" in line for line in bold)
 
 
+def test_nothing_is_bold_where_all_rows_share_the_first_tier() -> None:
+    made = board([noisy("lc.infile", 0.3), noisy("twin", 0.3)])
+    assert [row.tier for row in made.groups[0].rows] == ["a", "a"]
+    text = latex.latex(made)
+    assert r"\textbf" not in text and "Bold" not in text and "Rows that share a letter are not told apart." in text
+
+
 def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
     text = latex.latex(board([*many(), noisy("lc.infile", 0.3, generator="other")]))
     assert text.isascii() and r"Needs \usepackage{booktabs}" in text
