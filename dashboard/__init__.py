@@ -1,1 +1,1 @@
-"""The room for the leaderboard as a web page; reads the store, decides nothing. Use `ctxbench leaderboard` today."""
+"""The stored runs as web pages, and as one file: reads the store and the leaderboard, runs nothing, decides nothing."""

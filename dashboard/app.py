@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -39,11 +38,7 @@ PAGES = (
 def main() -> None:
     """Show the page that the URL names; the script that Streamlit runs at every click."""
     st.set_page_config(page_title="ctxbench", page_icon=icon(), layout="wide")
-    pages = [
-        st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says)
-        for one in PAGES
-        if importlib.util.find_spec(f"dashboard.pages.{one.name}")
-    ]
+    pages = [st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says) for one in PAGES]
     first = st.Page(
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
