@@ -104,5 +104,10 @@ def serve(options: dict[str, Any]) -> None:
     bootstrap.load_config_options(options)
     # The server ends at either signal once it is up; before that both are to end us just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):
+    # It says on stdout that it ends, and does not end where nobody reads that any more.
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
         bootstrap.run(script, False, [], options)
