@@ -306,3 +306,13 @@ def test_a_harmful_name_is_text(server: Site, page: Page) -> None:
     assert page.get_by_text("<script>window.harmed = 1</script>").count() > 0
     for selector in ("img[src=x]", "a[href*='harm.example']", "strong strong", "[data-testid=stMain] script"):
         assert page.locator(selector).count() == 0, selector
+
+
+@pytest.mark.slow
+def test_a_choice_is_carried_to_the_next_page(server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", samples="functions", metric="em")
+    page.get_by_role("link", name="Cost").click()
+    page.wait_for_url("**/cost?**")
+    settled(page)
+    server.check(page)
+    assert "samples=functions" in page.url and "metric=em" in page.url
