@@ -226,8 +226,7 @@ class Attempt:
             for one in made:
                 self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
             return
-        for result in finished:
-            tally.new += self._store.add_finished(self._run, self._spec.coder, result)
+        tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
 
     def _note(self, fault: StoredFault, tally: _Tally) -> None:
         self._store.add_fault(self._attempt, fault)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, Table, func, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from bench.types import Sample
@@ -21,14 +22,14 @@ from harness.generators.base import Response
 from harness.runspec import RunSpec, sampling_key
 from harness.store import migrate, rows
 from harness.store import tables as t
+from harness.store.appending import append, append_finished, append_new, parts
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
 from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
+from harness.store.together import Together
 
 T = TypeVar("T")
 _TRIES = 3
-_MANY = 500
-"""Keys looked up at once; databases bound the number of parameters."""
 
 
 class Store:
@@ -37,6 +38,8 @@ class Store:
     def __init__(self, engine: Engine, where: str) -> None:
         """Use an engine whose schema is up to date; see `open_store`."""
         self._engine = engine
+        self._turn = threading.Lock()
+        self._answers = Together(self._add_generations)
         self.where = where
         """The database, for messages; without a password."""
 
@@ -62,7 +65,8 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with explained(self.where), self._engine.begin() as connection:
+        # A lock of our own is handed on at once; SQLite's is asked for again and again, with pauses that grow.
+        with self._turn, explained(self.where), self._engine.begin() as connection:
             yield connection
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample]) -> str:
@@ -80,8 +84,8 @@ class Store:
                 return id_
             connection.execute(insert(t.RUN), run)
             known = set(connection.scalars(select(t.SAMPLE.c.id).where(t.SAMPLE.c.set_digest == spec.samples_digest)))
-            _append(connection, t.SAMPLE, [row for row in content if row["id"] not in known])
-            _append(connection, t.PLANNED, plan)
+            append(connection, t.SAMPLE, [row for row in content if row["id"] not in known])
+            append(connection, t.PLANNED, plan)
         return id_
 
     def finished(self, run: str) -> frozenset[str]:
@@ -115,7 +119,7 @@ class Store:
             {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(one)} for ordinal, one in enumerate(built)
         ]
         with self._writing() as connection:
-            _append(connection, t.CONSTRUCTION, content)
+            append(connection, t.CONSTRUCTION, content)
 
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
         """Return the stored answers among `ids`."""
@@ -138,14 +142,17 @@ class Store:
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
+        self._answers.append(generations)
+
+    def _add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         prompts = {one.prompt_digest: one.prompt for one in generations}
         content = {one.id: rows.generation(one) for one in generations}
 
-        def append(connection: Connection) -> None:
+        def added(connection: Connection) -> None:
             append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
             append_new(connection, t.GENERATION, "id", content)
 
-        self.settle(append)
+        self.settle(added)
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
         """Return the stored costs among (language, prompt digest, target digest)."""
@@ -160,21 +167,12 @@ class Store:
         return {key: value for key, value in found.items() if key in wanted}
 
     def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
-        """Append one finished sample in one transaction; return False if it was there already."""
-        content = rows.finished(run, finished)
-        prompts = {finished.prompt_digest: finished.prompt} | {one.prompt_digest: one.prompt for one in finished.bits}
-        key = (t.RESULT.c.run_id == run) & (t.RESULT.c.sample_id == finished.sample_id)
+        """Append one finished sample; return False if it was there already."""
+        return self.add_all_finished(run, coder, [finished]) == 1
 
-        def append(connection: Connection) -> bool:
-            if connection.execute(select(t.RESULT.c.run_id).where(key)).first() is not None:
-                return False
-            append_new(connection, t.PROMPT, "digest", rows.prompts(prompts))
-            for table, found in content.items():
-                _append(connection, table, found)
-            _append_bits(connection, coder, finished)
-            return True
-
-        return self.settle(append)
+    def add_all_finished(self, run: str, coder: str, finished: Sequence[Finished]) -> int:
+        """Append finished samples of one run in one transaction; return how many were not there already."""
+        return self.settle(lambda connection: append_finished(connection, run, coder, finished))
 
     def settle(self, append: Callable[[Connection], T]) -> T:
         """Run an appending function in a transaction, again if another process was faster with the same row."""
@@ -183,39 +181,6 @@ class Store:
                 return append(connection)
         with self._writing() as connection:
             return append(connection)
-
-
-def _append(connection: Connection, table: Table, content: Sequence[Mapping[str, Any]]) -> None:
-    if content:
-        connection.execute(insert(table), list(content))
-
-
-def append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
-    """Append the rows whose key is not there yet."""
-    known: set[str] = set()
-    for part in parts(sorted(content)):
-        known.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
-    _append(connection, table, [row for found, row in content.items() if found not in known])
-
-
-def _append_bits(connection: Connection, coder: str, finished: Finished) -> None:
-    b = t.BITS.c
-    for one in finished.bits:
-        row = {
-            "coder": coder,
-            "language": one.language,
-            "prompt_digest": one.prompt_digest,
-            "target_digest": one.target_digest,
-        }
-        known = select(b.bits).where(*(b[column] == value for column, value in row.items()))
-        if connection.execute(known).first() is None:
-            connection.execute(insert(t.BITS), {**row, "bits": one.bits})
-
-
-def parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split keys into as many as one statement may look up."""
-    for start in range(0, len(keys), _MANY):
-        yield keys[start : start + _MANY]
 
 
 def open_store(url: str, *, create: bool = True) -> Store:

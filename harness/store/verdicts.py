@@ -11,8 +11,9 @@ from bench.types import UNTESTED, Kind
 from harness.results import Status
 from harness.store import rows
 from harness.store import tables as t
+from harness.store.appending import append_new, parts
 from harness.store.records import StoredVerdict
-from harness.store.store import Store, append_new, parts
+from harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", "pass"
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
