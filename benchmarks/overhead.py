@@ -26,6 +26,7 @@ from typing import Any
 from sqlalchemy import text
 
 from bench.home import Home
+from bench.samples import SampleSet
 from bench.types import Language
 from harness.generators import registry
 from harness.generators.base import Generator
@@ -35,7 +36,7 @@ from harness.store import open_store
 from strategies.api import Prompt
 from tests.helpers.sets import make_set
 
-REQUESTS, AT_ONCE, ROUNDS = 1024, 64, 3
+REQUESTS, AT_ONCE, ROUNDS = 2048, 64, 2
 DELAYS = (0.05, 1.0)
 """Seconds to an answer: of next to no model, and of one that writes 64 lines at once at 1,500 tokens a second."""
 _REPLY = {
@@ -71,13 +72,15 @@ def main() -> None:
     for delay in DELAYS:
         with tempfile.TemporaryDirectory() as name, _server(delay) as url:
             folder = Path(name)
-            bodies = _bodies(folder / "bodies", url)
+            home = Home(folder)
+            sample_set = make_set(home, repos=REQUESTS // 32, per_repo=32)
+            bodies = _bodies(home, sample_set, url)
             # In turns, so that a busy moment of the machine meets all of them.
             rounds = [
                 (
                     _timed(_bare, url, bodies),
-                    _timed(_run, folder / f"free{number}", url, False),
-                    _timed(_run, folder / f"priced{number}", url, True),
+                    _timed(_run, home, sample_set, folder / f"free{number}.db", url, False),
+                    _timed(_run, home, sample_set, folder / f"priced{number}.db", url, True),
                 )
                 for number in range(ROUNDS)
             ]
@@ -109,25 +112,24 @@ def _processor() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def _run(folder: Path, url: str, priced: bool) -> None:
-    home = Home(folder)
-    sample_set = make_set(home, repos=REQUESTS // 32, per_repo=32)
+def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bool) -> None:
+    """Run into a database that is not there yet."""
 
     def resolve(spec: str) -> Generator:
         return Free() if spec == "incontext" and not priced else registry.resolve(spec)
 
-    with open_store(home.database) as store:
+    with open_store(f"sqlite:///{database}") as store:
         generator = f"openai:tiny@{url}(concurrency={AT_ONCE})"
         [summary] = run(home, store, sample_set, strategies=["lc.infile"], generator=generator, resolve=resolve)
     if summary.scored != REQUESTS:
         raise RuntimeError(f"{summary.scored} samples scored: {summary.faults[:1]}")
 
 
-def _bodies(folder: Path, url: str) -> list[bytes]:
+def _bodies(home: Home, sample_set: SampleSet, url: str) -> list[bytes]:
     """Return the requests that a run sends, from what it keeps of them."""
-    home = Home(folder)
-    _run(folder, url, False)
-    with open_store(home.database) as store, store.reading() as connection:
+    database = home.root / "bodies.db"
+    _run(home, sample_set, database, url, False)
+    with open_store(f"sqlite:///{database}") as store, store.reading() as connection:
         prompts = [row[0] for row in connection.execute(text("SELECT text FROM prompt"))]
     common: dict[str, Any] = {"model": "tiny", "max_tokens": 128, "temperature": 0.0, "stop": ["\n"]}
     return [json.dumps({**common, "prompt": prompt}, ensure_ascii=False).encode() for prompt in prompts]
