@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from bench.errors import InputFault
-from bench.home import Home
-from harness.cli.options import db_option, home_option, k_option, prices_option
+from harness.cli.board import Asked, board_options
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -18,36 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
-@click.option(
-    "--samples",
-    metavar="NAME",
-    help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
-)
-@click.option("--metric", metavar="METRIC", help="What ranks, as for `ctxbench leaderboard`.")
-@k_option
-@click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile.")
-@click.option("--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking.")
-@click.option(
-    "--by-level/--no-by-level",
-    default=None,
-    help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",
-)
-@click.option(
-    "--published",
-    type=click.Choice(["auto", "all", "none"]),
-    default="auto",
-    show_default=True,
-    help="Published numbers below the runs: of their benchmarks, the nearest and best; all; none.",
-)
-@click.option(
-    "--marked",
-    type=click.Choice(["exclude", "include"]),
-    default="exclude",
-    show_default=True,
-    help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
-)
-@prices_option
-@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
+@board_options
 @click.option(
     "--format",
     "form",
@@ -56,41 +26,21 @@ if TYPE_CHECKING:
     show_default=True,
     help="What to write.",
 )
-@home_option
-@db_option
-def report(
-    *,
-    out: Path,
-    samples: str | None,
-    metric: str | None,
-    ks: tuple[int, ...],
-    baseline: str | None,
-    profile: str,
-    by_level: bool | None,
-    published: Literal["auto", "all", "none"],
-    marked: Literal["exclude", "include"],
-    prices: Path | None,
-    seed: int,
-    form: str,
-    home: Home,
-    db: str | None,
-) -> None:
+def report(*, asked: Asked, out: Path, form: str) -> None:
     """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 
     The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
     byte, whenever they are written.
     """
     from bench.files import write_atomic
-    from harness.cli.leaderboard import printed, read_tables
-    from harness.leaderboard import board
+    from harness.cli.leaderboard import printed
 
     _check(out)
-    tables = read_tables(home, db, samples=samples, profile=profile, ks=ks, marked=marked, prices=prices)
-    made = board(tables, metric=metric, baseline=baseline, by_level=by_level, seed=seed, published=published)
+    made = asked.board()
     if form == "html":
-        text = _html(made, _works(made, db or home.database), full=bool(by_level))
+        text = _html(made, _works(made, asked.url) if made.rows else {}, full=bool(asked.by_level))
     else:
-        text = printed(made, form, full=bool(by_level))
+        text = printed(made, form, full=bool(asked.by_level))
     write_atomic(out, text)
     click.echo(f"{out}: {len(made.rows)} rows in {len(made.groups)} groups", err=True)
 

@@ -37,7 +37,7 @@ def compare(
 
     RUN is the id that `ctxbench run` printed (also in `ctxbench leaderboard --format json`), or its beginning.
     """
-    from harness.cli.leaderboard import read_tables
+    from harness.cli.board import read_tables
     from harness.leaderboard import compare as comparing
     from harness.leaderboard import records, render
 

@@ -38,7 +38,8 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from harness.cli.leaderboard import printed, read_tables
+    from harness.cli.board import read_tables
+    from harness.cli.leaderboard import printed
     from harness.leaderboard import board
 
     lines, fault = _lines(limit, home, db)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.home import Home
-from harness.cli.leaderboard import read_tables
+from harness.cli.board import read_tables
 from harness.leaderboard import board, records, render
 from tests.helpers.cli import run_cli
 

@@ -1,0 +1,181 @@
+"""What `leaderboard` and `report` ask alike: which runs, ranked how; and the reading of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import click
+
+from bench.errors import InputFault
+from bench.home import Home
+from harness.cli.options import db_option, home_option, k_option, prices_option
+
+if TYPE_CHECKING:
+    from harness.leaderboard.rows import Board
+    from harness.results import RunTable
+
+Marked: TypeAlias = Literal["exclude", "include"]
+_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+
+
+class NothingStored(InputFault):
+    """There is no run to show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which board a user wants."""
+
+    samples: str | None
+    metric: str | None
+    ks: tuple[int, ...]
+    baseline: str | None
+    profile: str
+    by_level: bool | None
+    published: Literal["auto", "all", "none"]
+    marked: Marked
+    prices: Path | None
+    seed: int
+    home: Home
+    db: str | None
+
+    @property
+    def url(self) -> str:
+        """Where the runs are."""
+        return self.db or self.home.database
+
+    def board(self) -> Board:
+        """Return it; with ``published=all`` also where no run is stored.
+
+        Raises:
+            InputFault: as `read_tables`, and if no run has the metric or the baseline.
+        """
+        from harness.leaderboard import board
+
+        try:
+            tables = read_tables(
+                self.home,
+                self.db,
+                samples=self.samples,
+                profile=self.profile,
+                ks=self.ks,
+                marked=self.marked,
+                prices=self.prices,
+            )
+        except NothingStored:
+            if self.published != "all" or self.samples:
+                raise
+            tables = []
+        return board(
+            tables,
+            metric=self.metric,
+            baseline=self.baseline,
+            by_level=self.by_level,
+            seed=self.seed,
+            published=self.published,
+        )
+
+
+def board_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a board; the command receives ``asked``."""
+
+    @functools.wraps(command)
+    def gathered(**given: Any) -> None:
+        asked = Asked(**{field.name: given.pop(field.name) for field in dataclasses.fields(Asked)})
+        command(asked=asked, **given)
+
+    decorated = gathered
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option(
+        "--samples",
+        metavar="NAME",
+        help="Only runs over this sample set; if there are none, limited runs (NAME[:N]) of it.",
+    ),
+    click.option(
+        "--metric",
+        metavar="METRIC",
+        help="What ranks; default: pass@1 for functions; context_gain for incontext, es for others.",
+    ),
+    k_option,
+    click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
+    click.option(
+        "--profile", default="ctxbench", show_default=True, help="The metric profile; never mixed in a ranking."
+    ),
+    click.option(
+        "--by-level/--no-by-level",
+        default=None,
+        help="Add a ranking for each level (single-line, next-line, …); default: CoderEval's levels in one table.",
+    ),
+    click.option(
+        "--published",
+        type=click.Choice(["auto", "all", "none"]),
+        default="auto",
+        show_default=True,
+        help="Published numbers below the runs: of their benchmarks, the nearest and best; all, also without a run; "
+        "none.",
+    ),
+    click.option(
+        "--marked",
+        type=click.Choice(["exclude", "include"]),
+        default="exclude",
+        show_default=True,
+        help="Samples marked as broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+    ),
+    prices_option,
+    click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
+    home_option,
+    db_option,
+)
+
+
+def read_tables(
+    home: Home,
+    db: str | None,
+    *,
+    samples: str | None,
+    profile: str,
+    ks: tuple[int, ...] = (),
+    marked: Marked = "exclude",
+    prices: Path | None = None,
+) -> list[RunTable]:
+    """Return the stored runs, oldest first; with `prices`, a file of rates, their tokens are priced by these.
+
+    Raises:
+        UnknownName: if no run has that sample set, or there is no such profile.
+        NothingStored: if there is no run.
+        InputFault: if the file of rates is wrong.
+    """
+    from bench.errors import UnknownName
+    from harness.metrics import PROFILES
+    from harness.prices import load
+
+    if profile not in PROFILES:
+        raise UnknownName("metric profile", profile, PROFILES)
+    url = db or home.database
+    # Looking must not leave an empty database behind.
+    if db is None and not Path(url.removeprefix("sqlite:///")).exists():
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=_CURE)
+    from harness.store import open_store, queries
+
+    rates = load(prices) if prices else None
+    with open_store(url) as store:
+        read = functools.partial(queries.run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
+        tables = read(samples=samples)
+        others = read(samples=None) if not tables and samples else []
+    if others:
+        tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
+        if not tables and samples:
+            raise UnknownName("sample set of the stored runs", samples, {table.run.samples for table in others})
+    if not tables:
+        raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
+    return list(tables)
