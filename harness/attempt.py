@@ -153,6 +153,9 @@ class Attempt:
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
         self._attempt = self._store.start_attempt(self._run, isolation)
+        for language in sorted({sample.language for sample in missing}):
+            # While the model writes the first answers: they would wait for it.
+            machinery.threads.submit(machinery.pricer.wake, language)
         reason = "failed"
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:

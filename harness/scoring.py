@@ -5,11 +5,13 @@ Beside `harness.controls` the only reader of references.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.code_tokens import count
+from bench.errors import MachineFault
 from bench.files import sha256
 from bench.types import Kind, Language, Place, Reference, Sample
 from harness import extract, metrics
@@ -28,6 +30,8 @@ from strategies.infile_text import WHOLE, infile_prompt
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"
 """Flags of a completion: nothing but blanks; cut at the token limit."""
+_WAKING = 32
+"""Texts that are enough to wake every worker of a coder."""
 _SEEN = 40
 """Characters before the cursor that tell whether a prompt ends there."""
 
@@ -43,6 +47,14 @@ class Pricer:
     name: str
     """Its spec and version, the key of what it measured."""
     coder: Coder
+    helper: bool = False
+    """Whether it does nothing else in this run, so that it may be woken before it is needed."""
+
+    def wake(self, language: Language) -> None:
+        """Let a helper start what it needs, by pricing nothing in particular; what fails now fails when it is asked."""
+        if self.helper:
+            with contextlib.suppress(MachineFault):
+                self.coder.bits([Prompt(blocks=())] * _WAKING, [""] * _WAKING, language)
 
 
 class Scorer:

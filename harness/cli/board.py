@@ -168,14 +168,20 @@ def read_tables(
     from harness.store import open_store, queries
 
     rates = load(prices) if prices else None
+    name = samples and samples.partition("[:")[0]
     with open_store(url) as store:
         read = functools.partial(queries.run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
-        tables = read(samples=samples)
+        tables = read(samples=name)
         others = read(samples=None) if not tables and samples else []
-    if others:
-        tables = [table for table in others if table.run.samples.startswith(f"{samples}[:")]
-        if not tables and samples:
-            raise UnknownName("sample set of the stored runs", samples, {table.run.samples for table in others})
+    if samples:
+        # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
+        whole = [table for table in tables if table.run.samples == samples]
+        found = whole or [table for table in (tables or others) if table.run.samples.startswith(f"{samples}[:")]
+        if not found and (tables or others):
+            raise UnknownName(
+                "sample set of the stored runs", samples, {table.run.samples for table in tables or others}
+            )
+        tables = found
     if not tables:
         raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
     return list(tables)

@@ -26,7 +26,8 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
 
     def fill(*tables: RunTable) -> None:
         def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
-            return [t for t in tables if samples in (None, t.run.samples) and t.run.profile == profile]
+            wanted = [t for t in tables if samples in (None, t.run.samples.partition("[:")[0])]
+            return [t for t in wanted if t.run.profile == profile]
 
         monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
         monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
@@ -101,6 +102,14 @@ def test_limited_runs_answer_for_a_set_without_full_ones(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3, samples="demo[:80]"), noisy("lc.infile", 0.3, samples="demo2"))
     rows = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
     assert [row["samples"] for row in rows] == ["demo[:80]"]
+
+
+def test_limited_runs_do_not_stand_beside_full_ones(stored: Fill) -> None:
+    stored(noisy("lc.infile", 0.3), noisy("lc.infile", 0.3, samples="demo[:80]"), noisy("lc.infile", 0.3, samples="x"))
+    for asked in ("demo", "demo[:80]"):
+        rows = json.loads(run_cli("leaderboard", DB, "--samples", asked, "--format", "json").out)
+        assert [row["samples"] for row in rows] == [asked]
+    assert_fault(run_cli("leaderboard", DB, "--samples", "demo[:7]"), "demo[:7]", "demo[:80]")
 
 
 def test_the_same_command_prints_the_same(stored: Fill) -> None:
