@@ -19,7 +19,7 @@ from tests.helpers.sets import make_set
 pytestmark = pytest.mark.slow
 KILLS = 10
 _TIMES = {"strategy_seconds", "generator_seconds", "seconds"}
-_ACCOUNTS = {"attempt", "outcome", "fault", "alembic_version"}
+_ACCOUNTS = {"attempt", "construction", "outcome", "fault", "alembic_version"}
 
 
 class Bench:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from bench import spec as specs
@@ -53,10 +54,13 @@ class Counting(Scripted):
 
 
 def every_spec() -> list[str]:
-    """Return a spec of every registered strategy, every preset with a cheap encoder, and every control."""
+    """Return a spec of every installed strategy, every preset with a cheap encoder, and every control.
+
+    Installed, not registered: other tests register strategies of their own in this process.
+    """
     found = [str(with_encoder(specs.parse(row.strategy), "hashed")) for row in presets().values() if row.strategy]
     covered = {specs.parse(spec).name for spec in found}
-    for name in registry.names():
+    for name in sorted(entry_points(group="ctxbench.strategies").names):
         known = {parameter.name for parameter in registry.get(name).parameters}
         if name not in covered:
             found.append(f"{name}(encoder=hashed)" if "encoder" in known else name)
