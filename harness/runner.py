@@ -123,6 +123,9 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         cards = [
             _checked(card_of(spec, machinery.cells), planned, sample_set, "tools" in machines) for spec in strategies
         ]
+        if choices.fim:
+            # Refused before a run is noted that could never be done.
+            fim.template_of(machinery.batcher.generator)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         scorer = Scorer(store, sample_set.references, machinery.pricer, Diagnostics(snapshots))
         summaries = []

@@ -35,7 +35,8 @@ _LOCAL = "127.0.0.1"
 def dashboard(*, port: int, host: str, home: Home, db: str | None) -> None:
     """Show the stored runs as web pages, on this machine; end it with Ctrl-C. Nothing is written."""
     if importlib.util.find_spec("streamlit") is None:
-        raise InputFault("the dashboard's pages need Streamlit", cure="run `pip install 'ctxbench[dashboard]'`")
+        cure = "run `make dashboard`, or `pip install -e '.[dashboard]'`"
+        raise InputFault("the dashboard's pages need Streamlit", cure=cure)
     from harness.store.reading import open_reader
 
     open_reader(db or home.database).close()

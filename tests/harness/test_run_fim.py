@@ -159,6 +159,7 @@ def test_the_command_shows_it_and_keeps_it_apart(bench: Bench) -> None:
         return run_cli("run", "--samples", "demo", *strategy, "--workers", "1", "--home", home, *more)
 
     assert_fault(ran("incontext(workers=1)", "--fim"), "--fim", "cannot fill in the middle", "leave --fim out")
+    assert_fault(run_cli("leaderboard", "--home", home), "no runs")
     with serving(answer=lambda prompt, _: "apply_tax(cart_0, rate)") as server:
         model = f"openai:tiny@{server.url}(fim=qwen)"
         for more in ([], ["--fim"], ["--fim"]):

@@ -111,7 +111,7 @@ def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
         process = killed.start()
         # Somewhere between the start and a few samples more; the exact moment is the machine's.
         wanted = killed.finished() + chance.choice([0, 0, 1, 5])
-        until = time.monotonic() + chance.uniform(1.2, 4)
+        until = time.monotonic() + chance.uniform(1.5, 8)
         while process.poll() is None and time.monotonic() < until and killed.finished() < wanted + 1:
             time.sleep(0.005)
         time.sleep(chance.uniform(0, 0.1))

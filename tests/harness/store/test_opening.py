@@ -114,7 +114,7 @@ def test_postgres_without_its_driver_names_the_extra() -> None:
     except ModuleNotFoundError:
         with pytest.raises(InputFault, match="not installed") as caught:
             open_store("postgresql://me:secret@127.0.0.1:1/db")
-        assert "ctxbench[postgres]" in str(caught.value)
+        assert ".[postgres]" in str(caught.value)
     else:
         with pytest.raises(MachineFault) as found:
             open_store("postgresql://me:secret@127.0.0.1:1/db")
