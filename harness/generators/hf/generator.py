@@ -6,19 +6,17 @@ import functools
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from bench.errors import MachineFault
 from bench.types import Language
-from harness.generators.base import Request, Response, TooLong
-from harness.generators.fim import Template
+from harness.generators.base import Request, Response
 from harness.generators.hf import files, pricing
 from harness.generators.hf.choosing import chooser
+from harness.generators.hf.local import Local
 from harness.generators.hf.network import Network, Row
 from harness.generators.hf.settings import Settings
 from harness.generators.hf.stopping import End, end_of
-from harness.generators.hf.tokens import Tokens
 from harness.generators.openai import lines
 from strategies.api import Prompt
 
@@ -29,14 +27,14 @@ _SORTED = 4
 """Batches that are worth sending at once: rows of like length then go together."""
 
 
-class HF:
+class HF(Local):
     """A causal language model, read by transformers and computed by torch."""
 
     def __init__(self, settings: Settings) -> None:
         """Prepare; files are looked for when the version is asked for, and read with the first request."""
+        super().__init__(settings)
         self._settings = settings
-        self._lock, self._opening = threading.Lock(), threading.Lock()
-        self._words: Tokens | None = None
+        self._lock = threading.Lock()
         self._read: Network | None = None
         self.instructs = settings.chat
         self.batch_size = settings.batch * _SORTED
@@ -45,26 +43,6 @@ class HF:
     def version(self) -> str:
         """Digest of configuration, tokenizer and weights, see `files.digest`."""
         return f"{PROTOCOL}-{files.digest(self._folder)}"
-
-    @functools.cached_property
-    def window(self) -> int:
-        """Tokens of prompt and answer that the model takes; 0 if nothing says."""
-        return self._settings.window or files.window(self._folder)
-
-    def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for this model, template and marks included.
-
-        Any thread may ask while others have answers made.
-        """
-        return len(self._tokens.prompt(request))
-
-    def infilling(self) -> Template:
-        """Return how the model is shown what follows the cursor.
-
-        Raises:
-            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
-        """
-        return self._tokens.template
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -125,17 +103,6 @@ class HF:
                 self._read.close()
                 self._read = None
 
-    @functools.cached_property
-    def _folder(self) -> Path:
-        return files.find(self._settings)
-
-    @property
-    def _tokens(self) -> Tokens:
-        with self._opening:
-            if self._words is None:
-                self._words = Tokens(self._folder, self._settings)
-            return self._words
-
     @property
     def _network(self) -> Network:
         if self._read is None:
@@ -162,13 +129,6 @@ class HF:
             tokens_in=len(row.ids),
             tokens_out=len(row.made),
             seconds=seconds,
-        )
-
-    def _too_long(self, tokens: int) -> TooLong:
-        return TooLong(
-            f"the prompt has {tokens} tokens, the model's window {self.window}",
-            where=self._settings.where,
-            cure="give the strategy a smaller window or limit, or take a model with a longer one",
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +15,10 @@ from typing import TypeVar
 
 from bench.errors import MachineFault
 from bench.types import Language
-from harness.generators.base import Request, Response, TooLong
-from harness.generators.fim import Template
+from harness.generators.base import Request, Response
 from harness.generators.hf import files, pricing
+from harness.generators.hf.local import Local
 from harness.generators.hf.stopping import end_of
-from harness.generators.hf.tokens import Tokens
 from harness.generators.openai import lines
 from harness.generators.openai.wire import seed
 from harness.generators.vllm.engine import Engine, Made, Wanted
@@ -35,7 +33,7 @@ _GOES = 3
 """How often an answer that begins with blank lines is asked to go on."""
 
 
-class VLLM:
+class VLLM(Local):
     """A causal language model, computed by vLLM.
 
     Prompts are tokens that our own reading makes, the same as `hf`'s, and answers are cut by the same rule: both
@@ -44,11 +42,10 @@ class VLLM:
 
     def __init__(self, settings: Settings) -> None:
         """Prepare; files are looked for when the version is asked for, the engine starts with the first request."""
+        super().__init__(settings)
         self._settings = settings
-        self._opening = threading.Lock()
         # What is kept for a GPU is kept by thread: one alone starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
-        self._words: Tokens | None = None
         self._started: Engine | None = None
         self.instructs = settings.chat
         self.batch_size = settings.batch
@@ -62,26 +59,6 @@ class VLLM:
             return "-".join([*parts, f"vllm{version_of('vllm')}"])
         except PackageNotFoundError:
             return "-".join([*parts, "vllm"])
-
-    @functools.cached_property
-    def window(self) -> int:
-        """Tokens of prompt and answer that the model takes; 0 if nothing says."""
-        return self._settings.window or files.window(self._folder)
-
-    def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for this model, template and marks included.
-
-        Any thread may ask while others have answers made.
-        """
-        return len(self._tokens.prompt(request))
-
-    def infilling(self) -> Template:
-        """Return how the model is shown what follows the cursor.
-
-        Raises:
-            InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
-        """
-        return self._tokens.template
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that is too long has its fault in its place.
@@ -133,17 +110,6 @@ class VLLM:
         """Let go of the engine and its memory."""
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
-
-    @functools.cached_property
-    def _folder(self) -> Path:
-        return files.find(self._settings)
-
-    @property
-    def _tokens(self) -> Tokens:
-        with self._opening:
-            if self._words is None:
-                self._words = Tokens(self._folder, self._settings)
-            return self._words
 
     def _work(self, work: Callable[[Engine], T]) -> T:
         """Have the engine do something, in its own thread; start it if need be."""
@@ -217,13 +183,6 @@ class VLLM:
             tokens_out=len(made.ids),
             seconds=seconds,
             cached=min(made.cached, len(wanted.ids)),
-        )
-
-    def _too_long(self, tokens: int) -> TooLong:
-        return TooLong(
-            f"the prompt has {tokens} tokens, the model's window {self.window}",
-            where=self._settings.where,
-            cure="give the strategy a smaller window or limit, or take a model with a longer one",
         )
 
 
