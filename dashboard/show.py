@@ -161,6 +161,15 @@ def empty(what: str, command: str) -> None:
     st.code(command, language="shell", wrap_lines=True)
 
 
+def no_scores() -> None:
+    """Say that no run over the chosen sample set has a score of the chosen metric profile."""
+    empty(
+        "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
+        "goes on with a run.",
+        "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
+    )
+
+
 def fault(error: CtxbenchError) -> None:
     """Say what is wrong, where, and what cures it."""
     head = f"{error.where}: {error.what}" if error.where else error.what

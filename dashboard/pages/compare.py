@@ -57,11 +57,7 @@ def page() -> None:
     """Show two runs or more of one sample set and language beside each other."""
     choice = _choose()
     if choice is None:
-        show.empty(
-            "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
-            "goes on with a run.",
-            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
-        )
+        show.no_scores()
         return
     tables, names = choice.tables, choice.names
     if len(tables) < 2:

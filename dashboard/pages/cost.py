@@ -46,11 +46,7 @@ def page() -> None:
     """Show accuracy against cost, and time by stage, of one sample set, language and generator."""
     choice = _choose()
     if choice is None:
-        show.empty(
-            "No run over this sample set has a score of this metric profile yet. The page Runs has the command that "
-            "goes on with a run.",
-            "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
-        )
+        show.no_scores()
         return
     _against(choice.group, choice.metric)
     _by_stage(choice.group)
