@@ -155,4 +155,4 @@ def _pricer(
     stack.callback(coder.close)
     if not isinstance(coder, Coder):
         raise TypeError(f"{CODER} is no coder")
-    return Pricer(name=f"{CODER} {coder.version}", coder=coder, helper=True)
+    return Pricer(name=f"{CODER} {coder.version}", coder=coder)

@@ -18,7 +18,7 @@ from harness import extract, metrics
 from harness.asking import Completion, Made
 from harness.diagnostics import Diagnostics
 from harness.generators import fim
-from harness.generators.base import Coder
+from harness.generators.base import Coder, Waking
 from harness.results import Status
 from harness.store.queries import CONTEXT
 from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
@@ -30,8 +30,6 @@ from strategies.infile_text import WHOLE, infile_prompt
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"
 """Flags of a completion: nothing but blanks; cut at the token limit."""
-_WAKING = 32
-"""Texts that are enough to wake every worker of a coder."""
 _SEEN = 40
 """Characters before the cursor that tell whether a prompt ends there."""
 
@@ -47,14 +45,12 @@ class Pricer:
     name: str
     """Its spec and version, the key of what it measured."""
     coder: Coder
-    helper: bool = False
-    """Whether it does nothing else in this run, so that it may be woken before it is needed."""
 
     def wake(self, language: Language) -> None:
-        """Let a helper start what it needs, by pricing nothing in particular; what fails now fails when it is asked."""
-        if self.helper:
+        """Let a coder that starts slowly do so now; what fails here fails again when it is asked."""
+        if isinstance(self.coder, Waking):
             with contextlib.suppress(MachineFault):
-                self.coder.bits([Prompt(blocks=())] * _WAKING, [""] * _WAKING, language)
+                self.coder.wake(language)
 
 
 class Scorer:

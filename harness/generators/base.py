@@ -104,3 +104,16 @@ class Coder(Protocol):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
         """Return, for each pair, minus log2 of the probability of the text (line end included) after the prompt."""
         ...
+
+
+@runtime_checkable
+class Waking(Protocol):
+    """A generator that takes a while to start, and can do so before it is needed."""
+
+    def wake(self, language: Language) -> None:
+        """Start what a language's requests need, and return when it is there.
+
+        Raises:
+            MachineFault: if it was lost.
+        """
+        ...

@@ -37,6 +37,13 @@ class Coder(Scripted):
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="c1")
         self.priced = 0
+        self.woken: list[Language] = []
+        self.lost = False
+
+    def wake(self, language: Language) -> None:
+        self.woken.append(language)
+        if self.lost:
+            raise MachineFault("it was lost", where="coder", cure="try again")
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         self.priced += len(texts)
@@ -142,6 +149,15 @@ def test_context_gain_is_against_the_infile_prompt(bench: Bench) -> None:
     targets = [len(bench.set.references[sample].target) for sample in repocoder.sample]
     assert repocoder.metrics["context_gain"] == tuple(length / 2 for length in targets)
     assert bench.coder.priced == 16, "the baseline is priced once"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_the_coder_is_woken_for_an_attempt_and_what_fails_then_ends_nothing(bench: Bench, lost: bool) -> None:
+    bench.coder.lost = lost
+    for _ in range(2):
+        bench.run(model(), "lc.infile")
+    assert bench.coder.woken == [Language.PYTHON], "a finished run needs none"
+    assert set(bench.table().metrics["context_gain"]) == {0.0}
 
 
 def test_what_is_recorded_of_a_sample(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -94,6 +94,10 @@ def _price(job: _Price) -> float:
     return model(job.language).bits(job.prompt, job.text)
 
 
+def _load(language: Language) -> None:
+    model(language)
+
+
 class InContext:
     """The in-context copy model as a generator and coder.
 
@@ -129,12 +133,7 @@ class InContext:
         Raises:
             MachineFault: if a worker process was lost.
         """
-        if self._workers == 1:
-            return [_answer(request) for request in requests]
-        try:
-            return list(self._map(_answer, requests, 2))
-        except (BrokenProcessPool, MemoryError) as error:
-            raise self._lost() from error
+        return self._each(_answer, requests, 2)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt.
@@ -143,12 +142,16 @@ class InContext:
             MachineFault: if a worker process was lost.
         """
         jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
-        if self._workers == 1:
-            return [_price(job) for job in jobs]
-        try:
-            return list(self._map(_price, jobs, 4))
-        except (BrokenProcessPool, MemoryError) as error:
-            raise self._lost() from error
+        return self._each(_price, jobs, 4)
+
+    def wake(self, language: Language) -> None:
+        """Start the workers and load a language's weights in each.
+
+        Raises:
+            MachineFault: if a worker process was lost.
+        """
+        # A worker that is busy loading leaves the next of these to one that is not.
+        self._each(_load, [language] * (4 * self._workers), 1)
 
     def close(self) -> None:
         """End the worker processes."""
@@ -157,10 +160,16 @@ class InContext:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> Iterator[R]:
-        """Hand jobs to the workers; those that are not there yet are started."""
-        with uninterrupted():
-            return self._started().map(work, jobs, chunksize=chunk)
+    def _each(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
+        """Let the workers do the jobs; those that are not there yet are started."""
+        if self._workers == 1:
+            return [work(job) for job in jobs]
+        try:
+            with uninterrupted():
+                results = self._started().map(work, jobs, chunksize=chunk)
+            return list(results)
+        except (BrokenProcessPool, MemoryError) as error:
+            raise self._lost() from error
 
     def _started(self) -> ProcessPoolExecutor:
         with self._lock:

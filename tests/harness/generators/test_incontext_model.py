@@ -12,7 +12,7 @@ from bench.errors import InputFault, MachineFault
 from bench.files import sha256_file
 from bench.manifest import builtin_names
 from bench.types import Language
-from harness.generators.base import Coder, Request, Sampling
+from harness.generators.base import Coder, Request, Sampling, Waking
 from harness.generators.incontext import decode
 from harness.generators.incontext.generator import InContext, model, version, weights_path
 from harness.generators.incontext.lexer import lex
@@ -212,7 +212,10 @@ def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(i
     prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
     requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]
     pooled = InContext(workers=2)
+    assert isinstance(pooled, Waking)
     try:
+        pooled.wake(PYTHON)
+        assert pooled._pool is not None and len(pooled._pool._processes) == 2
         assert [r.text for r in pooled.generate(requests)] == [r.text for r in inline.generate(requests)]
         lines = ["cart", "f(y)", "b"]
         assert pooled.bits(prompts, lines, PYTHON) == inline.bits(prompts, lines, PYTHON)
