@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
 
 from bench import checkout, manifest, samples
-from bench.errors import MachineFault
+from bench.errors import InputFault, MachineFault
 from bench.functions import build as functions
 from bench.home import Home
 from bench.manifest_types import RepoManifest
@@ -58,12 +61,15 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the line samples: those built before, or built now if these repositories have none yet."""
-    known, ours = _known(home, SET, manifests, PER_REPO)
+    """Return the line samples: those built before, or built now if these repositories have none yet.
+
+    Raises:
+        InputFault: if a set that is not of our making has their name, or one that cannot be read.
+    """
+    known = _known(home, SET, manifests, PER_REPO)
     if known is not None:
         return known
-    # One that we built while other repositories could be reached is replaced; one of somebody else's making never.
-    return build(manifests, home, SET, per_repo=PER_REPO, seed=SEED, workers=workers, report=report, force=ours)
+    return build(manifests, home, SET, per_repo=PER_REPO, seed=SEED, workers=workers, report=report, force=True)
 
 
 def function_set(
@@ -72,9 +78,10 @@ def function_set(
     """Return the function samples: those built before, or mined and certified now in the sandbox.
 
     Raises:
+        InputFault: if a set that is not of our making has their name, or one that cannot be read.
         MachineFault: if the sandbox failed; what was certified is kept for the next try.
     """
-    known, ours = _known(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO)
+    known = _known(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO)
     if known is not None:
         return known
     return functions.build(
@@ -87,16 +94,31 @@ def function_set(
         seed=SEED,
         workers=workers,
         report=report,
-        force=ours,
+        force=True,
     )
 
 
-def _known(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int) -> tuple[SampleSet | None, bool]:
-    """Return the set if these repositories' samples are there, and whether one of that name is of our making."""
-    if name not in samples.names(home):
-        return None, False
-    known = samples.load(home, name)
-    ours = (known.manifest.get("seed"), known.manifest.get("per_repo")) == (SEED, per_repo)
+def _known(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int) -> SampleSet | None:
+    """Return the set if these repositories' samples are there; None if it can be built in its place.
+
+    One that we built while other repositories could be reached is replaced; one of somebody else's making, or by
+    another version of us, never: it is told at once, and not after the minutes of a build.
+    """
+    place = samples.folder(home, name)
+    if not place.exists():
+        return None
+    move = shlex.join(["mv", str(place), str(_free(place))])
+    cure = f"keep it under another name with `{move}`, then run the quick start again"
+    try:
+        known = samples.load(home, name)
+    except InputFault as fault:
+        raise InputFault(fault.what, where=fault.where or str(place), cure=cure) from None
+    if (known.manifest.get("seed"), known.manifest.get("per_repo")) != (SEED, per_repo):
+        raise InputFault("another sample set has the name of the quick start's", where=str(place), cure=cure)
     versions = {repo: entry.get("version") for repo, entry in known.manifest["repositories"].items()}
-    same = ours and versions == {one.name: one.version for one in manifests}
-    return (known if same else None), ours
+    return known if versions == {one.name: one.version for one in manifests} else None
+
+
+def _free(place: Path) -> Path:
+    """Return a place beside another where nothing is."""
+    return next(free for number in count(1) if not (free := place.with_name(f"{place.name}-{number}")).exists())

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from bench.errors import CtxbenchError, MachineFault
+from bench.errors import CtxbenchError
 from bench.home import Home
 from harness.cli.options import db_option, home_option
 from harness.cli.samples_functions import sandbox_option
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from bench.samples import SampleSet
@@ -44,11 +44,12 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
     lines, fault = _lines(limit, home, db)
     functions: list[Summary] = []
+    other: CtxbenchError | SandboxError | None
     try:
         functions, other = _functions(limit, sandbox, home, db)
-    except SandboxUnavailable as unavailable:
+    except (CtxbenchError, SandboxError) as missing:
         # The lines are done and shown all the same; the exit code and the last line tell what is missing.
-        other = MachineFault(unavailable.what, where=unavailable.where, cure=unavailable.cure)
+        other = missing
     here = {summary.run for summary in [*lines, *functions]}
     tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in here]
     click.echo(printed(board(tables), "table"), nl=False)
