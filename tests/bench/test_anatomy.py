@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,31 @@ def test_each_sample_is_measured_in_the_sets_order(tmp_path: Path) -> None:
         assert (one.target_tokens, one.target_lines) == (count(target), 1)
         assert (one.prefix_lines, one.prefix_tokens) == (sample.cursor.line, count(sample.prefix))
         assert (one.suffix_lines, one.masked, one.tests, one.kind) == (2, True, 0, "line")
+
+
+def test_tokens_of_a_long_text_are_those_of_the_whole() -> None:
+    drawn = random.Random(7)
+    kinds = [
+        "\n",
+        "\n\n\n",
+        " ",
+        "   ",
+        "\t",
+        "\r\n",
+        "\x0c",
+        "\u2028",
+        "\x85",
+        "HTTPServer",
+        "cartTotal",
+        "):",
+        "----",
+        "é",
+        "42",
+    ]
+    for length in (0, 1, 5, 60, 600, 3000):
+        for _ in range(20):
+            text = "".join(drawn.choices(kinds, k=length))
+            assert anatomy._count(text) == count(text)
 
 
 def test_functions_tell_tests_and_hidden_files(tmp_path: Path) -> None:
