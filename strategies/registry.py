@@ -214,6 +214,12 @@ def get(name: str) -> Strategy:
     """
     path, at, inside = name.rpartition("@")
     if not at:
+        if name in controls.NAMES:
+            raise InputFault(
+                f"{name} is a control, no strategy", cure=f"it only runs: `ctxbench run --strategy {name}`"
+            )
+        if name not in names():
+            raise UnknownName("strategy", name, {*names(), *controls.NAMES}, command=COMMAND)
         return _REGISTRY.get(name)
     found = load(Path(path).expanduser().absolute(), path)
     if inside not in found:

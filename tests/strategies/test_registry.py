@@ -122,6 +122,12 @@ def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
     ("spec", "words"),
     [
         ("lc.repocodr", "did you mean lc.repocoder"),
+        ("glod", "did you mean gold?"),
+        ("oracle-contex", "did you mean oracle-context or"),
+        ("oracle", "oracle-stored or oracle-context?"),
+        ("aim(blanc)", "did you mean blank?"),
+        ("gold", "gold is a control, no strategy; it only runs: `ctxbench run --strategy gold`"),
+        ("aim(blank)", "blank is a control, no strategy"),
         ("lc.repocoder(windows=20)", "it has iterations, window, stride"),
         ("lc.repocoder(iterations=two)", "give a whole number, at least 0"),
         ("lc.repocoder(iterations=1.5)", "give a whole number"),
