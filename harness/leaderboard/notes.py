@@ -39,7 +39,7 @@ def notes(group: Group) -> tuple[str, ...]:
     lines += _decoding(group)
     lines += _remarks(group)
     if group.superseded:
-        runs = "1 earlier run is" if group.superseded == 1 else f"{group.superseded} earlier runs are"
+        runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
         lines.append(f"{runs} not shown: of several runs of a strategy the newest complete one is.")
     return tuple(lines)
 

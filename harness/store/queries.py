@@ -117,6 +117,12 @@ def _sorted(runs: Iterable[Any]) -> list[Any]:
     return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
 
 
+def _begun(connection: Connection) -> dict[str, float]:
+    """Return run -> when work on it began last, in seconds; a run that nobody worked on is not among them."""
+    a = t.ATTEMPT.c
+    return dict(connection.execute(select(a.run_id, func.max(a.started)).group_by(a.run_id)).all())
+
+
 def _counts(connection: Connection, table: Table) -> dict[str, int]:
     column = table.c.run_id
     return dict(connection.execute(select(column, func.count()).group_by(column)).all())
@@ -149,7 +155,7 @@ def run_tables(
     prices: Prices | None = None,
     chosen: Chosen | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs as columns, one table a run and language.
+    """Return the stored runs as columns, one table a run and language; of one strategy the last worked on is last.
 
     Args:
         store: the database.
@@ -169,6 +175,9 @@ def run_tables(
     with uncollected(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         found = [run for run in _sorted(connection.execute(query)) if wanted.has(run)]
+        begun = _begun(connection)
+        # An id is a digest: it cannot say which of two runs of a strategy is newer.
+        found.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         ids = [run.id for run in found]
         counts = passes.counted(connection, ids)
         worth = gains.means(connection, ids)

@@ -1,0 +1,138 @@
+"""Write rows of a store with plain SQL, so that a test can say exactly what is stored."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.store import open_store
+
+DIGEST = "d" * 64
+GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A sample of the set."""
+
+    id: str
+    repo: str
+    language: str = "python"
+    kind: str = "line"
+    subkind: str = "single-line"
+    benchmark: str = "ctxbench"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A call of a model."""
+
+    tokens_in: int = 100
+    tokens_out: int = 10
+    cached: int = 0
+    seconds: float = 0.5
+    price: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A finished sample of a run."""
+
+    status: str = "scored"
+    scores: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
+    """(profile, metric) -> value of each completion."""
+    calls: Sequence[Asked] = (Asked(),)
+    tested: Mapping[int, float] = field(default_factory=dict)
+    """Completion that has a verdict -> seconds of its tests."""
+    completions: int = 1
+    strategy_seconds: float = 0.25
+    context_tokens: int = 1000
+
+
+class Rows:
+    """An open database, closed by `close`."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the tables."""
+        open_store(f"sqlite:///{path}").close()
+        self._db = sqlite3.connect(path)
+        self._db.execute("PRAGMA foreign_keys=OFF")
+        self._made = 0
+
+    def keep(self) -> None:
+        """Commit what was inserted."""
+        self._db.commit()
+
+    def close(self) -> None:
+        """Commit and close."""
+        self.keep()
+        self._db.close()
+
+    def add(self, table: str, **row: Any) -> None:
+        """Insert a row."""
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+        self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', tuple(row.values()))
+
+    def samples(self, planned: Iterable[Planned], digest: str = DIGEST) -> None:
+        """Insert the samples of a set."""
+        for line, one in enumerate(planned):
+            self.add("sample", set_digest=digest, line=line, col=0, path="a.py", **vars(one))
+
+    def run(
+        self, id_: str, planned: Iterable[str], done: Mapping[str, Done], *, begun: Sequence[float] = (1.0,), **run: Any
+    ) -> None:
+        """Insert a run with everything below it.
+
+        Args:
+            id_: its id.
+            planned: its samples.
+            done: those that have a result.
+            begun: when each attempt was.
+            run: columns of the run that are not as usual.
+        """
+        usual = {
+            "samples": "demo", "samples_digest": DIGEST, "sample_limit": None, "strategy": "lc.infile",
+            "strategy_version": "s1", "generator": "scripted", "generator_version": "g1", "coder": "c",
+            "sampling": json.dumps(GREEDY), "n": 1, "seed": 0, "tokenizer": "ctxcode-1", "code": "0.1.0",
+        }  # fmt: skip
+        row = {"id": id_, **usual, **run}
+        self.add("run", **row)
+        for ordinal, sample in enumerate(planned):
+            digest = row["samples_digest"]
+            self.add("planned", run_id=id_, sample_id=sample, set_digest=digest, ordinal=ordinal)
+        for sample, one in done.items():
+            self._result(id_, sample, one)
+        for started in begun:
+            self.add("attempt", run_id=id_, started=started, isolation="process")
+
+    def _result(self, run: str, sample: str, one: Done) -> None:
+        key = {"run_id": run, "sample_id": sample}
+        self.add(
+            "result", **key, status=one.status, prompt_digest="p", context_tokens=one.context_tokens,
+            calls=len(one.calls), flags="[]", strategy_seconds=one.strategy_seconds,
+            generator_seconds=sum(asked.seconds for asked in one.calls),
+        )  # fmt: skip
+        for ordinal, asked in enumerate(one.calls):
+            self._made += 1
+            self.add(
+                "generation", id=f"g{self._made}", generator="scripted", version="", prompt_digest="p", sampling="{}",
+                idx=0, text="x", finish="stop", **vars(asked),
+            )  # fmt: skip
+            self.add("call", **key, ordinal=ordinal, role="final", generation_id=f"g{self._made}")
+        for idx in range(one.completions):
+            made = {"generation_id": f"g{self._made}", "status": one.status, "text": "x", "flags": "[]"}
+            self.add("completion", **key, idx=idx, **made)
+        for (profile, metric), values in one.scores.items():
+            for idx, value in enumerate(values):
+                self.add("score", **key, profile=profile, metric=metric, idx=idx, value=value)
+        for idx, seconds in one.tested.items():
+            verdict = f"{run}/{sample}/{idx}"
+            self.add(
+                "verdict", key=verdict, sample_digest="s", text_digest="t", image="i", sandbox="docker",
+                verdict="FAILED", reason="", tests_run=1, output="", seconds=seconds, peak_bytes=1,
+            )  # fmt: skip
+            self.add("judged", **key, idx=idx, verdict_key=verdict)
