@@ -1,7 +1,7 @@
 r"""A board as LaTeX: a float a group with booktabs tables and its notes. Pure: returns ASCII text.
 
-Needs ``\usepackage{booktabs}`` and nothing else, on any engine: what is not ASCII is written as accents and symbols
-that LaTeX has, else as its code point.
+Needs ``\usepackage{booktabs,graphicx}`` and nothing else, on any engine: what is not ASCII is written as accents and
+symbols that LaTeX has, else as its code point. A table that is wider than the line is shrunk to it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from harness.leaderboard.rows import Board, Group
 from harness.leaderboard.sections import Section, TextTable, sections, title
 from harness.leaderboard.stats import Over
 
+PACKAGES = r"\usepackage{booktabs,graphicx}"
+"""What the preamble of the paper has to say."""
+_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+"""Opens what is set as it is where it fits, and shrunk to the line's width where it does not."""
 _LEFT = ("strategy", "tier", "generator", "origin")
 _FIRST = "a"
 """The letter of the best tier."""
@@ -80,7 +84,7 @@ def latex(board: Board, *, diagnostics: bool = False, full: bool = False) -> str
         _float(section, groups.get(section.title), _label(section.title, labels))
         for section in sections(board, diagnostics=diagnostics, full=full)
     ]
-    return "\n".join(["% Needs \\usepackage{booktabs}.\n", *floats])
+    return "\n".join([f"% Needs {PACKAGES}.\n", *floats])
 
 
 def escaped(text: str) -> str:
@@ -114,7 +118,7 @@ def _float(section: Section, group: Group | None, label: str) -> str:
     ]
     for number, made in enumerate(section.tables):
         lines += [r"  \par\medskip"] if number else []
-        lines += [f"  {line}" for line in _tabular(made, first)]
+        lines += [f"  {line}" for line in (_FITTED, *_tabular(made, first))]
     if section.notes:
         lines += [r"  \par\medskip", r"  \begin{minipage}{\linewidth}\raggedright"]
         lines += [f"    {escaped(note)}\\par" for note in section.notes]
@@ -163,7 +167,7 @@ def _tabular(made: TextTable, first: set[int]) -> Iterator[str]:
             cells = [f"\\textbf{{{cell}}}" if cell else "" for cell in cells]
         yield f"{' & '.join(cells)} \\\\"
     yield r"\bottomrule"
-    yield r"\end{tabular}"
+    yield r"\end{tabular}}"
 
 
 def _number(cell: str) -> str:
