@@ -7,7 +7,7 @@ no more than a page of samples is read.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, exists, func, or_, select
@@ -84,15 +84,21 @@ def search(
     value = {"plan": None, "lowest": found.c.value, "highest": found.c.value.desc()}[order]
     # Databases differ in where NULL stands.
     by = [] if value is None else [found.c.value.is_(None), value]
+    # Counted on the way: to count them alone, the database would find them all a second time.
+    query = fitting.add_columns(func.count().over()).order_by(*by, found.c.ordinal).limit(limit).offset(offset)
     with store.reading() as connection:
-        total = connection.scalar(select(func.count()).select_from(fitting.subquery())) or 0
-        rows = connection.execute(fitting.order_by(*by, found.c.ordinal).limit(limit).offset(offset)).mappings().all()
-    return total, [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
+        rows = connection.execute(query).all()
+    if not rows and offset:
+        return search(store, wanted, order=order, limit=1)[0], []
+    names = fitting.selected_columns.keys()
+    page = [dict(zip(names, row, strict=False)) for row in rows]
+    return rows[0][-1] if rows else 0, [FoundSample(**{**one, "status": Status(one["status"])}) for one in page]
 
 
 def neighbours(store: Store, wanted: Wanted, ordinal: int) -> tuple[str | None, str | None]:
     """Return the samples that fit before and after a place in the run's plan; None at either end."""
-    found, fitting = _fitting(wanted)
+    # Which samples fit depends on the other run only where the two are to differ.
+    found, fitting = _fitting(wanted if wanted.differs else replace(wanted, other=""))
     before = fitting.where(found.c.ordinal < ordinal).order_by(found.c.ordinal.desc()).limit(1)
     after = fitting.where(found.c.ordinal > ordinal).order_by(found.c.ordinal).limit(1)
     with store.reading() as connection:
