@@ -61,6 +61,11 @@ class Server:
     shape: str = VLLM
     window: int = 0
     """Tokens that the model takes; 0: as many as come."""
+    cuts: int = 0
+    """Tokens of prompt that it reads, the last ones, without a word; 0: all. Ollama does so."""
+    template: int = 0
+    """Tokens that it puts around every prompt."""
+    count: Callable[[str], int] = code_tokens.count
     delay: float = 0.0
     key: str = ""
     model: str = "tiny"
@@ -79,6 +84,7 @@ class Server:
     """The body of every request."""
     answered: int = 0
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     most: int = 0
     """The most requests that were in flight at once."""
@@ -154,7 +160,7 @@ class Server:
             return 401, self._error(f"Incorrect API key provided: {key}", "invalid_request_error", 401)
         if path == "/v1/models":
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "root": self.model}]}
-        if path not in ("/v1/completions", "/v1/chat/completions"):
+        if path.partition("?")[0] not in ("/v1/completions", "/v1/chat/completions"):
             return 404, {"detail": "Not Found"}
         if body.get("model") != self.model:
             return 404, self._error(f"The model `{body.get('model')}` does not exist.", "NotFoundError", 404)
@@ -163,9 +169,10 @@ class Server:
         chat = "chat" in path
         prompt = body["messages"][-1]["content"] if chat else body["prompt"]
         prompts = prompt if isinstance(prompt, list) else [prompt]
-        tokens_in, limit = sum(map(code_tokens.count, prompts)), body.get("max_tokens", 16)
+        tokens_in, limit = sum(map(self.count, prompts)) + self.template, body.get("max_tokens", 16)
         if self.window and tokens_in + limit > self.window:
             return 400, self._too_long(tokens_in, limit)
+        tokens_in = min(tokens_in, self.cuts or tokens_in)
         choices = [self._choice(index, one, body, chat) for index, one in enumerate(prompts)]
         made: Body = {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": self.model}
         made |= {"choices": choices, "system_fingerprint": "fp_1" if self.shape == OPENAI else None}
@@ -286,6 +293,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            server.paths.append(self.path)
             with server.taken(body, dict(self.headers)) as fault:
                 server.wait(fault.stall or server.delay)
                 if not self._fail(fault):

@@ -10,7 +10,7 @@ from harness.generators.openai.generator import OpenAI, PricingOpenAI
 from harness.generators.registry import generator
 
 
-@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env"))
+@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env", "key_header"))
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,
@@ -23,11 +23,16 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     tokenizer: str = "",
     fim: str = given.AUTO,
     extra: str = "",
+    thinking: int = 0,
+    whole: bool = True,
+    headers: str = "",
+    query: str = "",
     concurrency: int = 16,
     timeout: float = 300.0,
     retries: int = 8,
     backoff: float = 0.5,
     key_env: str = "OPENAI_API_KEY",
+    key_header: str = given.BEARER,
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
@@ -43,14 +48,20 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         tokenizer: folder with the model's ``tokenizer.json``: prompts are cut to `window` by it.
         fim: family of the model's marks for ``run --fim``, or ``auto``: by its name.
         extra: JSON object of more fields of every request; null takes a field out.
+        thinking: tokens that the model may think, asked for beside those of the answer.
+        whole: whether an answer counts only if the server's count of tokens says that the whole prompt was read.
+        headers: JSON object of more headers of every request, no key among them.
+        query: what stands behind the address after a question mark, ``api-version=2024-10-21``, no key in it.
         concurrency: requests at once.
         timeout: seconds that one try may take.
         retries: tries after the first.
         backoff: seconds before the second try; doubles with every further one.
         key_env: the environment variable that holds the key.
+        key_header: the header that it is sent in; ``Authorization`` has the word Bearer before it.
     """
     for name, number, least in (
         ("window", window, 0),
+        ("thinking", thinking, 0),
         ("concurrency", concurrency, 1),
         ("timeout", timeout, 0.01),
         ("retries", retries, 0),
@@ -74,6 +85,11 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         fim=fim,
         key_env=given.key_variable(key_env),
         extra=given.extra_fields(extra),
+        thinking=thinking,
+        whole=whole,
+        key_header=given.key_header(key_header),
+        headers=given.header_fields(headers),
+        query=given.query_text(query),
     )
     if tokenizer and not window:
         raise InputFault("tokenizer= counts for a window that is not given", where="openai", cure="give window=TOKENS")

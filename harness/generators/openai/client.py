@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.errors import CtxbenchError, InputFault, MachineFault
 from harness.generators.openai.faults import AGAIN, Problem, refused
-from harness.generators.openai.settings import Settings
-from harness.generators.openai.wire import Body, Garbled
+from harness.generators.openai.replies import Garbled, dig, failure
+from harness.generators.openai.settings import BEARER, Settings
+from harness.generators.openai.wire import LONG, Body, renamed
 
 if TYPE_CHECKING:
     import httpx
@@ -22,6 +23,8 @@ T = TypeVar("T")
 Read = Callable[[Any, float], T]
 """A reply's JSON data and the seconds that it took -> what it says; raises `Garbled` for what is no answer."""
 _CONNECT = 10.0
+_SHOWN = 60
+"""Characters of what is no answer that a fault repeats."""
 _LONGEST = 30.0
 """Seconds between tries, unless the server asks for more."""
 
@@ -38,6 +41,7 @@ class Client:
         self._http: httpx.Client | None = None
         self._key = ""
         self._not_before = 0.0
+        self._long = False  # whether the server takes the limit of tokens by its long name only
 
     def post(self, path: str, body: Body, read: Read[T]) -> T:
         """Send one request until it is answered or cannot be.
@@ -55,6 +59,8 @@ class Client:
             MachineFault: if this one was not.
         """
         tries = 0
+        if self._long:
+            body = renamed(body)
         with self._slots:
             while True:
                 self._pause(self._not_before - time.monotonic())
@@ -62,7 +68,8 @@ class Client:
                 if not isinstance(found, Problem):
                     return found
                 if found.instead is not None:
-                    # Each asks for less than the one before, and so they come to an end.
+                    # Each asks for less than the one before, or by another name, and so they come to an end.
+                    self._long = self._long or (LONG in found.instead and LONG not in body)
                     body = found.instead
                     continue
                 if not found.again or tries >= self._settings.retries:
@@ -105,11 +112,18 @@ class Client:
         if not 200 <= status < 300:
             return refused(status, headers, self._scrub(text), body, self._settings)
         try:
-            return read(json.loads(text), time.monotonic() - start)
+            reply = json.loads(text)
+            if (failed := failure(reply)) is not None:
+                # Without a code it is a fault of the server's, and may pass.
+                code = dig(failed, "error", "code")
+                status = code if type(code) is int and 400 <= code < 600 else 502
+                return refused(status, headers, self._scrub(json.dumps(failed)), body, self._settings)
+            return read(reply, time.monotonic() - start)
         except Garbled as error:
             return self._broken(str(error))
         except (ValueError, RecursionError):
-            return self._broken("the reply is no JSON")
+            begin = " ".join(self._scrub(text[:_SHOWN]).split())
+            return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _send(self, path: str, body: Body, until: float) -> tuple[int, dict[str, str], str]:
         """Send once and read the whole reply, by `until`: a time-out of httpx's own begins anew with every byte."""
@@ -117,7 +131,8 @@ class Client:
         # Half characters, which no server takes, go out as the question marks that the store keeps.
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         parts = []
-        with http.stream("POST", self._settings.url + path, content=data) as reply:
+        query = f"?{self._settings.query}" if self._settings.query else ""
+        with http.stream("POST", f"{self._settings.url}{path}{query}", content=data) as reply:
             for part in reply.iter_bytes():
                 parts.append(part)
                 if time.monotonic() > until:
@@ -134,9 +149,10 @@ class Client:
             if self._http is None:
                 self._key = self._read_key()
                 width = self._settings.concurrency
-                key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+                name = self._settings.key_header
+                key = {name: f"Bearer {self._key}" if name == BEARER else self._key} if self._key else {}
                 self._http = httpx.Client(
-                    headers={"Content-Type": "application/json", **key},
+                    headers={"Content-Type": "application/json", **self._settings.headers, **key},
                     limits=httpx.Limits(max_connections=width, max_keepalive_connections=width),
                     timeout=httpx.Timeout(self._settings.timeout, connect=min(_CONNECT, self._settings.timeout)),
                 )

@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import CtxbenchError, InputFault, MachineFault
 from harness.generators.base import TooLong
+from harness.generators.openai.replies import ROOM, SHORTER, dig
 from harness.generators.openai.settings import Settings
-from harness.generators.openai.wire import SHORTER, Body, dig
+from harness.generators.openai.waiting import wait
+from harness.generators.openai.wire import LONG, SHORT, Body, renamed
 
 _SHOWN = 240
 """Characters of a server's words that a fault repeats."""
 LONGEST_WAIT = 300.0
 """Seconds; a server that asks to wait longer is not waited for."""
 AGAIN = "see that the server is well, then run the same command again"
-_LIMITS = ("max_tokens", "max_completion_tokens")
 _LEAST = 16
 """Tokens; an answer with less room is not worth asking for."""
 _TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size)|maximum (?:model|sequence|context) length|longer than the (?:maximum|model)"
-    r"|inputs`? must have less than|max_new_tokens`? must be|too many tokens|(?:prompt|input) is too long"
-    r"|input tokens? (?:count )?exceed",
+    r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
+    r"|longer than the (?:maximum|model)|inputs`? must have less than|max_new_tokens`? must be|too many tokens"
+    r"|(?:prompt|input) is too long|input tokens? (?:count )?(?:\(\d+\) )?exceed",
     re.I,
 )
 _TOO_LONG_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
-_WINDOW = re.compile(r"(?:context|model|sequence) (?:length|window|size)(?: is| of)?\D{0,3}(\d+)", re.I)
-_PROMPT = re.compile(r"(\d+) (?:in (?:the messages|the prompt|your prompt)|tokens from the input|input tokens)", re.I)
+_WINDOW = re.compile(r"(?:context|model|sequence) (?:length|window|size)(?: is| of)?(?: only)?\D{0,3}(\d+)", re.I)
+_PROMPT = re.compile(
+    r"(\d+) (?:in (?:the messages|the prompt|your prompt)|of text input|tokens from the input|input tokens)", re.I
+)
+_FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
+_FILTERED = re.compile(r"content (?:policy|filter|management)|moderation|flagged", re.I)
+_NO_CREDIT = ("insufficient_quota",)
+_REFUSED = re.compile(
+    r"unsupported|not supported|not support|deprecated|unrecogni[sz]ed|not permitted|forbidden"
+    r"|unknown (?:field|parameter|argument|name)",
+    re.I,
+)
+"""What servers say of a field that they do not take."""
+_AGAIN = (408, 409, 424, 425, 429)
+"""Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
+_NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
 
@@ -67,20 +80,24 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
     def user(what: str, cure: str) -> Problem:
         return Problem(fault=InputFault(f"{what}: {said}", where=where, cure=cure))
 
-    if status == 429 and code == "insufficient_quota":
-        return machine("the account has no credit left (status 429)", "top it up, then run the same command again")
-    if status == 429 or status >= 500:
-        wait = _wait(headers)
+    if status == 402 or (status == 429 and code in _NO_CREDIT):
+        return machine(
+            f"the account has no credit left (status {status})", "top it up, then run the same command again"
+        )
+    if status in _AGAIN or status >= 500:
+        seconds = wait(headers)
         cure = f"lower concurrency={settings.concurrency}, or wait" if status == 429 else AGAIN
-        return machine(f"status {status}", cure, again=wait <= LONGEST_WAIT, wait=wait)
+        return machine(f"status {status}", cure, again=seconds <= LONGEST_WAIT, wait=seconds)
+    if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, said)):
+        cure = "use a service that lets the model answer; the sample stays missing"
+        return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)
     if status in (401, 403):
         return user(f"the key is not accepted (status {status})", f"put a valid one into {settings.key_env}")
     if status < 400:
         to = headers.get("location", "elsewhere")
         return user(f"status {status}, the server points to {to[:_SHOWN]}", "give that address as url=")
-    if code in _TOO_LONG_CODES or _TOO_LONG.search(said):
-        fault = TooLong(f"the prompt is too long for the model (status {status}): {said}", where=where, cure=SHORTER)
-        return Problem(fault=fault, instead=_shorter(said, body))
+    if (found := _unfit(status, text, body, settings)) is not None:
+        return found
     if _OTHER_ENDPOINT.search(said):
         other = "completions" if settings.chat else "chat"
         return user(f"the model is not served at this endpoint (status {status})", f"give endpoint={other}")
@@ -90,13 +107,31 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
     return machine(f"the request is refused (status {status})", "mend the spec (endpoint=, extra=), then run again")
 
 
+def _unfit(status: int, text: str, body: Body, settings: Settings) -> Problem | None:
+    """Say what of a request does not fit the model: its length, or a field; None if it is something else."""
+    said, code = _said(text)
+    where = settings.where
+    if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(said):
+        fault = TooLong(f"the prompt is too long for the model (status {status}): {said}", where=where, cure=SHORTER)
+        # Where a model thinks, less room is no shorter answer, but none.
+        return Problem(fault=fault, instead=None if settings.thinking else _shorter(said, body))
+    if _NO_ROOM.search(said) and not settings.thinking:
+        return Problem(fault=InputFault(f"the model had no room for its answer: {said}", where=where, cure=ROOM))
+    if field := _refused_field(text, said, body):
+        cure = f"""give extra='{{"{field}": null}}': the server then decides"""
+        refused_ = InputFault(f"the model takes no {field}: {said}", where=where, cure=cure)
+        # The same limit by its other name asks for the same.
+        return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
+    return None
+
+
 def _shorter(said: str, body: Body) -> Body | None:
     """Return the request with a lower limit of tokens, if that may be what the window leaves it.
 
     The prompt stays whole; the answer may end as ``length`` sooner. The limit is what the server says is left; newer
     vLLM says only that the prompt has "at least" what is too much, and so the limit is halved.
     """
-    name = next((name for name in _LIMITS if name in body), None)
+    name = next((name for name in (SHORT, LONG) if name in body), None)
     window, prompt = _WINDOW.search(said), _PROMPT.search(said)
     if name is None or window is None or prompt is None:
         return None
@@ -105,41 +140,50 @@ def _shorter(said: str, body: Body) -> Body | None:
     return {**body, name: room} if (1 if exact else _LEAST) <= room < body[name] else None
 
 
+def _filtered(status: int, text: str, said: str) -> bool:
+    """Say whether a refusal is one of this prompt: by a moderator, or a proxy that takes code for an attack."""
+    return bool(_FILTERED.search(said)) or (status == 403 and text.lstrip().startswith("<"))
+
+
+def _refused_field(text: str, said: str, body: Body) -> str:
+    """Return the field of a request that the model does not take, as a server's words name it; empty if none is."""
+    data = _json(text)
+    told = [dig(data, "error", "param"), *(dig(data, *at, "detail", 0, "loc", -1) for at in ((), ("message",)))]
+    if not _REFUSED.search(f"{said} {dig(data, 'error', 'code')}"):
+        return ""
+    for field in body:
+        named = re.search(rf"['\"`]{re.escape(field)}['\"`]|: {re.escape(field)}\b", said)
+        if field not in ("model", "messages", "prompt") and (field in told or named):
+            return field
+    return ""
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _said(text: str) -> tuple[str, str]:
     """Return a server's words and its code for the fault, whatever shape it gives them; the words in one line."""
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
+    data = _json(text)
     error = dig(data, "error")
     for words in (
         dig(error, "message"),
         error,
         dig(data, "message"),
         dig(data, "detail", 0, "msg"),
+        dig(data, "message", "detail", 0, "msg"),
         dig(data, "detail"),
-        text,
+        # A proxy's page is shown without its tags.
+        re.sub(r"<[^>]*>", " ", text) if text.lstrip().startswith("<") else text,
     ):
         if isinstance(words, str) and words.strip():
             break
     else:
         words = "no reason given"
-    codes = [dig(at, key) for at in (error, data) for key in ("code", "type")]
-    code = next((one for one in codes if one in (*_TOO_LONG_CODES, "insufficient_quota")), "")
+    codes = [dig(at, key) for at in (error, dig(error, "innererror"), data) for key in ("code", "type")]
+    code = next((one for one in codes if one in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
     line = " ".join(words.split())
     return (line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"), code
-
-
-def _wait(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a reply asks to wait; 0 if it does not."""
-    given = headers.get("retry-after", "").strip()
-    if not given:
-        return 0.0
-    try:
-        seconds = float(given)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(given).timestamp() - time.time()
-        except (ValueError, TypeError):
-            return 0.0
-    return seconds if 0 < seconds < float("inf") else 0.0

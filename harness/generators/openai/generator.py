@@ -12,15 +12,14 @@ from bench.errors import MachineFault
 from bench.types import Language
 from harness.generators import fim
 from harness.generators.base import Request, Response
-from harness.generators.openai import pricing, wire
+from harness.generators.openai import counting, pricing, replies, wire
 from harness.generators.openai.client import Client
-from harness.generators.openai.counting import Counter
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.spread import spread
 from strategies.api import Prompt
 
-PROTOCOL = "1"
-"""Counts up when the same request would be asked in other words."""
+PROTOCOL = "2"
+"""Counts up when the same request would be asked in other words, or its answer read in another way."""
 
 
 class OpenAI:
@@ -28,7 +27,7 @@ class OpenAI:
 
     concurrent = True
 
-    def __init__(self, settings: Settings, *, revision: str = "", counter: Counter | None = None) -> None:
+    def __init__(self, settings: Settings, *, revision: str = "", counter: counting.Counter | None = None) -> None:
         """Prepare; the server is not spoken to before the first request.
 
         Args:
@@ -39,12 +38,13 @@ class OpenAI:
         self._settings = settings
         self._client = Client(settings)
         self._lock = threading.Lock()
-        self._served: dict[wire.Served, None] = {}
+        self._served: dict[replies.Served, None] = {}
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
         self.instructs = settings.chat
         self.batch_size = settings.concurrency
+        self.thinking = settings.thinking
 
     @property
     def window(self) -> int:
@@ -52,8 +52,12 @@ class OpenAI:
         return self._settings.window if self._counter is not None else 0
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own."""
-        return code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
+        """Return how many tokens a request's prompt has for the model; without its tokenizer, of ctxbench's own.
+
+        What the model may think counts as well, because it needs room in the same window.
+        """
+        counted = code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
+        return counted + self._settings.thinking
 
     def infilling(self) -> fim.Template:
         """Return how the model is shown what follows the cursor; servers' own ``suffix`` is not used.
@@ -69,6 +73,12 @@ class OpenAI:
         """Who answered so far, where the server says more than the spec: model, fingerprint of its configuration."""
         with self._lock:
             return tuple(sorted(map(str, self._served)))
+
+    @property
+    def counts(self) -> bool:
+        """Whether the server has counted the tokens of every answer so far."""
+        with self._lock:
+            return all(one.counted for one in self._served)
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that failed has its fault in its place.
@@ -94,15 +104,22 @@ class OpenAI:
         return found
 
     def _ask(self, request: Request, *, line: bool) -> Response:
+        least = self._least(request) if self._settings.whole else 0
+
         def read(reply: Any, seconds: float) -> Response:
-            answered = wire.response(reply, request, self._settings, seconds)
-            who = wire.served(reply, self._settings)
+            answered = replies.response(reply, request, self._settings, seconds, least=least)
+            who = replies.served(reply, self._settings)
             if str(who) != self._settings.model:
                 with self._lock:
                     self._served[who] = None
             return answered
 
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
+
+    def _least(self, request: Request) -> int:
+        """Return how many tokens the prompt has at least, which the server must have read."""
+        text = wire.message(request, self._settings)
+        return counting.least(text) if self._counter is None else self._counter.least(text)
 
 
 class PricingOpenAI(OpenAI):

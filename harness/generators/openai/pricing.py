@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import InputFault
+from harness.generators.openai.replies import Garbled, dig
 from harness.generators.openai.settings import Settings
-from harness.generators.openai.wire import Body, Garbled, dig, with_extra
+from harness.generators.openai.wire import Body, with_extra
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bench.errors import InputFault
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 ASKED, RAW = "asked", "raw"
+BEARER = "Authorization"
+"""The header that holds the key behind the word Bearer; in any other it stands alone."""
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _WORD = re.compile(r"\S+")
@@ -21,6 +23,9 @@ _FOLLOWS = re.compile(
     r"(?:^|[-_.:])(?:instruct|chat|it|gpt-(?:\d|oss)\w*|chatgpt|o[1-9]|claude|gemini|command)(?:[-_.:@]|$)", re.I
 )
 """A piece of a model's name by which its maker says that it follows instructions."""
+_SECRET = re.compile(r"key|token|secret|auth|cookie|password|signature|^sig$", re.I)
+_LONGEST_HEADER = 40
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suffix")
 
 
@@ -48,6 +53,15 @@ class Settings:
     key_env: str
     extra: Mapping[str, Any]
     """More fields of every request's body; None takes a field out."""
+    thinking: int = 0
+    """Tokens that the model may think, beside those of the answer."""
+    whole: bool = True
+    """Whether an answer counts only if the server's count says that the whole prompt was read."""
+    key_header: str = BEARER
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """More headers of every request."""
+    query: str = ""
+    """What stands behind the address of every request, after a question mark."""
 
     @property
     def where(self) -> str:
@@ -152,3 +166,58 @@ def extra_fields(text: str) -> dict[str, Any]:
     if taken:
         raise InputFault(f"extra has the field {taken[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
     return found
+
+
+def header_fields(text: str) -> dict[str, str]:
+    """Read the parameter ``headers``: JSON text of an object of texts; empty for none.
+
+    Raises:
+        InputFault: if it is not, or could hold a secret; values are not repeated then.
+    """
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    sound = isinstance(found, dict) and all(
+        _HEADER.fullmatch(name) and isinstance(value, str) and value.isascii() and value.isprintable()
+        for name, value in found.items()
+    )
+    if not isinstance(found, dict) or not sound:
+        raise InputFault(
+            "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
+        )
+    _no_secret("headers", found)
+    return found
+
+
+def key_header(name: str) -> str:
+    """Return the name of the header that holds the key.
+
+    Raises:
+        InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
+    """
+    if not _HEADER.fullmatch(name) or len(name) > _LONGEST_HEADER:
+        raise InputFault("key_header is no name of a header", where=_WHERE, cure="write key_header=api-key")
+    return name
+
+
+def query_text(text: str) -> str:
+    """Read the parameter ``query``: ``name=value``, several joined by ``&``; return it as addresses have it.
+
+    Raises:
+        InputFault: if it is none, or could hold a secret; values are not repeated then.
+    """
+    try:
+        pairs = parse_qsl(text, strict_parsing=True, keep_blank_values=True) if text else []
+    except ValueError as error:
+        raise InputFault("query is none", where=_WHERE, cure="write query='api-version=2024-10-21'") from error
+    _no_secret("query", dict(pairs))
+    return urlencode(pairs)
+
+
+def _no_secret(parameter: str, found: Mapping[str, object]) -> None:
+    """A spec is stored and shown."""
+    name = next(filter(_SECRET.search, found), None)
+    if name is not None:
+        cure = f"leave it out; the key comes from key_env=NAME, and goes into key_header={name}"
+        raise InputFault(f"{parameter} has {name!r}, which may be a secret", where=_WHERE, cure=cure)

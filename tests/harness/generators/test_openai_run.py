@@ -203,7 +203,7 @@ def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPa
 
 def test_the_command_line_takes_the_short_spelling(bench: Bench) -> None:
     result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
-    assert result.code == 0 and "8 of 8 checks passed" in result.out
+    assert result.code == 0 and "10 of 10 checks passed" in result.out
     bench.server.model = "another"
     result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
     assert result.code == 1 and "The model `tiny` does not exist" in result.out and not result.err

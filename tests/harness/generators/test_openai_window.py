@@ -12,7 +12,7 @@ import tokenizers
 from bench.errors import InputFault
 from bench.types import Kind, Language
 from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling
+from harness.generators.base import Request, Response, Sampling, TooLong
 from harness.generators.fitting import Windowed, fitted
 from harness.generators.openai.counting import TEMPLATE
 from harness.generators.openai.generator import OpenAI
@@ -58,12 +58,25 @@ def test_a_chat_prompt_leaves_room_for_its_template(folder: Path) -> None:
 
 
 def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
-    with serving() as server, closing(model(folder, window=200, url=server.url)) as made:
+    count = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    count.no_truncation()
+    with (
+        serving(count=lambda text: len(count.encode(text).ids)) as server,
+        closing(model(folder, window=200, url=server.url)) as made,
+    ):
         cut = fitted(made, ask())
         [found] = made.generate([cut])
     assert isinstance(found, Response) and CODE.endswith(server.calls[0]["prompt"])
     assert "overflow_trimmed" in cut.prompt.flags and 100 < made.count(cut) <= 200 - 16
     assert fitted(made, ask("total = ")).prompt.text == "total = "
+
+
+def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> None:
+    counted = serving(count=lambda text: len(text) + 1, cuts=160)
+    with counted as server, closing(model(folder, window=999, url=server.url)) as made:
+        found = made.generate([ask("q" * 170), ask("q" * 180)])
+    assert isinstance(found[0], Response) and isinstance(found[1], TooLong)
+    assert "it read 160 tokens of at least 164" in str(found[1])
 
 
 def test_without_a_tokenizer_nothing_is_cut() -> None:

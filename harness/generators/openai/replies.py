@@ -1,0 +1,238 @@
+"""What a reply says: the answer, its account, and who gave it. Pure.
+
+Servers differ; what is read here is what their makers document, see `docs/generators-openai.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bench import code_tokens
+from bench.errors import InputFault, MachineFault
+from harness.generators import fim
+from harness.generators.base import Request, Response, TooLong
+from harness.generators.openai import lines
+from harness.generators.openai.settings import Settings
+from harness.generators.reading import CutShort
+
+_STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
+_CUT = ("length", "max_tokens", "model_length")
+_BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
+"""The server gave up half way: the same request may well be answered the next time."""
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message that hold what the model thought."""
+_THOUGHT_PARTS = ("thinking", "reasoning")
+_BEGIN, _END = "<think>", "</think>"
+"""Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+_FEW = 16
+"""Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
+SHORTER = "give the strategy a smaller window or limit, or serve the model with a longer context"
+
+ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
+
+
+class Garbled(Exception):
+    """Raised for a reply that is no answer though its status says so: it was cut, or made by something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Who a server says that answered."""
+
+    model: str
+    fingerprint: str = ""
+    provider: str = ""
+    """Who ran it, where the server only passes requests on."""
+    counted: bool = True
+    """Whether it said how many tokens it read and wrote."""
+
+    def __str__(self) -> str:
+        """Return the model, and behind it what else was said."""
+        more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
+        more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
+        return f"{self.model} ({', '.join(filter(None, more))})" if any(more) else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    text: str
+    thought: bool
+    """Whether the model thought before it answered, as far as the reply shows."""
+    told: bool = False
+    """Whether the server gives what it thought beside the answer."""
+
+
+def failure(reply: Any) -> dict[str, Any] | None:
+    """Return the error that a reply with status 200 holds instead of an answer, as one with its own status does.
+
+    Services that pass requests on answer 200 before they know what becomes of them (OpenRouter).
+    """
+    for error in (dig(reply, "error"), dig(reply, "choices", 0, "error")):
+        if error:
+            return {"error": error}
+    return None
+
+
+def response(reply: Any, request: Request, settings: Settings, seconds: float, *, least: int = 0) -> Response:
+    """Return the answer that a reply holds.
+
+    Args:
+        reply: its JSON data.
+        request: what was wanted.
+        settings: of whom.
+        seconds: what it took.
+        least: tokens that the prompt has at least, see `counting.least`.
+
+    Raises:
+        Garbled: if it holds none.
+        MachineFault: if the service kept the answer back, or the model cannot have read the whole prompt.
+        InputFault: if the model thinks, and its thoughts took the room of the answer.
+    """
+    finish = dig(reply, "choices", 0, "finish_reason")
+    finish = finish.lower() if isinstance(finish, str) else finish
+    if finish in _BROKEN:
+        raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
+    if finish not in (*_STOPPED, *_CUT):
+        # A text that a filter kept back is no answer of the model, and is not scored as one.
+        raise MachineFault(
+            f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
+            where=settings.where,
+            cure="use a service that lets the model answer; the sample stays missing",
+        )
+    words = _words(reply, settings)
+    if settings.chat:
+        _see_answer(words, finish in _CUT, request, settings)
+    text = fim.cut(words.text) if request.sampling.fim else words.text
+    tokens_in, tokens_out = _tokens(reply)
+    if tokens_in is not None:
+        _see_whole(reply, tokens_in, least, settings)
+    code = lines.answer(request, text) if settings.chat and settings.asked else text
+    end = lines.end(text) if request.one_line and not settings.chat else None
+    answered = Response(
+        text=code[:end],
+        finish="length" if finish in _CUT and end is None else "stop",
+        # A server that counts nothing: our own count is the best there is.
+        tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
+        tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
+        seconds=seconds,
+        cached=min(_cached(reply), tokens_in or 0),
+    )
+    used = answered.tokens_in + answered.tokens_out
+    if settings.window and used > settings.window:
+        raise TooLong(
+            f"the server took {used} tokens, the window has {settings.window}", where=settings.where, cure=SHORTER
+        )
+    return answered
+
+
+def served(reply: Any, settings: Settings) -> Served:
+    """Return who answered, as far as the reply says."""
+    model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
+    return Served(
+        model=model if isinstance(model, str) and model else settings.model,
+        fingerprint=fingerprint if isinstance(fingerprint, str) else "",
+        provider=provider if isinstance(provider, str) else "",
+        counted=None not in _tokens(reply),
+    )
+
+
+def dig(value: Any, *keys: str | int) -> Any:
+    """Return what stands at a path in JSON data; None where the path ends early."""
+    for key in keys:
+        if isinstance(key, str) and isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(key, int) and isinstance(value, list) and -len(value) <= key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+def _words(reply: Any, settings: Settings) -> _Words:
+    """Return the model's words without its thoughts; one that says nothing says an empty text."""
+    choice = dig(reply, "choices", 0)
+    if not settings.chat:
+        return _Words(_text(dig(choice, "text")), False)
+    message = dig(choice, "message")
+    if not isinstance(message, dict):
+        raise Garbled("the reply has no message")
+    content = message.get("content")
+    told = any(message.get(key) for key in _THOUGHTS)
+    thought = told or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
+    if isinstance(content, list):
+        thought = thought or any(dig(part, "type") in _THOUGHT_PARTS for part in content)
+        content = "".join(_text(dig(part, "text")) for part in content if dig(part, "type") == "text")
+    if content is None:
+        content = message.get("refusal") or ""
+    return _unthought(_text(content), thought=thought, told=told)
+
+
+def _unthought(text: str, *, thought: bool, told: bool) -> _Words:
+    """Return a message's text without thoughts that the server left in it; behind thoughts without an end is nothing.
+
+    Some chat templates begin the thoughts, and the model only ends them.
+    """
+    before, end, behind = text.partition(_END)
+    if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
+        return _Words(behind, thought=True, told=False)
+    return _Words(text, thought, told)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Garbled("the reply has no text")
+    return value
+
+
+def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) -> None:
+    """See that it was the model's own words that came to their end, or to the limit, and not what it thought before."""
+    limit = request.sampling.max_tokens
+    hidden = not words.text and limit >= _FEW
+    if cut and (words.thought or hidden) and not settings.thinking:
+        raise InputFault(
+            f"the model thinks, and its thoughts took of the {limit} tokens of its answer",
+            where=settings.where,
+            cure=ROOM,
+        )
+    if words.told and not cut and not words.text.strip():
+        # A parser of thoughts that is not the model's takes the answer for one.
+        raise MachineFault(
+            "the reply has thoughts and no answer",
+            where=settings.where,
+            cure="see that the server's parser of reasoning is the model's; the sample stays missing",
+        )
+
+
+def _see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
+    """See that the server does not say that the model read less than the prompt has."""
+    # A service may count only what it had not at hand.
+    if dig(reply, "truncated") is True or read + _cached(reply) < least:
+        raise CutShort(
+            f"the server cut the prompt without a word: it read {read} tokens of at least {least}",
+            where=settings.where,
+            cure=f"{SHORTER}; whole=off if it only counts otherwise",
+        )
+
+
+def _tokens(reply: Any) -> tuple[int | None, int | None]:
+    """Return the tokens that were read and written, thoughts included; None where the server does not say.
+
+    OpenAI counts thoughts as completion, xAI and Gemini only in the total.
+    """
+    read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if written is not None and read is not None and total is not None:
+        written = max(written, total - read)
+    # Nothing read is nothing counted: old Ollama says 0 of a prompt that it had at hand.
+    return read or None, written
+
+
+def _cached(reply: Any) -> int:
+    """Return how many of the prompt's tokens were at hand; OpenAI's place for it, DeepSeek's, Moonshot's."""
+    places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
+    return next((found for place in places if (found := _count(reply, *place))), 0)
+
+
+def _count(reply: Any, *keys: str) -> int | None:
+    found = dig(reply, "usage", *keys)
+    return found if type(found) is int and found >= 0 else None

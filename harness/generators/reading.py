@@ -1,0 +1,65 @@
+"""Whether a service reads prompts as they are sent: whole, and with no more around them than its endpoint says.
+
+Some cut a long prompt and say nothing (Ollama does, at 4,096 tokens by default), some take a text to go on with for
+a message of a chat. Neither fails, and both change every score. The tokens that a service says it read give both away:
+they grow by the same number with every repetition of a piece of code, and what is left of none is what was put around.
+"""
+
+from __future__ import annotations
+
+from bench.errors import MachineFault
+from bench.types import Language
+from harness.generators.base import Generator, Request, Sampling, TooLong
+from strategies.api import Block, BlockKind, Prompt
+
+_PIECE = "def area(width, height):\n    return width * height\n\n\n"
+_FEW, _SOME, _MANY = 2, 40, 560
+"""Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
+_LEEWAY = 0.02
+"""Share of a prompt that may be counted otherwise where repetitions join."""
+_AROUND = 8
+"""Tokens that may stand around a text to go on with: a mark of its beginning, and what the ends of it join to."""
+
+
+class CutShort(TooLong):
+    """Raised for an answer to a prompt of which the service did not read all, and did not say so."""
+
+
+def findings(generator: Generator) -> list[tuple[str, bool, str]]:
+    """Return checks of a service as (name, passed, words); three requests, the longest of some 8,000 tokens.
+
+    A service that refuses the longest one reads whole what it reads.
+
+    Raises:
+        MachineFault: if one of them failed for another reason than its length.
+    """
+    few, some = _read(generator, _FEW), _read(generator, _SOME)
+    try:
+        many, refused = _read(generator, _MANY), ""
+    except CutShort as fault:
+        return [("reads prompts whole", False, fault.what)]
+    except TooLong as fault:
+        many, refused = 0, fault.what
+    if not getattr(generator, "counts", True):
+        return [("reads prompts whole", True, "not known: the server counts no tokens")]
+    each = (some - few) / (_SOME - _FEW)
+    around = max(0, round(few - _FEW * each))
+    expected = round(few + (_MANY - _FEW) * each)
+    whole = not many or many >= expected * (1 - _LEEWAY)
+    words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
+    found = [("reads prompts whole", whole, words)]
+    if not generator.instructs:
+        words = f"{around} tokens around a prompt" + ("" if around <= _AROUND else ": it is sent as a chat's message")
+        found.append(("goes on with the text", around <= _AROUND, words))
+    return found
+
+
+def _read(generator: Generator, times: int) -> int:
+    """Return how many tokens the service says that it read of so many repetitions."""
+    # No code to go on with: nothing is put around it on this side.
+    prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
+    request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
+    [found] = generator.generate([request])
+    if isinstance(found, MachineFault):
+        raise found
+    return found.tokens_in

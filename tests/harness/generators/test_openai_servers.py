@@ -1,0 +1,508 @@
+"""What servers are documented to send, replayed: answers, thoughts, counts, refusals. Each case names its server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench.errors import InputFault, MachineFault
+from bench.types import Language
+from harness.generators import openai
+from harness.generators.base import Request, Response, Sampling, TooLong
+from harness.generators.openai.generator import OpenAI
+from harness.generators.reading import CutShort
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.openai_server import Body, Fault, raw, serving
+
+Change = Callable[[Body], object]
+THOUGHTS = {"completion_tokens_details": {"reasoning_tokens": 128}}
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def ask(text: str = "total = ", **sampling: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+    return Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(**sampling))
+
+
+def replied(*replies: Change | Fault, request: Request | None = None, **changes: Any) -> Response | MachineFault:
+    """Return what becomes of a request whose answers are changed so, or are these."""
+    faults = [one if isinstance(one, Fault) else Fault(change=one) for one in replies]
+    with serving(faults=faults) as server:
+        given = {"model": "tiny", "url": server.url, "endpoint": "chat", "backoff": 0.001, "retries": 1, **changes}
+        made = openai.openai(**given)
+        try:
+            [found] = made.generate([request or ask()])
+        finally:
+            made.close()
+    return found
+
+
+def text_of(*replies: Change | Fault, **changes: Any) -> str:
+    found = replied(*replies, **changes)
+    assert isinstance(found, Response), found
+    return found.text
+
+
+def fault_of(*replies: Change | Fault, **changes: Any) -> MachineFault:
+    found = replied(*replies, **changes)
+    assert isinstance(found, MachineFault) and "\n" not in str(found) and found.cure, found
+    return found
+
+
+def says(finish: str = "stop", usage: Body | None = None, **message: Any) -> Change:
+    """Return a change to one message and its account."""
+
+    def change(body: Body) -> None:
+        body["choices"][0] |= {"message": {"role": "assistant", **message}, "finish_reason": finish}
+        body["usage"] |= usage or {}
+
+    return change
+
+
+def account(**usage: Any) -> Change:
+    return lambda body: body.update(usage=usage)
+
+
+# The answer among the thoughts
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        # vLLM, SGLang, llama.cpp, DeepSeek; vLLM since 0.11, OpenRouter, Ollama; servers without a parser
+        {"content": "1", "reasoning_content": "Say <output_start>2<output_end>?"},
+        {"content": "1", "reasoning": "2?"},
+        {"content": "1", "reasoning": None, "reasoning_content": ""},
+        {"content": "<think>\nSay <output_start>2<output_end>?\n</think>\n\n<output_start>1<output_end>"},
+        {"content": "Say <output_start>2<output_end>?</think><output_start>1<output_end>"},
+        {"content": "<think></think>1"},
+        # Mistral's Magistral
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "<output_start>2<output_end>"}]},
+                {"type": "text", "text": "<output_start>1"},
+                {"type": "text", "text": "<output_end>"},
+            ]
+        },
+    ],
+)
+def test_thoughts_are_no_part_of_the_answer(message: Body) -> None:
+    assert text_of(says(**message)) == "1"
+
+
+def test_marks_of_thoughts_inside_an_answer_are_its_own() -> None:
+    code = "x = '<think>' + y + '</think>'"
+    assert text_of(says(content=code)) == code
+
+
+@pytest.mark.parametrize(
+    ("message", "usage"),
+    [
+        ({"content": "", "refusal": None}, THOUGHTS),
+        ({"content": None, "reasoning_content": "hm"}, {}),
+        ({"content": "<think>hm"}, {}),
+        ({"content": "", "reasoning": "hm"}, {}),
+        # It does not say that the model thinks, but something used up 128 tokens.
+        ({"content": ""}, {}),
+        # Half an answer: the rest of its room went to thoughts.
+        ({"content": "<output_start>su"}, THOUGHTS),
+    ],
+)
+def test_thoughts_that_take_the_room_of_the_answer_end_the_run(message: Body, usage: Body) -> None:
+    with pytest.raises(InputFault) as caught:
+        replied(says(finish="length", usage=usage, **message))
+    assert "thinks" in str(caught.value) and "thinking=TOKENS" in caught.value.cure
+
+
+def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_given_an_empty_one() -> None:
+    with serving(faults=[Fault(change=says(finish="length", content="", usage=THOUGHTS))]) as server:
+        made = openai.openai(model="tiny", url=server.url, endpoint="chat", thinking=1000)
+        [found] = made.generate([ask(max_tokens=128)])
+        made.close()
+    assert isinstance(found, Response) and (found.text, found.finish) == ("", "length")
+    assert server.calls[0]["max_tokens"] == 1128
+
+
+def test_an_answer_cut_at_the_limit_of_a_model_that_did_not_think() -> None:
+    usage = {"completion_tokens_details": {"reasoning_tokens": 0}}
+    found = replied(says(finish="length", content="su", reasoning=None, usage=usage))
+    assert isinstance(found, Response) and (found.text, found.finish) == ("su", "length")
+
+
+def test_an_answer_that_a_parser_took_for_thoughts_is_no_empty_answer() -> None:
+    assert "no answer" in str(fault_of(says(content=None, reasoning_content="<output_start>1<output_end>")))
+    # Where the server shows no thoughts, the model said nothing.
+    assert text_of(says(content="", usage=THOUGHTS)) == ""
+
+
+# Why it ended
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", "stop"),
+        ("eos", "stop"),  # Together
+        ("eos_token", "stop"),  # TGI
+        ("stop_sequence", "stop"),  # TGI
+        ("STOP", "stop"),  # Gemini behind some proxies
+        ("length", "length"),
+        ("model_length", "length"),  # Mistral
+        ("MAX_TOKENS", "length"),
+    ],
+)
+def test_reasons_of_an_end(reason: str, finish: str) -> None:
+    found = replied(says(finish=reason, content="1"))
+    assert isinstance(found, Response) and found.finish == finish
+
+
+@pytest.mark.parametrize("reason", [None, "", "abort", "error", "insufficient_system_resource"])
+def test_an_answer_that_was_broken_off_is_asked_for_again(reason: Any) -> None:
+    assert text_of(says(finish=reason, content="half")) == "answer"
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "refusal", "tool_calls", "function_call", "load"])
+def test_an_answer_that_was_kept_back_is_none(reason: str) -> None:
+    assert reason in str(fault_of(says(finish=reason, content="")))
+
+
+# What it took
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 300, "completion_tokens": 9, "total_tokens": 309}, (300, 9, 0)),
+        ({"prompt_tokens": 300, "completion_tokens": 9}, (300, 9, 0)),
+        # xAI and Gemini: thoughts are in the total alone
+        ({"prompt_tokens": 300, "completion_tokens": 9, "total_tokens": 403}, (300, 103, 0)),
+        ({"prompt_tokens": 300, "completion_tokens": 0, "total_tokens": 360}, (300, 60, 0)),
+        # OpenAI, vLLM, OpenRouter; DeepSeek; Moonshot; vLLM without caching
+        (
+            {"prompt_tokens": 300, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 256}},
+            (300, 9, 256),
+        ),
+        ({"prompt_tokens": 300, "completion_tokens": 9, "prompt_cache_hit_tokens": 256}, (300, 9, 256)),
+        ({"prompt_tokens": 300, "completion_tokens": 9, "cached_tokens": 256}, (300, 9, 256)),
+        ({"prompt_tokens": 300, "completion_tokens": 9, "prompt_tokens_details": None}, (300, 9, 0)),
+    ],
+)
+def test_counts_of_a_server(usage: Body, tokens: tuple[int, int, int]) -> None:
+    found = replied(account(**usage))
+    assert isinstance(found, Response) and (found.tokens_in, found.tokens_out, found.cached) == tokens
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}])
+def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
+    with serving(faults=[None, Fault(change=account(**usage)), Fault(change=account(**usage))]) as server:
+        made = openai.openai(model="tiny", url=server.url)
+        made.generate([ask()])
+        assert made.counts and made.served == ()
+        [found] = made.generate([ask("a b c")])
+        made.close()
+    assert isinstance(found, Response) and found.tokens_in == 3 and not made.counts
+    assert made.served == ("tiny (counts no tokens; those of ctxbench stand in)",)
+
+
+def test_who_answered_behind_a_router_is_noted() -> None:
+    with serving(faults=[Fault(change=lambda body: body.update(provider="Fireworks", model="tiny:fp8"))]) as server:
+        made = openai.openai(model="tiny", url=server.url)
+        made.generate([ask()])
+        made.close()
+    assert made.served == ("tiny:fp8 (by Fireworks)",)
+
+
+# A prompt that was not read
+
+
+LONG = "def area(width, height):\n    return width * height\n" * 300
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "completions"])
+def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> None:
+    with serving(cuts=2050) as server:
+        made = openai.openai(model="tiny", url=server.url, endpoint=endpoint)
+        whole, cut = made.generate([ask(LONG[:4000]), ask(LONG)])
+        made.close()
+        believed = openai.openai(model="tiny", url=server.url, endpoint=endpoint, whole=False)
+        [taken] = believed.generate([ask(LONG)])
+        believed.close()
+    assert isinstance(whole, Response) and isinstance(taken, Response)
+    assert isinstance(cut, CutShort) and "it read 2050 tokens of at least 2" in str(cut) and "whole=off" in cut.cure
+
+
+def test_a_service_that_counts_only_what_it_had_not_at_hand() -> None:
+    usage = {"prompt_tokens": 200, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4000}}
+    assert isinstance(replied(account(**usage), request=ask(LONG)), Response)
+
+
+def test_a_server_that_says_that_it_cut() -> None:
+    assert isinstance(fault_of(lambda body: body.update(truncated=True)), CutShort)
+
+
+# Fields that a model does not take
+
+
+def error(status: int, message: str, **more: Any) -> Fault:
+    return Fault(status=status, text=json.dumps({"error": {"message": message, **more}}))
+
+
+def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
+    refused = error(
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        type="invalid_request_error",
+        param="max_tokens",
+        code="unsupported_parameter",
+    )
+    with serving(faults=[refused]) as server:
+        made = openai.openai(model="tiny", url=server.url, endpoint="chat", retries=0)
+        found = [made.generate([ask(max_tokens=99)])[0] for _ in range(2)]
+        made.close()
+    assert all(isinstance(one, Response) for one in found)
+    limits = [(call.get("max_tokens"), call.get("max_completion_tokens")) for call in server.calls]
+    assert limits == [(99, None), (None, 99), (None, 99)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "field"),
+    [
+        # OpenAI's reasoning models
+        (
+            error(
+                400,
+                "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is "
+                "supported.",
+                param="temperature",
+                code="unsupported_value",
+            ),
+            "temperature",
+        ),
+        (
+            error(
+                400,
+                "Unsupported parameter: 'stop' is not supported with this model.",
+                param="stop",
+                code="unsupported_parameter",
+            ),
+            "stop",
+        ),
+        # Anthropic's newer models
+        (error(400, "`temperature` is deprecated for this model."), "temperature"),
+        # OpenAI's older words
+        (error(400, "Unrecognized request argument supplied: seed"), "seed"),
+        # Mistral
+        (
+            Fault(
+                status=422,
+                text='{"object": "error", "message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], '
+                '"msg": "Extra inputs are not permitted", "input": 1}]}, "type": "invalid_request_error"}',
+            ),
+            "seed",
+        ),
+        # a field of the user's own
+        (error(400, "Unknown parameter: 'top_k'.", param="top_k", code="unknown_parameter"), "top_k"),
+    ],
+)
+def test_a_field_that_the_model_does_not_take_ends_the_run(refused: Fault, field: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        replied(refused, request=ask(temperature=0.5, stop=("\n",)), extra='{"top_k": 3}')
+    assert f"the model takes no {field}: " in str(caught.value)
+    assert caught.value.cure.startswith(f"""give extra='{{"{field}": null}}'""")
+
+
+def test_a_model_that_had_no_room_to_think() -> None:
+    words = "Could not finish the message because max_tokens or model output limit was reached."
+    with pytest.raises(InputFault) as caught:
+        replied(error(400, words))
+    assert "thinking=TOKENS" in caught.value.cure
+
+
+# Errors
+
+
+def test_an_error_with_status_200_is_one() -> None:
+    """OpenRouter answers before it knows what becomes of a request."""
+    late = raw('{"error": {"code": 429, "message": "Rate limit exceeded: 20 per minute"}}')
+    assert text_of(late) == "answer"
+    assert "Rate limit exceeded" in str(fault_of(late, late))
+    within = raw(
+        '{"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"code": 502, "message": '
+        '"Upstream is down"}}]}'
+    )
+    assert "status 502: Upstream is down" in str(fault_of(within, within))
+    assert isinstance(
+        fault_of(raw('{"error": {"code": 400, "message": "maximum context length is 8 tokens"}}')), TooLong
+    )
+    assert "loading" in str(fault_of(*[raw('{"error": "model is still loading"}')] * 2))
+    with pytest.raises(InputFault, match="key is not accepted"):
+        replied(raw('{"error": {"code": 401, "message": "No auth credentials found"}}'))
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        # llama.cpp and TGI while a model loads, vLLM's proxy, Cloudflare, DeepSeek
+        error(503, "Loading model", code=503, type="unavailable_error"),
+        Fault(status=503, text='{"error": "Model x is currently loading", "estimated_time": 20.0}'),
+        Fault(status=502, text="<html><head><title>502 Bad Gateway</title></head></html>"),
+        Fault(status=524, text="error code: 524"),
+        Fault(status=408, text=""),
+        Fault(status=424, text='{"error": "Request failed during generation", "error_type": "generation"}'),
+        error(429, "Rate limit reached", type="tokens", code="rate_limit_exceeded"),
+    ],
+)
+def test_what_passes_is_waited_out(planned: Fault) -> None:
+    assert text_of(planned) == "answer"
+
+
+def test_a_page_is_shown_without_its_tags() -> None:
+    page = Fault(status=502, text="<html>\n<h1>502  Bad Gateway</h1>\n</html>")
+    assert "status 502: 502 Bad Gateway" in str(fault_of(page, page))
+    assert "begins with '<!doctype html>" in str(fault_of(*[raw("<!doctype html><title>Login</title>")] * 2))
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        # Azure
+        Fault(
+            status=400,
+            text='{"error": {"message": "The response was filtered due to the prompt triggering a policy", '
+            '"param": "prompt", "code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}',
+        ),
+        # OpenRouter
+        Fault(
+            status=403,
+            text='{"error": {"code": 403, "message": "Input was flagged", "metadata": {"reasons": ["violence"]}}}',
+        ),
+        # a firewall
+        Fault(status=403, text="<html><title>Attention Required!</title></html>"),
+    ],
+)
+def test_a_prompt_that_a_filter_refuses_fails_alone(refused: Fault) -> None:
+    assert "a filter in front of the model" in str(fault_of(refused))
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (
+            402,
+            '{"error": {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"}}',
+        ),
+        (402, '{"error": {"message": "This request requires more credits, or fewer max_tokens.", "code": 402}}'),
+        (429, '{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'),
+    ],
+)
+def test_an_empty_account_is_said(status: int, text: str) -> None:
+    assert "no credit left" in str(fault_of(Fault(status=status, text=text)))
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "room"),
+    [
+        # OpenRouter; vLLM since 0.11; what does not say what is left
+        (
+            400,
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 8228 tokens (8100 of "
+            "text input, 128 in the output).",
+            92,
+        ),
+        (
+            400,
+            "You passed 4000 input tokens and requested 128 output tokens. However, the model's context length is only "
+            "4096 tokens, resulting in a maximum input length of 3968 tokens.",
+            96,
+        ),
+        (400, "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", None),
+        (400, "This model's maximum prompt length is 131072 but the request contains 200000 tokens.", None),
+        (400, "input length and `max_tokens` exceed context limit: 199990 + 128 > 200000", None),
+        (
+            400,
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            None,
+        ),
+        (400, "The prompt is too long: 40000, model maximum context length: 32767", None),
+        (413, "Request Entity Too Large", None),
+    ],
+)
+def test_too_long_in_more_words(status: int, words: str, room: int | None) -> None:
+    with serving(faults=[error(status, words)]) as server:
+        made = openai.openai(model="tiny", url=server.url, endpoint="chat", retries=0)
+        [found] = made.generate([ask(max_tokens=128)])
+        made.close()
+    assert isinstance(found, TooLong if room is None else Response)
+    assert [call["max_tokens"] for call in server.calls[1:]] == ([] if room is None else [room])
+
+
+def test_where_a_model_thinks_less_room_is_not_asked_for() -> None:
+    words = "maximum context length is 4096 tokens (4000 in the messages)"
+    assert isinstance(fault_of(error(400, words), thinking=500), TooLong)
+
+
+# How long to wait
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after-ms": "400", "Retry-After": "1"},  # Azure
+        {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "400ms"},  # OpenAI, Groq
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "0.4"},  # Together
+    ],
+)
+def test_a_limit_is_waited_out(headers: dict[str, str]) -> None:
+    begin = time.monotonic()
+    assert text_of(Fault(status=429, headers=tuple(headers.items()))) == "answer"
+    assert 0.4 <= time.monotonic() - begin < 0.95
+
+
+# The way there
+
+
+def made_for(url: str, **changes: Any) -> OpenAI:
+    return openai.openai(**{"model": "tiny", "url": url, "endpoint": "chat", **changes})
+
+
+def test_azure_has_a_header_and_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_KEY", "abc123")
+    headers = '{"X-Title": "ctxbench"}'
+    with serving() as server:
+        made = made_for(
+            server.url, key_env="AZURE_KEY", key_header="api-key", query="api-version=2024-10-21", headers=headers
+        )
+        [found] = made.generate([ask()])
+        made.close()
+    assert isinstance(found, Response) and server.paths == ["/v1/chat/completions?api-version=2024-10-21"]
+    sent = {name.lower(): value for name, value in server.headers[0].items()}
+    assert (sent["api-key"], sent["x-title"]) == ("abc123", "ctxbench") and "authorization" not in sent
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"headers": '{"Authorization": "5Zq8"}'}, "key_header=Authorization"),
+        ({"headers": '{"x-api-key": "5Zq8"}'}, "may be a secret"),
+        ({"headers": '{"X-Title": 3}'}, "no JSON object of texts"),
+        ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "no JSON object of texts"),
+        ({"headers": "5Zq8"}, "no JSON object of texts"),
+        ({"query": "5Zq8"}, "write query='api-version="),
+        ({"query": "sig=5Zq8"}, "may be a secret"),
+        ({"query": "a=1&subscription-key=5Zq8"}, "may be a secret"),
+        ({"key_header": "5Zq8: x"}, "no name of a header"),
+        ({"thinking": -1}, "give 0 or more"),
+    ],
+)
+def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputFault) as caught:
+        made_for("http://h", **changes)
+    assert words in str(caught.value) and "5Zq8" not in str(caught.value)
