@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.home import Home
+
 PROGRAM = "ctxbench"
 _GREEDY = (0.0, 1.0)
 """Temperature and top-p that ``ctxbench run`` takes for one completion a sample when none is given."""
@@ -63,6 +65,21 @@ def command(run: Choices, file: File | None = None, *, options: Sequence[str] = 
     """
     words = _imported(run, file, options) if file is not None else _made(run, options)
     return shlex.join([PROGRAM, *words])
+
+
+def place(home: Home, url: str, shown: str) -> list[str]:
+    """Return the options that say where things are kept.
+
+    Args:
+        home: the home folder.
+        url: SQLAlchemy URL of the results.
+        shown: the same as it may be shown, without a password.
+    """
+    words = ["--home", str(home.root)]
+    if url != home.database:
+        # Of a file only the URL is one that --db takes; it has no password.
+        words += ["--db", url if url.startswith("sqlite:") else shown]
+    return words
 
 
 def judging(run: Choices, id_: str, *, options: Sequence[str] = ()) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.results import RunTable
 
 Marked: TypeAlias = Literal["exclude", "include"]
-_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
+NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
 
 
 class NothingStored(InputFault):
@@ -164,7 +164,7 @@ def read_tables(
     url = db or home.database
     # Looking must not leave an empty database behind.
     if db is None and not Path(url.removeprefix("sqlite:///")).exists():
-        raise NothingStored("no runs are stored here", where=str(home.root), cure=_CURE)
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
     from harness.store import open_store, queries
 
     rates = load(prices) if prices else None
@@ -183,5 +183,5 @@ def read_tables(
             )
         tables = found
     if not tables:
-        raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=_CURE)
+        raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=NOTHING_CURE)
     return list(tables)

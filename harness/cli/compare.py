@@ -35,7 +35,7 @@ def compare(
 ) -> None:
     """Compare runs with the first one named, on the samples that both completed: differences, p-values, repositories.
 
-    RUN is the id that `ctxbench run` printed (also in `ctxbench leaderboard --format json`), or its beginning.
+    RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning.
     """
     from harness.cli.board import read_tables
     from harness.leaderboard import compare as comparing
@@ -57,7 +57,7 @@ def _find(tables: Sequence[RunTable], wanted: str) -> list[RunTable]:
     ids = sorted({table.run.id for table in tables})
     found = [one for one in ids if one == wanted] or [one for one in ids if one.startswith(wanted)]
     if not found:
-        raise UnknownName("stored run", wanted, ids, command="ctxbench leaderboard --format json")
+        raise UnknownName("stored run", wanted, ids, command="ctxbench runs")
     if len(found) > 1:
         raise InputFault(
             f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(found)}"

@@ -54,7 +54,7 @@ def find(store: Store, wanted: str) -> StoredRun:
     found = gains.run_of(store, wanted)
     if not found:
         known = [run.id for run in gains.run_of(store, "")]
-        raise UnknownName("stored run", wanted, known, command="ctxbench leaderboard --format json")
+        raise UnknownName("stored run", wanted, known, command="ctxbench runs")
     if len(found) > 1:
         ids = ", ".join(run.id for run in found)
         raise InputFault(f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {ids}")

@@ -104,7 +104,7 @@ def run_named(store: Store, wanted: str) -> Row[Any]:
         known = {row.id: row for row in connection.execute(select(t.RUN).order_by(t.RUN.c.id))}
     found = [id_ for id_ in known if id_ == wanted] or [id_ for id_ in known if id_.startswith(wanted)]
     if not found:
-        raise UnknownName("stored run", wanted, known, command="ctxbench leaderboard --format json")
+        raise UnknownName("stored run", wanted, known, command="ctxbench runs")
     if len(found) > 1:
         raise InputFault(
             f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(sorted(found))}"

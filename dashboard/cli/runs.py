@@ -1,0 +1,194 @@
+"""`ctxbench runs`: the stored runs as work, for a terminal: how far they are, what went wrong, how to go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.home import Home
+from harness.cli.options import db_option, home_option
+
+if TYPE_CHECKING:
+    from harness.store import Store
+    from harness.store.attempts import FaultGroup
+    from harness.store.work import RunWork
+
+_COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
+"""Before the strategy, which is the longest and so the last."""
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--samples", metavar="NAME", help="Only runs over this sample set; limited ones (NAME[:N]) too.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
+@home_option
+@db_option
+def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:
+    """List the stored runs, the one begun last first; of one RUN show its attempts, its faults and its command.
+
+    RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
+    Nothing is written: it can be asked while a run goes on.
+    """
+    from harness.cli.board import NOTHING_CURE, NothingStored
+    from harness.repeat import place
+    from harness.store.reading import exists, open_reader
+    from harness.store.work import works
+
+    url = db or home.database
+    if db is None and not exists(url):
+        raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
+    with open_reader(url) as store:
+        found = works(store, None if run is None else [_id(store, run)])
+        if not found:
+            raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
+        chosen = _of(found, samples)
+        options = place(home, url, store.where)
+        if form == "json":
+            records = [_record(one, _faults(store, one), options) for one in chosen]
+            click.echo(json.dumps(records, indent=2, ensure_ascii=False))
+        elif run is None:
+            click.echo("\n".join(_table(chosen)))
+            click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
+        else:
+            click.echo("\n".join(_one(chosen[0], _faults(store, chosen[0]), options)))
+
+
+def _id(store: Store, wanted: str) -> str:
+    from harness.store.queries import run_named
+
+    return str(run_named(store, wanted).id)
+
+
+def _of(found: list[RunWork], samples: str | None) -> list[RunWork]:
+    """Return the runs over a sample set.
+
+    Raises:
+        UnknownName: if there are none.
+    """
+    from bench.errors import UnknownName
+    from dashboard.views.runs import label
+
+    chosen = [one for one in found if samples in (None, one.choices.samples, label(one))]
+    if not chosen:
+        raise UnknownName("sample set of the stored runs", str(samples), set(map(label, found)))
+    return chosen
+
+
+def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
+    from harness.store.attempts import faults
+
+    return faults(store, work.id) if any(one.faults for one in work.attempts) else []
+
+
+def _table(found: Sequence[RunWork]) -> Iterator[str]:
+    from dashboard.views.runs import row
+
+    now = time.time()
+    return _lines([row(one, now) for one in found], (*_COLUMNS, "strategy"))
+
+
+def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterator[str]:
+    """Yield a heading and the rows, in columns; numbers to the right."""
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    right = [any(isinstance(row[column], int) for row in rows) for column in columns]
+    for line in (columns, *cells):
+        padded = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, right, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())
+
+
+def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that tell all of one run."""
+    from dashboard.views import runs as view
+    from harness.repeat import command, judging
+
+    yield f"{work.id}  {view.label(work)}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
+    yield view.sentence(work, time.time())
+    yield view.STATES[view.state(work)]
+    yield from (f"note: {_cell(remark)}" for remark in work.remarks)
+    versions = ", ".join(
+        f"{name} {one}" for name, one in {"samples": work.samples_digest[:12], **work.versions}.items()
+    )
+    yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
+    yield command(work.choices, work.file, options=options)
+    if work.unjudged:
+        yield f"\nthis judges what has no verdict:\n{judging(work.choices, work.id, options=options)}"
+    if work.attempts:
+        yield ""
+        yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
+    for one in faults:
+        some = ", ".join(one.samples[:3]) + (", …" if one.count > len(one.samples[:3]) else "")
+        yield f"\n{one.count} times, last in the attempt of {view.when(one.started)}: {one.kind}: {_cell(one.message)}"
+        yield f"  samples: {some}"
+        yield from (f"  {line}" for line in one.detail.splitlines())
+
+
+def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
+    """Return what is stored of one run; times are seconds since 1970."""
+    from dashboard.views.runs import state
+    from harness.repeat import command, judging
+
+    chosen = work.choices
+    return {
+        "run": work.id,
+        "state": state(work),
+        "planned": work.planned,
+        "finished": work.finished,
+        "statuses": dict(work.statuses),
+        "unjudged": work.unjudged,
+        "samples": chosen.samples,
+        "samples_digest": work.samples_digest,
+        "limit": chosen.limit,
+        "languages": list(work.languages),
+        "strategy": chosen.strategy,
+        "generator": chosen.generator,
+        "n": chosen.n,
+        "seed": chosen.seed,
+        "sampling": json.loads(chosen.sampling),
+        "versions": dict(work.versions),
+        "origin": "imported" if work.imported else "run",
+        "remarks": list(work.remarks),
+        "command": command(chosen, work.file, options=options),
+        "judge": judging(chosen, work.id, options=options) if work.unjudged else None,
+        "attempts": [
+            {
+                "began": one.started,
+                "ended": one.ended,
+                "end": one.reason,
+                "finished": one.finished,
+                "missing": one.missing,
+                "faults": one.faults,
+                "isolation": one.isolation,
+            }
+            for one in work.attempts
+        ],
+        "faults": [
+            {
+                "kind": one.kind,
+                "message": one.message,
+                "count": one.count,
+                "attempt_began": one.started,
+                "samples": list(one.samples),
+                "detail": one.detail,
+            }
+            for one in faults
+        ],
+    }
