@@ -18,9 +18,10 @@ from harness.store.engine import read_url, reading_engine
 from harness.store.faults import explained
 from harness.store.store import Store
 
-_POSITION = """
-    SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+_SEEN = """
+    SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
+"""A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
 
 
 def open_reader(url: str) -> Store:
@@ -86,8 +87,8 @@ def which(url: str) -> str:
 def version(store: Store, url: str) -> str:
     """Return a text that changes whenever rows were added; cheap, whatever the size of the database.
 
-    Of a SQLite file: when it and its log were last written, and how far. Of PostgreSQL: the position of the
-    write-ahead log, which others' work moves too.
+    Of a SQLite file: when it and its log were last written, and how far. Of PostgreSQL: which transactions are seen,
+    those of other databases of the server included; of its standby: how far the log was replayed.
 
     Raises:
         InputFault: if the file is gone.
@@ -96,7 +97,7 @@ def version(store: Store, url: str) -> str:
     if parsed.get_backend_name() == "sqlite":
         return _file_version(Path(str(parsed.database)))
     with store.reading() as connection:
-        return str(connection.scalar(text(_POSITION)))
+        return str(connection.scalar(text(_SEEN)))
 
 
 def _file_version(path: Path) -> str:
