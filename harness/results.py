@@ -55,6 +55,9 @@ class RunInfo:
     """How they were decoded, as JSON; empty if nobody knows."""
     benchmark: str = ""
     """The samples' benchmark, e.g. ``codereval``; ``ctxbench`` for those built here."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run was made; what is unknown is left
+    out."""
     remarks: tuple[str, ...] = ()
     """What a reader must know of this run's numbers, a sentence each: shown below the table, and in JSON."""
 

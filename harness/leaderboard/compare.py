@@ -11,7 +11,7 @@ import numpy as np
 from bench.errors import InputFault, UnknownName
 from harness.leaderboard import pairs, stats
 from harness.leaderboard.choices import default_metric
-from harness.leaderboard.columns import ScaleOf, repositories, scale_of, values
+from harness.leaderboard.columns import Scale, ScaleOf, repositories, scale_of, values
 from harness.leaderboard.pairs import Difference, Paired
 from harness.leaderboard.stats import Over
 from harness.results import RunInfo, RunTable
@@ -109,7 +109,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int,
             unit=one.unit,
             difference=difference,
             repositories=_by_repository(pair),
-            levels=_by_level(pair, levels, seed=text),
+            levels=_by_level(pair, levels, one, seed=text),
         )
         for other, pair, difference in zip(others, aligned, found, strict=True)
     ]
@@ -131,14 +131,14 @@ def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
     return tuple(rows)
 
 
-def _by_level(pair: Paired, levels: Mapping[str, str], *, seed: str) -> tuple[AtLevel, ...]:
+def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[AtLevel, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
     gap = pair.this - pair.other
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
         repos = [repo for repo, one in zip(pair.repos, mine.tolist(), strict=True) if one]
-        found = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}")
+        found = stats.estimate(gap[mine].tolist(), repos, seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale))
         rows.append(
             AtLevel(
                 level=level,

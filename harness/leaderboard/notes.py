@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +9,7 @@ from harness.leaderboard import choices, levels, numbers
 from harness.leaderboard.rows import Group, Overall, Row
 from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from harness.leaderboard.stats import FEWEST, Over
+from harness.leaderboard.unlike import unlike
 from harness.papers.tables import LEVELS
 from harness.results import PRICE, Origin
 
@@ -36,7 +36,7 @@ def notes(group: Group) -> tuple[str, ...]:
         )
     if priced(group):
         lines.append("US$: a sample's price, all of its calls, at the rates that were known; - where one is unknown.")
-    lines += _decoding(group)
+    lines += unlike(group)
     lines += _remarks(group)
     if group.superseded:
         runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
@@ -141,36 +141,25 @@ def _ranking(group: Group) -> list[str]:
     return lines
 
 
-def _decoding(group: Group) -> list[str]:
-    """Say that rows were decoded in different ways: that, and not the context, may be what tells them apart."""
-    if len({(row.run.completions, row.run.sampling) for row in group.rows if row.run.sampling}) < 2:
-        return []
-    how = ", ".join(
-        f"{row.run.strategy} {row.run.completions} a sample at temperature {_temperature(row.run.sampling)}"
-        for row in group.rows
-        if row.run.sampling
-    )
-    return [f"Rows were decoded in different ways, which their differences include: {how}."]
-
-
-def _temperature(sampling: str) -> str:
-    return f"{json.loads(sampling).get('temperature', 0.0):g}"
-
-
 def _intervals(group: Group) -> list[str]:
-    shown = {
-        over for row in group.rows if (found := row.metrics.get(group.metric)) and found.n for over in [found.over]
-    }
+    found = [one for row in group.rows if (one := row.metrics.get(group.metric)) and one.n]
+    shown = {one.over for one in found}
     if shown == {Over.REPOSITORIES}:
         return ["Intervals: 95%, over repositories (cluster-robust, Student t)."]
     if Over.SAMPLES not in shown:
         return ["Intervals: none can be given for a single sample."] if shown else []
-    if group.repositories < FEWEST:
+    if all(one.repositories < FEWEST for one in found):
         return [
-            f"Intervals: 95%, over samples of these {_repositories(group.repositories)} only; "
+            f"Intervals: 95%, over samples of these {_repositories(max(one.repositories for one in found))} only; "
             f"an interval over repositories needs {FEWEST}."
         ]
-    return ["Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson)."]
+    few = ", ".join(row.run.strategy for row in group.rows if 0 < _repositories_of(row, group.metric) < FEWEST)
+    more = f"; over samples also of rows with fewer than {FEWEST} repositories ({few})" if few else ""
+    return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}."]
+
+
+def _repositories_of(row: Row, metric: str) -> int:
+    return row.metrics[metric].repositories if metric in row.metrics else 0
 
 
 def _unscored(group: Group) -> list[str]:

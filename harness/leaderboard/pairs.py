@@ -12,6 +12,9 @@ from harness.leaderboard import signflip, stats
 from harness.leaderboard.columns import Scale
 from harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
 
+_NOISE = 1e-9
+"""Below this a standard error is what rounding left of none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
@@ -39,7 +42,8 @@ class Difference:
     """Corrected for `pairs` comparisons; None outside the family (rows that are not ranked)."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data could show (80% power at 5%); None if none could."""
+    """The smallest difference that this pair's data could show (80% power at 5%); None if none could, or if nothing
+    varies."""
     wins: int
     """Samples at which this run is better."""
     ties: int
@@ -90,7 +94,7 @@ def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:
 
 def differences(found: Sequence[Aligned], scale: Scale, *, seed: str) -> list[Difference]:
     """Compare many pairs at once, each as `difference` does."""
-    shown = stats.estimates([one.gap for one in found], seed=seed, resampled=False)
+    shown = stats.estimates([one.gap for one in found], seed=seed, bounds=gap_bounds(scale), resampled=False)
     return [
         _difference(one, estimate, p, scale)
         for one, estimate, p in zip(found, shown, _p_values([one.gap.sums for one in found], seed), strict=True)
@@ -115,7 +119,8 @@ def _difference(one: Aligned, found: Estimate, p: float | None, scale: Scale) ->
     gap = one.gap.values
     better = -gap if scale.lower_is_better else gap
     visible = None
-    if len(gap) and can_be_told_apart(found.repositories, 1):
+    # Where nothing varied nothing tells how much would be noticed: not that everything would.
+    if len(gap) and can_be_told_apart(found.repositories, 1) and one.gap.error > _NOISE:
         visible = stats.smallest_visible(one.gap.error, found.repositories)
     return Difference(
         n_common=len(gap),
@@ -150,6 +155,11 @@ def untested(one: Difference) -> Difference:
 def can_be_told_apart(repositories: int, pairs: int) -> bool:
     """Return whether any p-value could stay at or below 5% after Holm's correction."""
     return signflip.smallest_p(repositories) * max(1, pairs) <= signflip.ALPHA
+
+
+def gap_bounds(scale: Scale) -> tuple[float, float] | None:
+    """Return the range of a difference of two values, None if they have none."""
+    return None if scale.bounds is None else (scale.bounds[0] - scale.bounds[1], scale.bounds[1] - scale.bounds[0])
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:

@@ -99,6 +99,8 @@ def _record(group: Group, row: Row) -> dict[str, Any]:
         "benchmark": run.benchmark,
         "remarks": list(run.remarks),
         "completions": run.completions,
+        "sampling": json.loads(run.sampling or "{}"),
+        "versions": dict(run.versions),
         "model_failed": row.model_failed,
         "excluded": row.excluded,
         "marks": dict(row.marks),

@@ -69,7 +69,8 @@ def estimate(
         repos: the repository of each sample.
         seed: decides the bootstrap's draws.
         bounds: the range of the values, if they have one: the interval is cut to it, and values that all lie
-            on one bound get Wilson's interval over samples, because a spread of zero would claim certainty.
+            on one bound, or differences that all are 0, get a score interval over samples, because a spread of zero
+            would claim certainty.
     """
     return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
 
@@ -164,8 +165,8 @@ def _interval(
     one: Clustered, mean: float, bounds: tuple[float, float] | None
 ) -> tuple[float | None, float | None, Over]:
     x, count = one.values, len(one.sums)
-    if bounds and (x == x[0]).all() and x[0] in bounds:
-        return (*_wilson(len(x), bool(x[0] == bounds[1]), bounds), Over.SAMPLES)
+    if bounds and (x == x[0]).all() and x[0] in (*bounds, 0.0):
+        return (*_score(len(x), float(x[0]), bounds), Over.SAMPLES)
     if count >= FEWEST:
         error, df, over = one.error, count - 1, Over.REPOSITORIES
     elif len(x) > 1:
@@ -177,11 +178,18 @@ def _interval(
     return max(least, mean - half), min(most, mean + half), over
 
 
-def _wilson(n: int, top: bool, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return Wilson's interval for n equal answers, all on one bound."""
+def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the score interval for n equal values: Wilson's on a bound, Tango's for differences that are all 0.
+
+    What was never seen in n samples happens in at most a share z^2 / (n + z^2) of all.
+    """
     z2 = 1.959963984540054**2
-    reach = z2 / (n + z2) * (bounds[1] - bounds[0])
-    return (bounds[1] - reach, bounds[1]) if top else (bounds[0], bounds[0] + reach)
+    low, high = bounds
+    share = z2 / (n + z2)
+    if value in bounds:
+        reach = share * (high - low)
+        return max(low, value - reach), min(high, value + reach)
+    return share * low, share * high
 
 
 def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:

@@ -79,8 +79,15 @@ class Stored:
             },
             "strategy_seconds": unknown if self.imported else samples.strategy_seconds,
             "generator_seconds": unknown if self.imported else samples.generator_seconds,
-            "test_seconds": unknown if self.imported else tuple(map(self.costs.test_seconds.get, samples.id)),
+            "test_seconds": unknown if self.imported else self._test_seconds(samples),
         }
+
+    def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
+        """Return what their tests took: nothing where there was nothing but blanks to test."""
+        return tuple(
+            self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
+            for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
+        )
 
     def _info(self, samples: Planned, language: str) -> RunInfo:
         run = self.run
@@ -101,5 +108,18 @@ class Stored:
             # How imported completions were decoded their file does not say.
             sampling="" if self.imported else run.sampling,
             benchmark="+".join(sorted({one.benchmark for one in samples.kinds})),
+            versions=_versions(run),
             remarks=self.remarks,
         )
+
+
+def _versions(run: Any) -> dict[str, str]:
+    """Return what made a run, from its row; an import says nothing of the generator's version."""
+    of = {
+        "strategy": run.strategy_version,
+        "generator": run.generator_version,
+        "coder": run.coder,
+        "tokenizer": run.tokenizer,
+        "ctxbench": run.code,
+    }
+    return {what: version for what, version in of.items() if version}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.cli import run_cli
-from tests.independent.inserting import Done, Planned, Rows
+from tests.independent.inserting import GREEDY, Done, Planned, Rows
 
 PLANNED = [Planned(id=f"s{place:02}", repo=f"r{place % 6}") for place in range(12)]
 IDS = [one.id for one in PLANNED]
@@ -61,3 +61,90 @@ def test_of_a_strategy_that_was_edited_the_newest_run_is_shown_whatever_the_ids(
     [row] = shelf.shown()
     assert (row["run"], row["es"]["mean"]) == (second, 20.0)
     assert "1 run is not shown" in shelf.said()
+
+
+def test_a_newer_run_that_is_not_complete_does_not_hide_a_complete_one_and_is_counted(shelf: Shelf) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.9), strategy_version="before", begun=[10.0])
+    shelf.run("bbb", dict.fromkeys(IDS[:3], 0.2), strategy_version="after", begun=[20.0])
+    [row] = shelf.shown()
+    assert (row["run"], row["n"], row["unscored"]) == ("aaa", 12, 0)
+    assert "1 run is not shown" in shelf.said() and "earlier" not in shelf.said()
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new"),
+    [
+        ("generator_version", "gpt-1 of May", "gpt-1 of June"),
+        ("coder", "incontext 1-a", "incontext 1-b"),
+        ("code", "0.1.0", "0.2.0"),
+        ("tokenizer", "ctxcode-1", "ctxcode-2"),
+    ],
+)
+def test_rows_that_other_versions_made_say_so(shelf: Shelf, column: str, old: str, new: str) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.5), **{column: old})
+    shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder", **{column: old})
+    assert "different versions" not in shelf.said()
+    shelf.run("ccc", dict.fromkeys(IDS, 0.7), strategy="lc.repofuse", strategy_version="other", **{column: new})
+    said = shelf.said()
+    assert "different versions, which their differences include" in said
+    assert f"{old})" in said and f"{new})" in said and "other" not in said.partition("by different versions")[2]
+    assert {one["versions"]["strategy"] for one in shelf.shown()} == {"s1", "other"}
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_tokens", 64), ("top_p", 0.5), ("stop", ["\n"]), ("seed", 7)])
+def test_rows_that_were_decoded_otherwise_say_in_what(shelf: Shelf, name: str, value: Any) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.5))
+    shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder", sampling=json.dumps({**GREEDY, name: value}))
+    told = f"lc.repocoder 1 a sample at temperature 0, {name} {json.dumps(value)}"
+    assert told in shelf.said()
+    assert {json.dumps(one["sampling"][name]) for one in shelf.shown()} == {json.dumps(value), json.dumps(GREEDY[name])}
+
+
+def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Shelf) -> None:
+    hard = {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS}
+    shelf.run("aaa", hard)
+    shelf.run("bbb", {one: hard[one] - 0.05 for one in IDS[6:]}, strategy="lc.repocoder")
+    first, second = shelf.shown()
+    assert (first["run"], first["n"], first["unscored"]) == ("bbb", 6, 6)
+    assert first["difference"]["es"]["mean"] == -5.0 and second["es"]["mean"] == 50.0
+    assert "Not every row has es at the same samples" in shelf.said()
+    assert "(lc.repocoder 6, lc.infile 12)" in shelf.said()
+
+
+def test_rows_with_equally_many_other_samples_say_so_too(shelf: Shelf) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS[1:], 0.5))
+    shelf.run("bbb", dict.fromkeys(IDS[:-1], 0.5), strategy="lc.repocoder")
+    assert "Not every row has es at the same samples" in shelf.said()
+
+
+def test_rows_over_the_same_samples_are_not_warned_of(shelf: Shelf) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.5))
+    shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder")
+    assert not [word for word in ("Not every row", "different versions", "different ways") if word in shelf.said()]
+
+
+def test_two_runs_that_never_differ_are_not_called_equal_for_certain(shelf: Shelf) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.5))
+    shelf.run("bbb", dict.fromkeys(IDS, 0.5), strategy="lc.repocoder")
+    gap = next(one["difference"]["es"] for one in shelf.shown() if one["run"] == "bbb")
+    assert (gap["mean"], gap["p"], gap["ties"], gap["interval"]) == (0.0, 1.0, 12, "samples")
+    z2 = 1.96**2
+    assert gap["high"] == -gap["low"] == pytest.approx(100 * z2 / (12 + z2), abs=1e-3)
+    assert gap["smallest_visible"] is None and "smallest difference" not in shelf.said()
+
+
+def test_a_difference_of_percentages_stays_between_minus_and_plus_a_hundred(shelf: Shelf) -> None:
+    few = IDS[:3]
+    shelf.run("aaa", dict.fromkeys(few, 0.0))
+    shelf.run("bbb", dict(zip(few, (1.0, 1.0, 0.0), strict=True)), strategy="lc.repocoder")
+    gap = next(one["difference"]["es"] for one in shelf.shown() if one["run"] == "bbb")
+    assert gap["low"] == pytest.approx(-76.7, abs=0.1) and gap["high"] == 100.0
+
+
+def test_what_intervals_are_over_is_said_of_rows_with_few_repositories_beside_others(shelf: Shelf) -> None:
+    shelf.run("aaa", {one: 0.1 * place for place, one in enumerate(IDS[:9])})
+    shelf.run(
+        "bbb", {one.id: 0.3 + 0.05 * n for n, one in enumerate(PLANNED) if one.repo < "r3"}, strategy="lc.partial"
+    )
+    assert {one["run"]: one["es"]["interval"] for one in shelf.shown()} == {"aaa": "repositories", "bbb": "samples"}
+    assert "fewer than 5 repositories (lc.partial)" in shelf.said()
