@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bench.errors import MachineFault
 from bench.types import Language
-from harness.generators.base import Generator, Request, Sampling, TooLong
+from harness.generators.base import Generator, Request, Response, Sampling, TooLong
 from strategies.api import Block, BlockKind, Prompt
 
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
@@ -33,9 +33,10 @@ def findings(generator: Generator) -> list[tuple[str, bool, str]]:
     Raises:
         MachineFault: if one of them failed for another reason than its length.
     """
-    few, some = _read(generator, _FEW), _read(generator, _SOME)
+    first = _read(generator, _FEW)
+    few, some = first.tokens_in, _read(generator, _SOME).tokens_in
     try:
-        many, refused = _read(generator, _MANY), ""
+        many, refused = _read(generator, _MANY).tokens_in, ""
     except CutShort as fault:
         return [("reads prompts whole", False, fault.what)]
     except TooLong as fault:
@@ -49,17 +50,19 @@ def findings(generator: Generator) -> list[tuple[str, bool, str]]:
     words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
     found = [("reads prompts whole", whole, words)]
     if not generator.instructs:
-        words = f"{around} tokens around a prompt" + ("" if around <= _AROUND else ": it is sent as a chat's message")
-        found.append(("goes on with the text", around <= _AROUND, words))
+        words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
+        echoed = first.text.startswith(_PIECE)
+        words = "it repeats the prompt before its answer" if echoed else words
+        found.append(("goes on with the text", around <= _AROUND and not echoed, words))
     return found
 
 
-def _read(generator: Generator, times: int) -> int:
-    """Return how many tokens the service says that it read of so many repetitions."""
+def _read(generator: Generator, times: int) -> Response:
+    """Return the answer to so many repetitions, with the tokens that the service says it read."""
     # No code to go on with: nothing is put around it on this side.
     prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
     request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
     [found] = generator.generate([request])
     if isinstance(found, MachineFault):
         raise found
-    return found.tokens_in
+    return found

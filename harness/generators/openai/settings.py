@@ -20,7 +20,9 @@ _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _WORD = re.compile(r"\S+")
 _FOLLOWS = re.compile(
-    r"(?:^|[-_.:])(?:instruct|chat|it|gpt-(?:\d|oss)\w*|chatgpt|o[1-9]|claude|gemini|command)(?:[-_.:@]|$)", re.I
+    r"(?:^|[-_.:])(?:instruct|chat|it|gpt-(?:\d|oss)\w*|chatgpt|o[1-9]|claude|gemini|command|grok|r1|reasoner|thinking)"
+    r"(?:[-_.:@]|$)",
+    re.I,
 )
 """A piece of a model's name by which its maker says that it follows instructions."""
 _SECRET = re.compile(r"key|token|secret|auth|cookie|password|signature|^sig$", re.I)
