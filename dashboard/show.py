@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from bench.errors import CtxbenchError
+from dashboard.views.figure import Figure
 from dashboard.views.visible import visible
 
 if TYPE_CHECKING:
@@ -127,12 +128,26 @@ def frame(
         name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name))) for name in columns
     }
     shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
-    content: Any = shown or {name: [] for name in columns}
+    content: Any = _written(shown) if shown else {name: [] for name in columns}
     st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32, placeholder="–")
     if csv is not None:
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
         )
+
+
+def _written(rows: list[dict[str, object]]) -> Any:
+    """Return what `st.dataframe` takes: each `Figure` sorts as its number and is shown as its text."""
+    figures = sorted({name for row in rows for name, cell in row.items() if isinstance(cell, Figure)})
+    if not figures:
+        return rows
+    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Streamlit, loads late
+
+    table = pd.DataFrame(rows)
+    # As objects: of a column of plain numbers the texts would be lost, and so would be that a cell is empty.
+    for name in figures:
+        table[name] = pd.Series([row[name] for row in rows], dtype=object)
+    return table.style.format(lambda cell: cell.text if isinstance(cell, Figure) else cell, subset=figures)
 
 
 def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from dashboard import data, show, url
+from dashboard.order import ordered
 from dashboard.views import compare as view
 from dashboard.views import compare_choice as choices
 from dashboard.views import compare_solved as drawing
@@ -156,7 +157,8 @@ def _parts(one: Compared, names: Mapping[str, str]) -> None:
         if len(one.repositories) > view.MOST_BARS:
             show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(one.repositories)} that differ most.")
         show.chart(view.repository_chart(one), key="repositories")
-        show.frame(view.repository_rows(one), help=HELP, key="by-repository")
+        rows = ordered(view.repository_rows(one), name="repositories", usual="largest gain first")
+        show.frame(rows, help=HELP, key="by-repository")
     with at_levels:
         show.chart(view.level_chart(one), key="levels")
         show.frame(view.level_rows(one), help=HELP, key="by-level")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
 from dashboard import data, show, url
+from dashboard.order import ordered
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
 from harness.leaderboard.rows import ALL_LEVELS, Group
@@ -84,6 +84,7 @@ def _against(group: Group, metric: str) -> None:
     if not known:
         show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
         return
+    left, right = st.columns(2)
     name = url.choose(
         "Cost",
         known,
@@ -91,6 +92,7 @@ def _against(group: Group, metric: str) -> None:
         shown=lambda one: view.COSTS[one],
         written=str,
         help="Means over the samples that count.",
+        where=left,
     )
     scale, found = group.scales[metric], view.points(group, metric, name)
     show.chart(view.chart(found, metric, scale.unit, name), key="against")
@@ -102,8 +104,8 @@ def _against(group: Group, metric: str) -> None:
     absent = view.left_out(found)
     if absent:
         show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")
-    shown = view.COSTS[name]
-    show.frame(view.rows(found, metric, name), help=HELP, key="costs", **{shown: _digits(shown)})
+    rows = ordered(view.rows(found, metric, name), name="costs", usual="the cheapest first", where=right)
+    show.frame(rows, help=HELP, key="costs")
 
 
 def _by_stage(group: Group) -> None:
@@ -113,7 +115,7 @@ def _by_stage(group: Group) -> None:
         show.note("Nobody knows: these runs were recorded elsewhere.")
         return
     show.chart(time.stage_chart(group), key="stages")
-    show.frame(rows, help=HELP, key="by-stage", **{stage: _digits(stage) for stage in time.STAGES.values()})
+    show.frame(rows, help=HELP, key="by-stage")
     show.note(
         "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
     )
@@ -131,9 +133,4 @@ def _construction(choice: _Choice) -> None:
     if len({one.repo for one in found}) > time.MOST_BARS:
         show.note(f"Drawn: the {time.MOST_BARS} repositories that took longest.")
     show.chart(time.construction_chart(found), key="construction")
-    show.frame(time.construction_rows(found), help=HELP, key="by-repository", seconds=_digits("seconds"))
-
-
-def _digits(name: str) -> Any:
-    """Return a column whose numbers keep their three digits however small they are: cents of cents, milliseconds."""
-    return st.column_config.NumberColumn(help=HELP[name], format="%.6g")
+    show.frame(time.construction_rows(found), help=HELP, key="by-repository")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from dashboard import data, show, url
+from dashboard.order import ordered
 from dashboard.views import leaderboard as view
 from dashboard.views.leaderboard_chart import chart
 from harness.leaderboard import Board, Group
@@ -20,6 +21,8 @@ _LINKS = {
         "samples", help="What the model saw and wrote in this run.", display_text="open"
     ),
 }
+_ORDERS_NOTHING = ("rank", "tier", *_LINKS, "low", "high", "to low", "to high")
+"""Columns that no order is offered by: ranks and tiers are the usual one, an interval's ends go by its mean."""
 _MARKED = {"exclude": "left out", "include": "counted"}
 
 
@@ -44,8 +47,12 @@ def page() -> None:
     drawn = chart(group)
     if drawn is not None:
         show.chart(drawn, key="intervals")
-    find = url.text("Find a strategy", name="find", help="Only rows with all these words in their name or origin.")
-    found = view.lines(group, find, _links(choice))
+    left, right = st.columns([2, 1])
+    find = url.text(
+        "Find a strategy", name="find", help="Only rows with all these words in their name or origin.", where=left
+    )
+    every = ordered(view.lines(group, _links(choice)), name="sort", usual="rank", leave=_ORDERS_NOTHING, where=right)
+    found = view.matching(every, find)
     if found:
         show.frame(found, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:

@@ -9,7 +9,9 @@ import streamlit as st
 
 from bench.errors import CtxbenchError
 from dashboard import data, show, url
+from dashboard.order import order
 from dashboard.views import runs as view
+from dashboard.views.order import Order, arranged
 from harness.repeat import command, judging
 from harness.store.attempts import faults
 from harness.store.work import RunWork, works
@@ -25,7 +27,7 @@ _SEEN = "runs/seen"
 def page() -> None:
     """Show the runs; looks again by itself."""
     names = [one.samples for one in data.sets()]
-    left, right = st.columns([1, 2])
+    left, middle, right = st.columns([2, 4, 2])
     samples = url.choose(
         "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=left
     )
@@ -37,10 +39,13 @@ def page() -> None:
         shown=_title,
         written=lambda one: one.id,
         help="The run that is shown below the table.",
-        where=right,
+        where=middle,
     ).id
+    now = time.time()
+    # Chosen here and not at every look: a choice stands in the address.
+    by = order([view.row(one, now) for one in found], name="runs-sort", usual="newest first", where=right)
     going = any(map(view.is_open, found))
-    st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, going)
+    st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, by, going)
 
 
 def _title(work: RunWork) -> str:
@@ -57,15 +62,15 @@ def _of(samples: str) -> list[RunWork]:
     return [one for one in found if (view.label(one), one.samples_digest) == (limited, wanted.digest)]
 
 
-def _looked(samples: str, chosen: str, going: bool) -> None:
+def _looked(samples: str, chosen: str, by: Order, going: bool) -> None:
     """Show what changes while runs go on; what fails now may work at the next look."""
     try:
-        _show(samples, chosen, going)
+        _show(samples, chosen, by, going)
     except CtxbenchError as fault:
         show.fault(fault)
 
 
-def _show(samples: str, chosen: str, going: bool) -> None:
+def _show(samples: str, chosen: str, by: Order, going: bool) -> None:
     found = _of(samples)
     if any(map(view.is_open, found)) != going or chosen not in {one.id for one in found}:
         # The page as a whole decides how often to look, and what there is to choose from.
@@ -79,7 +84,8 @@ def _show(samples: str, chosen: str, going: bool) -> None:
         "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
         "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
-    show.frame([view.row(one, now, seen[one.id]) for one in found], help=view.HELP, key="runs", **config)
+    rows = arranged([view.row(one, now, seen[one.id]) for one in found], by)
+    show.frame(rows, help=view.HELP, key="runs", **config)
     _one(next(one for one in found if one.id == chosen), now, seen[chosen])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from dashboard.theme import SERIES
+from dashboard.views.figure import Figure
 from harness.leaderboard import numbers
 from harness.leaderboard.columns import completed
 from harness.leaderboard.compare import Compared
@@ -56,7 +57,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
                 "difference": _rounded(found.mean, found.low, found.high),
                 "95% interval": _interval(found.low, found.high),
                 "over": _OVER[found.over],
-                "p": "not tested" if control else numbers.p_value(found.p_holm),
+                "p": None if control or found.p_holm is None else Figure(numbers.p_value(found.p_holm), found.p_holm),
                 "better": found.wins,
                 "equal": found.ties,
                 "worse": found.losses,
@@ -203,13 +204,13 @@ def missing_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[R
     return rows
 
 
-def _rounded(number: float | None, low: float | None, high: float | None) -> float | None:
+def _rounded(number: float | None, low: float | None, high: float | None) -> Figure | None:
     return _digits(number, numbers.half_width(low, high))
 
 
-def _digits(number: float | None, half: float | None) -> float | None:
-    """Return a number that sorts as one and shows no more digits than its interval justifies."""
-    return None if number is None else float(numbers.value(number, half))
+def _digits(number: float | None, half: float | None) -> Figure | None:
+    """Return a number that sorts as one and shows the digits that its interval justifies."""
+    return None if number is None else Figure(numbers.value(number, half))
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -10,6 +10,7 @@ import altair as alt
 from dashboard.theme import SERIES
 from dashboard.views.compare import Row, labels
 from dashboard.views.cost_front import front
+from dashboard.views.figure import Figure
 from harness.leaderboard import numbers
 from harness.leaderboard.rows import Group
 from harness.leaderboard.rows import Row as BoardRow
@@ -97,8 +98,8 @@ def rows(found: Sequence[Point], metric: str, name: str) -> list[Row]:
     return [
         {
             "strategy": one.name,
-            COSTS[name]: amount(one.cost),
-            metric: None if one.mean is None else float(numbers.value(one.mean, _half(one))),
+            COSTS[name]: amount(one.cost, name),
+            metric: None if one.mean is None else Figure(numbers.value(one.mean, _half(one))),
             "95% interval": _interval(one),
             "front": "control" if one.control else "on the front" if one.front else "",
         }
@@ -150,9 +151,9 @@ def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.Laye
     return alt.LayerChart(layer=[steps, bars, dots]).properties(height=380)
 
 
-def amount(number: float | None) -> float | None:
-    """Return a cost that sorts as a number, with three significant digits."""
-    return None if number is None else float(numbers.amount(number))
+def amount(number: float | None, name: str = "") -> Figure | None:
+    """Return a cost that sorts as a number, with three significant digits; `name` is one of `COSTS`, or a stage."""
+    return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
 
 
 def _half(one: Point) -> float | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dashboard.views.figure import Figure
 from harness.leaderboard import Board, Group, Row, choices, numbers
 from harness.leaderboard.levels import COMBINED, order
 from harness.leaderboard.notes import notes
@@ -61,20 +62,23 @@ def at_level(board: Board, level: str) -> Group:
     return next((one for one in board.groups if one.level == level), board.groups[0])
 
 
-def lines(group: Group, find: str = "", links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
+def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
     """Return a line a row: heading -> cell, a number where there is one to sort by.
 
     Args:
         group: whose rows.
-        find: only of strategies that have all these words in their name or origin.
         links: run -> heading of `LINKS` -> address.
     """
-    words = find.casefold().split()
-    chosen = [row for row in group.rows if all(word in _name(row).casefold() for word in words)]
-    made = [_line(group, row, (links or {}).get(row.run.id, {})) for row in chosen]
+    made = [_line(group, row, (links or {}).get(row.run.id, {})) for row in group.rows]
     known = {name for line in made for name, cell in line.items() if cell is not None}
     always = {"rank", "tier", "strategy", *_main(group)}
     return [{name: cell for name, cell in line.items() if name in known | always} for line in made]
+
+
+def matching(lines: Sequence[Line], find: str) -> list[Line]:
+    """Return the lines whose strategy or origin has all these words, large or small."""
+    words = find.casefold().split()
+    return [line for line in lines if all(word in f"{line['strategy']} {line['origin']}".casefold() for word in words)]
 
 
 def _main(group: Group) -> tuple[str, str, str]:
@@ -96,8 +100,8 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
     return {
         "rank": rank(row),
         "tier": row.tier,
-        "strategy": row.run.strategy,
-        **links,
+        # In any order but that of ranks a control could be taken for a leader.
+        "strategy": label(row) if row.run.control else row.run.strategy,
         mean: _rounded(found.mean if found else None, half),
         low: _rounded(found.low if found else None, half),
         high: _rounded(found.high if found else None, half),
@@ -107,6 +111,7 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "to high": _rounded(difference.high if difference else None, apart),
         "p": _p(row, group.metric),
         "n": row.n,
+        **links,
         "unscored": row.unscored,
         "marked": row.excluded or None,
         "tokens": _amount(row.context_tokens),
@@ -186,10 +191,6 @@ def csv(board: Board, group: Group) -> str:
     return to_csv(replace(board, groups=(group,), overall=()))
 
 
-def _name(row: Row) -> str:
-    return f"{row.run.strategy} {row.run.origin}{' control' if row.run.control else ''}"
-
-
 def label(row: Row) -> str:
     """Return what tells a row from the others of its group."""
     if row.run.control:
@@ -197,22 +198,22 @@ def label(row: Row) -> str:
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
 
 
-def _rounded(number: float | None, half: float | None) -> float | None:
-    return None if number is None else float(numbers.value(number, half))
+def _rounded(number: float | None, half: float | None) -> Figure | None:
+    return None if number is None else Figure(numbers.value(number, half))
 
 
-def _amount(number: float | None) -> float | None:
-    return None if number is None else float(numbers.amount(number))
+def _amount(number: float | None) -> Figure | None:
+    return None if number is None else Figure(numbers.amount(number))
 
 
-def _price(number: float | None) -> float | None:
-    return None if number is None else float(numbers.dollars(number))
+def _price(number: float | None) -> Figure | None:
+    return None if number is None else Figure(numbers.dollars(number))
 
 
-def _p(row: Row, name: str) -> str | None:
+def _p(row: Row, name: str) -> Figure | None:
     found = row.difference.get(name)
-    if not found:
+    p = None if found is None else found.p if found.p_holm is None else found.p_holm
+    if found is None or p is None:
         return None
-    if found.p_holm is None:
-        return numbers.p_value(found.p)
-    return numbers.p_value(found.p_holm) + ("*" if found.p_holm <= ALPHA else "")
+    star = "*" if found.p_holm is not None and p <= ALPHA else ""
+    return Figure(f"{numbers.p_value(p)}{star}", p)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from dashboard.views.figure import Figure
 from harness.leaderboard import numbers
 from harness.results import Status
 from harness.store.attempts import Attempted, FaultGroup
@@ -147,7 +148,7 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
         "unjudged": work.unjudged if work.functions else None,
         "faults": work.attempts[-1].faults if work.attempts else 0,
-        "a minute": None if found is None else numbers.amount(found.per_minute),
+        "a minute": None if found is None else Figure(numbers.amount(found.per_minute)),
         "left": "" if found is None else duration(found.left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
         "origin": "imported" if work.imported else "run",

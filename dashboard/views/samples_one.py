@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dashboard.views.figure import Figure
 from dashboard.views.samples import belongs, named
 from harness.answers import Task
 from harness.leaderboard import numbers
@@ -63,7 +64,7 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
         row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
         for name, one in runs:
             value = one.scores.get(kind) if one else None
-            row[name] = numbers.value(None if value is None else value * scale.factor, None)
+            row[name] = None if value is None else Figure(numbers.value(value * scale.factor, None))
         rows.append(row)
     return rows
 
@@ -82,12 +83,12 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
             "kind": piece.kind,
             "places": _places(piece),
             # Three digits: scores order the blocks, and their scale is the retriever's own.
-            "score": None if piece.score is None else float(f"{piece.score:.3g}"),
+            "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
             "tokens": piece.tokens if piece.start is not None else None,
             "state": piece.state,
             "reason": piece.reason,
         }
-        rows.append(row | ({"gain": None if piece.gain is None else round(piece.gain, 1)} if gains else {}))
+        rows.append(row | ({"gain": None if piece.gain is None else Figure(f"{piece.gain:.1f}")} if gains else {}))
     return rows
 
 
@@ -97,7 +98,7 @@ def piece_label(number: int, piece: StoredPiece) -> str:
         f"{number}. {piece.kind}",
         _places(piece),
         f"score {piece.score:.3g}" if piece.score is not None else "",
-        f"{piece.tokens} tokens",
+        f"{piece.tokens} token{'s' * (piece.tokens != 1)}",
         piece.state,
         f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
     ]
@@ -113,7 +114,7 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
             "tokens in": one.tokens_in,
             "cached": one.cached,
             "tokens out": one.tokens_out,
-            "seconds": seconds(one.seconds),
+            "seconds": Figure(seconds(one.seconds), one.seconds),
             "price": price(one.price),
             "finish": one.finish,
         }
@@ -122,13 +123,14 @@ def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
     if len(calls) < 2:
         return rows
     known = [one.price for one in calls if one.price is not None]
+    spent = sum(one.seconds for one in calls)
     total: dict[str, object] = {
         "call": "all",
         "role": "",
         "tokens in": sum(one.tokens_in for one in calls),
         "cached": sum(one.cached for one in calls),
         "tokens out": sum(one.tokens_out for one in calls),
-        "seconds": seconds(sum(one.seconds for one in calls)),
+        "seconds": Figure(seconds(spent), spent),
         "price": price(sum(known) if len(known) == len(calls) else None),
         "finish": "",
     }
@@ -140,9 +142,9 @@ def seconds(time: float | None) -> str:
     return "<0.001" if time is not None and 0 < time < 0.001 else numbers.amount(time)
 
 
-def price(dollars: float | None) -> str:
+def price(dollars: float | None) -> Figure | None:
     """Return a price to three digits."""
-    return numbers.UNKNOWN if dollars is None else f"${dollars:.3g}"
+    return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 
 def calls_of(calls: Sequence[StoredCall]) -> list[str]:

@@ -77,7 +77,7 @@ def test_rows_are_those_of_the_json() -> None:
         assert row["difference"] == round(found["mean"], 1)
         assert row["95% interval"] == f"[{found['low']:+.1f}, {found['high']:+.1f}]"
         assert row["over"] == "over repositories"
-        assert row["p"] == f"{found['p_holm']:.3f}"
+        assert row["p"] == found["p_holm"] and getattr(row["p"], "text", "") == f"{found['p_holm']:.3f}"
         assert (row["better"], row["equal"], row["worse"]) == (found["wins"], found["ties"], found["losses"])
         assert (row["common"], row["repositories"]) == (found["n_common"], found["repositories"]) == (80, 8)
 
@@ -132,7 +132,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     said = view.remarks(compared, names)
     assert said[0] == "p-values are corrected (Holm) for the 2 comparisons shown."
     assert "gold is a control: it is compared, and not tested." in said
-    assert view.difference_rows(compared, names)[-1]["p"] == "not tested"
+    assert view.difference_rows(compared, names)[-1]["p"] is None
     assert sum("smallest difference" in one for one in said) == 2
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     said = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
@@ -145,7 +145,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     compared = compare(apart, metric="es")
     assert view.remarks(compared, {"0": "x", "1": "y"}) == ["y shares no completed sample with the baseline."]
     (row,) = view.difference_rows(compared, {"0": "x", "1": "y"})
-    assert (row["difference"], row["95% interval"], row["p"], row["over"]) == (None, "-", "-", "no interval")
+    assert (row["difference"], row["95% interval"], row["p"], row["over"]) == (None, "-", None, "no interval")
     specification(view.difference_chart(compared, {"0": "x", "1": "y"}))
 
 

@@ -44,7 +44,8 @@ def group() -> Group:
 
 def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     made = view.lines(group)
-    assert [line["strategy"] for line in made] == [row.run.strategy for row in group.rows]
+    assert [line["strategy"] for line in made] == ["lc.repocoder", "lc.infile", "theirs", "oracle (control)"]
+    assert [row.run.strategy for row in group.rows] == ["lc.repocoder", "lc.infile", "theirs", "oracle"]
     first, row = made[0], group.rows[0]
     found = row.metrics["es"]
     half = numbers.half_width(found.low, found.high)
@@ -54,18 +55,26 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert {line["origin"] for line in made} == {"run", "imported", "control"}
 
 
+def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
+    first = view.lines(group)[0]
+    shown = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
+    found = group.rows[0].difference["es"]
+    assert shown["to lc.infile"] == "50.0" and shown["p"] == f"{numbers.p_value(found.p_holm)}*"
+    assert first["p"] == found.p_holm and len(str(shown["es %"]).partition(".")[2]) == 2
+
+
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
     assert "price US$" not in view.lines(group)[0] and "marked" not in view.lines(group)[0]
 
 
 def test_search_takes_every_word_of_name_or_origin(group: Group) -> None:
-    assert [line["strategy"] for line in view.lines(group, "LC repo")] == ["lc.repocoder"]
-    assert [line["strategy"] for line in view.lines(group, "imported")] == ["theirs"]
-    assert view.lines(group, "nowhere") == []
+    assert [line["strategy"] for line in view.matching(view.lines(group), "LC repo")] == ["lc.repocoder"]
+    assert [line["strategy"] for line in view.matching(view.lines(group), "imported")] == ["theirs"]
+    assert view.matching(view.lines(group), "nowhere") == []
 
 
 def test_links_stand_behind_their_rows(group: Group) -> None:
-    made = view.lines(group, "", {"lc.repocoder": {"samples": "/samples?run=lc.repocoder"}})
+    made = view.lines(group, {"lc.repocoder": {"samples": "/samples?run=lc.repocoder"}})
     assert [line.get("samples") for line in made] == [
         "/samples?run=lc.repocoder" if line["strategy"] == "lc.repocoder" else None for line in made
     ]
@@ -151,8 +160,7 @@ def expected(found: dict[str, Any], metric: str) -> dict[str, Any]:
     if other := found["difference"].get(metric):
         made |= dict(zip((f"to {found['baseline']}", "to low", "to high"), _interval(other), strict=True))
         corrected = other["p"] if other["p_holm"] is None else other["p_holm"]
-        star = "*" if other["p_holm"] is not None and other["p_holm"] <= 0.05 else ""
-        made["p"] = numbers.p_value(corrected) + star
+        made["p"] = corrected
     for name, value in found.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
             made[_heading(name)] = _interval(value)[0]
@@ -195,7 +203,7 @@ def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str
             # Where all repositories agree, an interval of nothing is 0 in the JSON, and its digits a matter of noise.
             same = cell == value or (name in alike and cell == pytest.approx(value, abs=0.051))
             # The JSON has six decimals: of what takes microseconds, fewer than three digits.
-            same = same or (name in _AMOUNTS and cell == pytest.approx(value, abs=1e-6))
+            same = same or (name in {*_AMOUNTS, "p"} and cell == pytest.approx(value, abs=1e-6))
             assert missing if value is None else same, (row["strategy"], name, cell, value)
         assert all(line[name] is None or line[name] != line[name] for name in seen - row.keys())
 
@@ -244,14 +252,30 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
     server.visit(page, "leaderboard", samples="demo", generator="incontext")
     wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
     for line, row in zip(cells(page), wanted, strict=True):
-        full = expected_of_sight(row)
-        assert {name: line[name] for name in full} == full
+        for name, text in expected_of_sight(row).items():
+            # A number is read aloud as itself; that its text is seen says the next test.
+            alike = line[name] == text if name in ("rank", "tier", "strategy") else float(line[name]) == float(text)
+            assert alike, (name, line[name], text)
     assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() == 1
     assert "metric=context_gain" in page.url and "baseline=lc.infile" in page.url
 
 
+@pytest.mark.slow
+def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
+    from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
+
+    [sent] = [one.proto for one in app("leaderboard", database.root, samples="demo", generator="incontext").dataframe]
+    seen = convert_arrow_bytes_to_pandas_df(sent.arrow_data.styler.display_values).to_dict("records")
+    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    for line, row in zip(seen, wanted, strict=True):
+        full = expected_of_sight(row)
+        assert {name: line[name] for name in full} == full
+    other = wanted[0]["difference"]["context_gain"]
+    assert seen[0]["p"].rstrip("*") == numbers.p_value(other["p_holm"])
+
+
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
-    """Return the first cells as they are read aloud; numbers as Streamlit writes them."""
+    """Return the first cells as they are seen: numbers with the digits of the command."""
     found = row["context_gain"]
     half = numbers.half_width(found["low"], found["high"])
     ranks = sorted({row["rank_low"], row["rank_high"]})
@@ -259,9 +283,9 @@ def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
         "rank": "-".join(map(str, ranks)),
         "tier": row["tier"],
         "strategy": row["strategy"],
-        "context_gain bits": f"{float(numbers.value(found['mean'], half)):g}",
-        "low": f"{float(numbers.value(found['low'], half)):g}",
-        "high": f"{float(numbers.value(found['high'], half)):g}",
+        "context_gain bits": numbers.value(found["mean"], half),
+        "low": numbers.value(found["low"], half),
+        "high": numbers.value(found["high"], half),
     }
 
 
@@ -279,6 +303,27 @@ def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, pa
     page.wait_for_url(shared)
     settled(page)
     assert [line["strategy"] for line in cells(page)] == ["lc.repocoder"]
+    server.check(page)
+
+
+@pytest.mark.slow
+def test_the_order_is_chosen_by_keys_and_shared_by_its_address(database: Home, server: Site, page: Page) -> None:
+    server.visit(page, "leaderboard", samples="demo", generator="incontext")
+    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    assert [line["strategy"] for line in cells(page)] == [row["strategy"] for row in wanted]
+    page.get_by_role("combobox", name="Order").focus()
+    page.keyboard.type("strategy, Z")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**sort=-strategy**")
+    settled(page)
+    falling = ["lc.repocoder", "lc.random_windows", "lc.infile"]
+    assert [line["strategy"] for line in cells(page)] == falling
+    shared = page.url
+    page.goto("about:blank")
+    page.goto(shared)
+    page.wait_for_selector("h1")
+    settled(page)
+    assert [line["strategy"] for line in cells(page)] == falling
     server.check(page)
 
 

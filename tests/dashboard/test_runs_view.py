@@ -140,7 +140,7 @@ def test_a_line_of_the_table() -> None:
         None,
         2,
     )
-    assert (row["a minute"], row["left"], row["last began"]) == ("30", "2 min", "1970-01-12 13:45")
+    assert (row["a minute"], row["left"], row["last began"]) == (30, "2 min", "1970-01-12 13:45")
     assert view.row(work(0, planned=0), NOW)["progress"] == 0.0
 
 

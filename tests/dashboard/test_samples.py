@@ -140,7 +140,7 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
     assert [row["A"] for row in found[:3]] == [100.0, 25.0, 50.0] and math.isnan(found[3]["A"])
     assert [row[""] for row in found] == ["", "▸", "", ""]
     assert found[3]["status"] == "infra-failed" and found[0]["place"] == "shop/checkout.py:4"
-    assert {row["metric"]: row["A"] for row in table(test, 1)} == {"es (%)": "25.0", "bits (bits)": "3.0"}
+    assert {row["metric"]: row["A"] for row in table(test, 1)} == {"es (%)": 25.0, "bits (bits)": 3.0}
     blocks = table(test, 2)
     assert [(row["kind"], row["state"], row["reason"]) for row in blocks] == [
         ("similar", "kept", ""), ("infile", "kept", ""), ("similar", "dropped", "no room"),
@@ -176,7 +176,7 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
     [forward] = [one for one in test.button if one.label == "Next disagreement"]
     sound(forward.click().run())
     assert test.query_params["sample"] in ("demo/1", ["demo/1"])
-    assert table(test, 1)[1] == {"metric": "bits (bits)", "A": "3.0", "B": "3.0"}
+    assert table(test, 1)[1] == {"metric": "bits (bits)", "A": 3.0, "B": 3.0}
     test = sound(app("samples", home.root, differs="A is better", **both))
     assert "No sample fits" in test.info[0].value
 

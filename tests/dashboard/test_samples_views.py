@@ -211,8 +211,9 @@ def call(**changes: Any) -> StoredCall:
 def test_calls_add_up() -> None:
     rows = one.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
     assert [row["call"] for row in rows] == ["1", "2", "all"]
-    assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, "$0.75", "0.5")
-    assert one.call_rows([call(), call(price=None)])[2]["price"] == "-", "a sum of what nobody knows is not known"
+    assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, 0.75, 0.5)
+    assert [getattr(rows[2][name], "text", "") for name in ("price", "seconds")] == ["$0.75", "0.5"]
+    assert one.call_rows([call(), call(price=None)])[2]["price"] is None, "a sum of what nobody knows is not known"
     assert len(one.call_rows([call()])) == 1 and one.call_rows([]) == []
     assert one.calls_of([call()]) == ["1 draft"]
     assert [one.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == ["-", "0", "<0.001", "0.25", "123"]
@@ -225,10 +226,11 @@ def test_scores_stand_side_by_side() -> None:
 
     rows = one.score_rows([("A", made(es=0.5, em=0.0)), ("B", made(es=1.0)), ("C", None)], "ctxbench")
     assert rows == [
-        {"metric": "em (%)", "A": "0.0", "B": "-", "C": "-"},
-        {"metric": "es (%)", "A": "50.0", "B": "100.0", "C": "-"},
-        {"metric": "bits (bits)", "A": "3.5", "B": "3.5", "C": "-"},
+        {"metric": "em (%)", "A": 0.0, "B": None, "C": None},
+        {"metric": "es (%)", "A": 50.0, "B": 100.0, "C": None},
+        {"metric": "bits (bits)", "A": 3.5, "B": 3.5, "C": None},
     ]
+    assert [getattr(row["A"], "text", "") for row in rows] == ["0.0", "50.0", "3.5"]
 
 
 def test_a_verdict_says_what_it_took() -> None:

@@ -1,0 +1,62 @@
+"""The order of a table's rows, as a reader chooses it and as an address says it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+R = TypeVar("R", bound=Mapping[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By one column, or as the rows come."""
+
+    column: str = ""
+    """Nothing: as they come."""
+    falling: bool = False
+    """The highest, or Z, first."""
+    number: bool = False
+    """Whether the column holds numbers."""
+
+    @property
+    def written(self) -> str:
+        """How an address says it: the column, with a minus before it where the highest comes first."""
+        return f"{'-' if self.falling else ''}{self.column}"
+
+    def spelled(self, usual: str) -> str:
+        """Return what a reader chooses; `usual` is what the rows come ordered by."""
+        if not self.column:
+            return usual
+        ends = ("lowest", "highest") if self.number else ("A", "Z")
+        return f"{self.column}, {ends[self.falling]} first"
+
+
+def orders(rows: Sequence[Mapping[str, object]], leave: Collection[str] = ()) -> list[Order]:
+    """Return the orders that these rows can have: as they come, then each column but those to `leave`, both ways.
+
+    Numbers are offered from the highest down first, texts from A on.
+    """
+    found = [Order()]
+    for column in rows[0] if rows else ():
+        cells = [row.get(column) for row in rows]
+        known = [cell for cell in cells if cell is not None]
+        if column in leave or not known:
+            continue
+        number = all(isinstance(cell, int | float) for cell in known)
+        found += [Order(column, falling, number) for falling in (number, not number)]
+    return found
+
+
+def arranged(rows: Sequence[R], order: Order) -> list[R]:
+    """Return the rows in that order; equal ones as they came, those without a cell last whichever way."""
+    if not order.column:
+        return list(rows)
+    with_cell = [row for row in rows if row.get(order.column) is not None]
+    without = [row for row in rows if row.get(order.column) is None]
+    return sorted(with_cell, key=lambda row: _key(row[order.column]), reverse=order.falling) + without
+
+
+def _key(cell: object) -> tuple[float, str]:
+    return (float(cell), "") if isinstance(cell, int | float) else (0.0, str(cell).casefold())
