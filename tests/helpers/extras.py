@@ -1,16 +1,29 @@
-"""Libraries that only an extra installs: in CI one that is missing is a failure, elsewhere a skip."""
+"""What a test needs of the machine: in CI what is missing is a failure, elsewhere a skip that says what is missing."""
 
 from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 
+def missing(said: str) -> NoReturn:
+    """Skip the test, or the file, that cannot do without something; in CI, fail: nothing goes untested in silence.
+
+    Args:
+        said: what is missing, and if need be where it comes from.
+    """
+    (pytest.fail if os.environ.get("CI") == "true" else _skip)(said)
+
+
+def _skip(said: str) -> NoReturn:
+    pytest.skip(said, allow_module_level=True)
+
+
 def needed(module: str, extra: str) -> Any:
-    """Return a module; where it is missing, skip the file or the test that asks; in CI, fail.
+    """Return a module; where it is not installed, skip the file or the test that asks; in CI, fail.
 
     Args:
         module: its name.
@@ -19,7 +32,4 @@ def needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        said = f"the extra `{extra}` is not installed ({error})"
-        if os.environ.get("CI") == "true":
-            raise AssertionError(said) from error
-        pytest.skip(said, allow_module_level=True)
+        missing(f"the extra `{extra}` is not installed ({error})")

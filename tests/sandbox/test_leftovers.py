@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.leftovers import find, half_written
+from tests.helpers.extras import missing
 
 _LONG_AGO = 0.0
 """Before every process of this machine began."""
@@ -125,7 +126,7 @@ def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
 
 def test_others_leftovers_are_theirs(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can make what is another user's")
+        missing("only root can make what is another user's")
     path = aged(tmp_path / "samples/.theirs.ab12cd.part")
     os.chown(path, 54321, 54321)
     assert names(tmp_path) == set()

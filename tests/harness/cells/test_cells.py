@@ -20,6 +20,7 @@ from harness.cells.server import _REFUSED_CALLS
 from sandbox.guest import landlock, seccomp, syscalls
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
+from tests.helpers.extras import missing
 from tests.helpers.filters import run_filter
 from tests.helpers.models import Model
 
@@ -144,7 +145,13 @@ def chooses(query: Query, repo: Repository) -> Prompt:
     """Has its own mind about encoders."""
     repo.search("x", ranker="minilm(path=/etc)")
 '''
-needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="no Landlock on this kernel")
+
+
+@pytest.fixture
+def needs_landlock() -> None:
+    """Say that a test is of what the kernel keeps from a strategy."""
+    if not landlock.abi():
+        missing("no Landlock on this kernel")
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +345,7 @@ def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> No
         cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
-@needs_landlock
+@pytest.mark.usefixtures("needs_landlock")
 def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
     file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

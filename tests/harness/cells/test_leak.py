@@ -22,6 +22,7 @@ from bench.snapshot import load as load_snapshot
 from bench.types import Cursor, Language, Query, Reference
 from harness.cells import Cells, open_cells
 from sandbox.guest import landlock
+from tests.helpers.extras import missing
 from tests.helpers.models import Model
 from tests.helpers.samples import make_sample
 
@@ -43,7 +44,8 @@ def later():
 CURSOR = Cursor(line=6, column=12)
 MASKED = ((1, 2),)
 
-pytestmark = pytest.mark.skipif(not landlock.abi(), reason="no Landlock on this kernel")
+if not landlock.abi():
+    missing("no Landlock on this kernel")
 
 
 class World:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+import tests
 from tests.helpers.extras import needed
 
 
@@ -21,5 +24,19 @@ def test_what_is_missing_is_skipped_here(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_is_missing_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(AssertionError, match="`hf` is not installed"):
+    with pytest.raises(pytest.fail.Exception, match="`hf` is not installed"):
         needed("no_such_module", "hf")
+
+
+def test_no_other_test_skips_in_ci() -> None:
+    skips = re.compile(r"importorskip|pytest\.skip\(|mark\.skip|pytest\.fail if ")
+    root = Path(tests.__file__).parent
+    found = {str(one.relative_to(root)) for one in root.rglob("*.py") if skips.search(one.read_text(encoding="utf-8"))}
+    assert found - {Path(__file__).relative_to(root).as_posix(), "helpers/extras.py"} == {
+        # What is a test's text, not its own skip.
+        "bench/functions/test_real.py",
+        "sandbox/forgeries/table.py",
+        # What only another processor, or no GPU, can show.
+        "sandbox/docker/test_seccomp.py",
+        "harness/generators/test_hf.py",
+    }

@@ -108,7 +108,6 @@ def test_bad_urls(url: str, words: str) -> None:
 
 
 def test_postgres_without_its_driver_names_the_extra() -> None:
-    pytest.importorskip("sqlalchemy")
     try:
         import psycopg  # noqa: F401
     except ModuleNotFoundError:

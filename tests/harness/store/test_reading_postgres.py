@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +15,7 @@ from harness.store.sets import stored_sets
 from tests.harness.store import postgres_server
 from tests.harness.store.making import make_samples, make_spec
 from tests.harness.store.postgres_server import shown
+from tests.helpers.extras import missing
 
 pytestmark = pytest.mark.slow
 

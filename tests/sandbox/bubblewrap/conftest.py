@@ -17,15 +17,11 @@ import pytest
 
 import sandbox
 from sandbox.bubblewrap.backend import available
+from tests.helpers.extras import missing
 
 PLAIN = 54321
 """A uid that nobody has."""
 _DRIVER = Path(__file__).with_name("driver.py")
-
-
-def missing(reason: str) -> None:
-    """Skip, or fail in CI, where nothing may go untested in silence."""
-    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
     root = request.param == "root"
     me_root = os.geteuid() == 0
     if root and not me_root:
-        pytest.skip("these tests are not run by root")
+        missing("these tests are not run by root")
     # Not pytest's own folder, which no other user may enter.
     folder = Path(tempfile.mkdtemp(prefix="ctxbench-tests-"))
     try:
@@ -116,6 +112,6 @@ def as_root(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], None]:
 
     def check() -> None:
         if os.geteuid() != 0:
-            pytest.skip("only root can make control groups")
+            missing("only root can make control groups")
 
     return check

@@ -12,6 +12,7 @@ import pytest
 from bench.errors import InputFault
 from bench.retrieval.encoders import bert as module
 from bench.retrieval.encoders.bert import Bert
+from tests.helpers.extras import needed
 
 CONFIG = {
     "hidden_size": 24,
@@ -132,7 +133,7 @@ def test_blocks_are_filled_and_keep_like_lengths_together() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "bert."])
 def test_it_reads_a_checkpoint(tmp_path: Path, weights: dict[str, np.ndarray], prefix: str) -> None:
-    numpy = pytest.importorskip("safetensors.numpy", reason="the extra `encoders` is not installed")
+    numpy = needed("safetensors.numpy", "encoders")
     numpy.save_file(made_weights(prefix), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     assert (Bert.load(tmp_path).means([[1, 2]]) == Bert(weights, CONFIG).means([[1, 2]])).all()

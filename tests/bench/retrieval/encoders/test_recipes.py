@@ -17,6 +17,7 @@ from bench.errors import InputFault, MachineFault
 from bench.retrieval.encoders import get, names, registry, weights
 from bench.retrieval.encoders.recipes import Recipe, RecipeEncoder, batches, framed
 from bench.retrieval.encoders.texts import unit_length, utf8
+from tests.helpers.extras import needed
 
 RECIPE = Recipe(model="someone/something", limit=8, architecture="BertModel")
 
@@ -186,7 +187,7 @@ def test_missing_packages_are_named(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+    hub = needed("huggingface_hub", "encoders")
     asked: list[bool] = []
     look = hub.snapshot_download
 
@@ -203,7 +204,7 @@ def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, mo
 
 
 def test_a_download_that_fails_can_be_tried_again(packages: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+    hub = needed("huggingface_hub", "encoders")
 
     def unreachable(*given: object, **options: object) -> str:
         raise OSError("no route to the hub\nmore of it")
@@ -216,7 +217,7 @@ def test_a_download_that_fails_can_be_tried_again(packages: None, monkeypatch: p
 
 
 def test_a_download_takes_one_kind_of_weights(packages: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub", reason="the extra `encoders` is not installed")
+    hub = needed("huggingface_hub", "encoders")
     folder = tmp_path / "snapshot"
     folder.mkdir()
     asked: list[list[str]] = []

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the extra `hf` is not installed")
-transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
-tokenizers = pytest.importorskip("tokenizers", reason="the extra `hf` is not installed")
+from tests.helpers.extras import needed
+
+torch = needed("torch", "hf")
+transformers = needed("transformers", "hf")
+tokenizers = needed("tokenizers", "hf")
 
 from bench.errors import InputFault  # noqa: E402
 from bench.retrieval.encoders import get, registry  # noqa: E402
