@@ -135,7 +135,17 @@ def _links(choice: _Choice) -> dict[str, dict[str, str]]:
 
 
 def _published(choice: _Choice) -> None:
-    for index, one in enumerate(view.published(choice.board, choice.group)):
+    every = (
+        view.unshown(choice.board)
+        and url.choose(
+            "Published rows",
+            ["best", "all"],
+            name="published",
+            help="What papers print about the same benchmark: the best rows and those of the same models, or all.",
+        )
+        == "all"
+    )
+    for index, one in enumerate(view.published(choice.board, choice.group, every=every)):
         st.subheader(show.plain(one.title[:1].upper() + one.title[1:]), anchor=False)
         show.frame(one.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
         show.notes(one.notes)

@@ -17,6 +17,7 @@ from harness.leaderboard.published_text import published_notes, published_table,
 from harness.leaderboard.records import to_csv
 from harness.leaderboard.rows import ALL_LEVELS
 from harness.leaderboard.signflip import ALPHA
+from harness.leaderboard.ways import PAGE
 from harness.results import Origin, RunTable
 
 Line = dict[str, object]
@@ -168,22 +169,28 @@ def share_a_tier(one: str, other: str) -> bool:
 
 def sentences(group: Group) -> tuple[str, ...]:
     """Return what must be said below the table."""
-    return notes(group)
+    return notes(group, PAGE)
 
 
-def published(board: Board, group: Group) -> list[Published]:
-    """Return the papers' rows about the group's benchmark: never ranked with ours."""
+def published(board: Board, group: Group, *, every: bool = False) -> list[Published]:
+    """Return the papers' rows about the group's benchmark, the best of them or `every` one: never ranked with ours."""
     made = []
-    for listing in board.published:
+    for one in board.published:
+        listing = replace(one, shown=one.rows) if every else one
         headings, cells = published_table(listing)
         made.append(
             Published(
                 title=published_title(listing),
                 lines=tuple(dict(zip(headings, line, strict=True)) for line in cells),
-                notes=published_notes(listing, group.profile),
+                notes=published_notes(listing, group.profile, PAGE),
             )
         )
     return made
+
+
+def unshown(board: Board) -> bool:
+    """Return whether the papers have more rows than are shown unasked."""
+    return any(len(one.shown) < len(one.rows) for one in board.published)
 
 
 def csv(board: Board, group: Group) -> str:

@@ -10,15 +10,16 @@ from harness.leaderboard.rows import Group, Overall, Row
 from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from harness.leaderboard.stats import FEWEST, Over
 from harness.leaderboard.unlike import unlike
+from harness.leaderboard.ways import COMMAND, Ways
 from harness.papers.tables import LEVELS
 from harness.results import PRICE, Origin
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
-def notes(group: Group) -> tuple[str, ...]:
-    """Return the sentences of one group, the most needed first."""
-    lines = [*_ranking(group), *_intervals(group), *_unscored(group), *_marked(group)]
+def notes(group: Group, ways: Ways = COMMAND) -> tuple[str, ...]:
+    """Return the sentences of one group, the most needed first; `ways` says in whose words."""
+    lines = [*_ranking(group), *_intervals(group), *_unscored(group, ways), *_marked(group, ways)]
     failed = [f"{row.run.strategy} {row.model_failed}" for row in group.rows if row.model_failed]
     if failed:
         lines.append(f"Nothing usable came from the model, counted as the worst value: {', '.join(failed)}.")
@@ -81,7 +82,7 @@ def notes_of_overall(found: Sequence[Overall]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _marked(group: Group) -> list[str]:
+def _marked(group: Group, ways: Ways) -> list[str]:
     """Say how many samples no score is to rest on, and what they would change."""
     marks: Counter[str] = Counter()
     for row in group.rows:
@@ -97,7 +98,7 @@ def _marked(group: Group) -> list[str]:
         if (found := row.metrics.get(group.metric)) and found.mean_with_marked is not None
     ]
     if left and changed:
-        lines.append(f"With them {group.metric} would be: {', '.join(changed)} (--marked include).")
+        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({ways.marked}).")
     return lines
 
 
@@ -162,13 +163,13 @@ def _repositories_of(row: Row, metric: str) -> int:
     return row.metrics[metric].repositories if metric in row.metrics else 0
 
 
-def _unscored(group: Group) -> list[str]:
+def _unscored(group: Group, ways: Ways) -> list[str]:
     missing = [row for row in group.rows if row.unscored]
     if not missing:
         return []
     counts = ", ".join(f"{row.run.strategy} {row.unscored}" for row in missing)
     functions = " (not with --sandbox none)" if any(row.run.functions for row in missing) else ""
-    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: run the same command again{functions}."]
+    lines = [f"Unscored (the machine failed; not counted as 0): {counts}. Cure: {ways.again}{functions}."]
     return lines + [line for row in missing if (line := _sensitivity(group, row))]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.leaderboard.listing import BOTH, Listing, columns, printed
+from harness.leaderboard.ways import COMMAND, Ways
 from harness.papers.tables import ORIGINS, STATUSES, Row, paper_of
 
 PROFILE = "infercom"
@@ -36,12 +37,13 @@ def published_table(listing: Listing) -> tuple[list[str], list[list[str]]]:
     return ["strategy", "generator", *(_HEADS.get(one, _TIMES.get(one, one)) for one in names), "origin"], lines
 
 
-def published_notes(listing: Listing, profile: str) -> tuple[str, ...]:
+def published_notes(listing: Listing, profile: str, ways: Ways = COMMAND) -> tuple[str, ...]:
     """Return the sentences below the table.
 
     Args:
         listing: the rows.
         profile: the metric profile of the groups above; empty if there are none.
+        ways: in whose words it says how to see more.
     """
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     lines = [
@@ -51,7 +53,7 @@ def published_notes(listing: Listing, profile: str) -> tuple[str, ...]:
     if listing.benchmark == "CoderEval":
         lines.append("pass@1; the mean of levels is that of class, file and project, each weighing alike.")
     elif profile not in ("", PROFILE):
-        lines.append(f"They are of the metric profile {PROFILE}, the rows above of {profile}: see --profile {PROFILE}.")
+        lines.append(f"They are of the metric profile {PROFILE}, the rows above of {profile}: {ways.profile}.")
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]
     if any(status == "missing_in_available_copy" for row in listing.shown for status in _statuses(row, listing)):
@@ -60,7 +62,7 @@ def published_notes(listing: Listing, profile: str) -> tuple[str, ...]:
     more = len(listing.rows) - len(listing.shown)
     if more:
         rows = "1 row more is" if more == 1 else f"{more} rows more are"
-        lines.append(f"{rows} shown by --published all, and by --format json and csv.")
+        lines.append(f"{rows} shown {ways.rows}.")
     return tuple(lines)
 
 

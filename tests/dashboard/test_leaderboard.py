@@ -117,6 +117,25 @@ def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
     assert rule == [{"value": base.metrics["es"].mean}]
 
 
+def test_a_page_says_what_to_do_on_a_page() -> None:
+    status = [Status.SCORED] * 3 + [Status.INFRA_FAILED]
+    values = {"pass@1": [1.0, 1.0, 0.0, None]}
+    run: dict[str, Any] = {"functions": True, "benchmark": "codereval", "level": ["class_runnable"] * 4}
+    made = board([make_table(values, "abcd", id="x", status=status, **run)], published="auto")
+    [some] = view.published(made, made.groups[0])
+    [every] = view.published(made, made.groups[0], every=True)
+    assert view.unshown(made) and len(some.lines) < len(every.lines) == 66
+    said = [*view.sentences(made.groups[0]), *some.notes, *every.notes]
+    assert any("66 rows" not in one and "where Published rows says all" in one for one in some.notes)
+    assert not any("shown where" in one for one in every.notes)
+    assert any("the page Runs has the command" in one for one in said)
+    assert [one for one in said if "--" in one] == [one for one in said if "--sandbox none" in one]
+    lines = make_table({"es": [0.5] * 3}, "abc", benchmark="projbench")
+    beside = board([lines], published="auto")
+    assert any("below More choices" in one for one in view.published(beside, beside.groups[0])[0].notes)
+    assert not view.unshown(board([lines]))
+
+
 def test_metrics_and_levels_that_can_be_chosen() -> None:
     runs = [make_table({"em": [0.0, 1.0], "es": [0.5, None]}, ["r"] * 2)]
     assert view.metrics(runs) == ["es", "em"] and view.levels(runs) == ["all"]
