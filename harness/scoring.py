@@ -190,9 +190,9 @@ def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
             one, other = extract.body(sample, text), extract.body(sample, reference.target)
             values = metrics.score_body(sample.language, prediction=one, ground_truth=other)
         for metric, value in values.items():
-            # A model that gave nothing gets the worst there is, also where the metric would be undefined.
-            worst = not text.strip() and value is None
-            scores[profile, metric] = metrics.info(profile, metric).worst if worst else value
+            # A model that gave nothing gets the worst there is, also where the metric is undefined, or would call
+            # it right: as many identifiers as the answer `1)` has.
+            scores[profile, metric] = value if text.strip() else metrics.info(profile, metric).worst
     return scores
 
 
