@@ -6,7 +6,7 @@ images    built by what they hold, once
 launcher  every flag of a box
 box       frames over the attached stream, and the end
 foreign   boxes of images that are taken as they stand
-stock     what is there: list and prune
+stock     what is there: list, prune and sweep
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sandbox import wheels
 from sandbox.docker import bases, foreign, images
 from sandbox.docker.engine import Client, answers, connected
 from sandbox.docker.launcher import DockerLauncher
-from sandbox.docker.stock import BUILDS, touch
+from sandbox.docker.stock import BUILDS, sweep, touch
 from sandbox.errors import SandboxUnavailable
 from sandbox.folders import held
 from sandbox.types import Environment, Limits, Pool, Report
@@ -53,9 +53,11 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
-        """Open a pool of containers of a prepared environment."""
+        """Open a pool of containers of a prepared environment; what killed pools left stopped is removed first."""
         from sandbox.pool import open_pool  # noqa: PLC0415
 
+        with connected() as client:
+            sweep(client)
         if environment.image:
             with connected() as client, foreign.opened(client, environment, limits, width) as pool:
                 yield pool

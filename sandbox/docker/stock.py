@@ -1,7 +1,8 @@
-"""The images that are there: what they are for, what they take, and which are of no use any more."""
+"""The images and boxes that are there: what they are for, what they take, and which are of no use any more."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +11,17 @@ from typing import Any
 
 from sandbox.docker import bases, images
 from sandbox.docker.engine import Client, told
-from sandbox.errors import SandboxLost, SandboxUnavailable
+from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from sandbox.folders import held
+from sandbox.owners import alive
 
 LABEL = "ctxbench.image"
 """What the Dockerfile marks every image of ours with."""
 BUILDS = "builds.lock"
 """Held by whoever builds, or removes what builds have left."""
+_OWNER = "ctxbench.owner"
+_STOPPED = ("created", "exited", "dead")
+"""States of a container in which nothing runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +52,28 @@ def touch(notes: Path, found: Mapping[str, Any]) -> None:
     file.touch()
 
 
+def sweep(client: Client) -> None:
+    """Remove the boxes in which nothing runs and whose process is gone: a killed one leaves them.
+
+    A running box ends by itself, with its stdin. On an engine that is not reached through a socket of this machine
+    nothing is removed: whether a process of another machine lives cannot be seen from here. What cannot be removed
+    stays for ``ctxbench doctor --clean``, which says why.
+    """
+    if "http+docker://" not in client.api.adapters:
+        return
+    with contextlib.suppress(SandboxError), told(SandboxLost, "docker"):
+        for box in client.api.containers(all=True, filters={"label": _OWNER, "status": list(_STOPPED)}):
+            if not alive(box["Labels"][_OWNER]):
+                with contextlib.suppress(SandboxError), told(SandboxLost, box["Id"]):
+                    # Not by force: one that somebody starts meanwhile stays.
+                    client.api.remove_container(box["Id"], v=True)
+
+
 def stored(client: Client, notes: Path, base_image: str) -> list[Stored]:
     """Return every image of ours, the latest first."""
     with told(SandboxUnavailable, "docker"):
         found = client.api.images(filters={"label": LABEL})
-        boxes = client.api.containers(all=True, filters={"label": "ctxbench.owner"})
+        boxes = client.api.containers(all=True, filters={"label": _OWNER})
     code = images.code_digest(images.code())
     base = bases.local(client, base_image)
     made = [_stored(image, notes, [box["ImageID"] for box in boxes], (code, base)) for image in found]

@@ -1,17 +1,25 @@
-"""Listing and pruning: of ours, what nobody has a use for; of others', nothing."""
+"""Listing, pruning and sweeping: of ours, what nobody has a use for; of others', nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import io
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
+import docker
 import pytest
+from docker.errors import NotFound
 
 from sandbox.docker import images, stock
+from sandbox.docker.box import DockerBox
 from sandbox.docker.engine import Client
 from sandbox.folders import held
+from sandbox.owners import owner
 from tests.helpers.cli import run_cli
 
 pytestmark = pytest.mark.slow
@@ -125,3 +133,45 @@ def test_no_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for command in ("list", "prune"):
         result = run_cli("image", command)
         assert result.code == 1 and result.err.count("\n") == 1 and "no Docker engine answers" in result.err
+
+
+def test_stopped_boxes_of_killed_processes_go_and_all_others_stay(make: Make, engine: Client) -> None:
+    image = make("left")
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        labels = {"dead": owner(child.pid), "ours": owner(), "unreadable": "none", "another's": ""}
+        made = {
+            name: str(engine.api.create_container(image, ["/x"], labels={"ctxbench.owner": text} if text else {})["Id"])
+            for name, text in labels.items()
+        }
+
+        def left() -> set[str]:
+            there = {one["Id"] for one in engine.api.containers(all=True)}
+            return {name for name, id_ in made.items() if id_ in there}
+
+        try:
+            stock.sweep(engine)
+            assert left() == set(made)
+            child.kill()
+            child.wait()
+            stock.sweep(engine)
+            assert left() == set(made) - {"dead"}
+        finally:
+            child.kill()
+            for id_ in made.values():
+                with contextlib.suppress(NotFound):
+                    engine.api.remove_container(id_, force=True)
+
+
+def test_nothing_is_removed_on_an_engine_of_another_machine() -> None:
+    remote = docker.DockerClient("tcp://127.0.0.1:9", version="1.41")
+    try:
+        with patch.object(remote.api, "containers", side_effect=AssertionError("it was asked for its boxes")):
+            stock.sweep(remote)
+    finally:
+        remote.close()
+
+
+def test_a_running_box_is_left_to_end_by_itself(box: DockerBox, engine: Client) -> None:
+    with patch.object(stock, "alive", lambda label: label != owner()):
+        stock.sweep(engine)
+    assert engine.api.inspect_container(box.name)["State"]["Running"]
