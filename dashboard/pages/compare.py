@@ -51,7 +51,7 @@ class _Choice:
     def names(self) -> dict[str, str]:
         """Return a run's id -> what it is called on this page."""
         runs = [one.run for one in self.tables]
-        return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
+        return dict(zip((run.id for run in runs), choices.labels(runs), strict=True))
 
 
 def page() -> None:
@@ -101,19 +101,26 @@ def _choose() -> _Choice | None:
     metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=four)
     stored = {table.run.generator for table in every}
     held = [one for one in samples.generators if one in stored]
-    generators = held
+    wanted: list[str] = []
     if len(held) > 1:
-        generators = url.choose_many(
-            "Generators", held, name="generator", default=held[:1], help="Models whose runs can be chosen below."
+        wanted = url.choose_many(
+            "Generators", held, name="generator", help="Only runs of these models can be chosen below; none: of all."
         )
-    among = [table for table in every if table.run.generator in generators] or every
+    among = [table for table in every if not wanted or table.run.generator in wanted] or every
+    several = len({table.run.generator for table in among}) > 1
+    # Unasked, runs of one model stand beside each other: then the strategy alone makes the difference.
+    usual = [table for table in among if table.run.generator == (wanted or held)[0]] or among
+
+    def spelled(table: RunTable) -> str:
+        return choices.spelled(table, generator=several)
+
     left, right = st.columns([1, 2])
     first = url.choose(
         "Baseline",
         among,
         name="first",
-        default=choices.first(among),
-        shown=choices.spelled,
+        default=choices.first(usual),
+        shown=spelled,
         written=lambda one: one.run.id,
         help="The run that every other one is compared with.",
         where=left,
@@ -124,10 +131,10 @@ def _choose() -> _Choice | None:
         others,
         name="runs",
         default=choices.others(others, first, metric),
-        shown=choices.spelled,
+        shown=spelled,
         written=lambda one: one.run.id,
-        help="Runs over the same build of the set, in this language and profile: others cannot be paired by sample. "
-        "p-values are corrected for as many as are shown.",
+        help="Runs over the same build of the set, in this language and profile, of any generator: others cannot be "
+        "paired by sample. p-values are corrected for as many as are shown.",
         most=choices.MOST - 1,
         where=right,
     )

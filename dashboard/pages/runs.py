@@ -12,7 +12,7 @@ from dashboard import data, show, url
 from dashboard.order import order
 from dashboard.views import runs as view
 from dashboard.views.order import Order, arranged
-from harness.repeat import command, judging
+from harness.repeat import command, judging, place
 from harness.store.attempts import faults
 from harness.store.work import RunWork, works
 
@@ -110,9 +110,7 @@ def _one(work: RunWork, now: float, seen: view.Sighting) -> None:
 
 def _repeat(work: RunWork) -> None:
     st.markdown("**Run it again**")
-    options = ["--home", str(data.home().root)]
-    if data.database() != data.home().database:
-        options += ["--db", data.store().where]
+    options = place(data.home(), data.database(), data.store().where)
     st.code(command(work.choices, work.file, options=options), language=None, wrap_lines=True)
     if work.unjudged:
         show.note("Its completions without a verdict are judged by:")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import altair as alt
 
 from dashboard.theme import SERIES
+from dashboard.views.compare_choice import unlike
 from dashboard.views.figure import Figure
 from harness.leaderboard import numbers
 from harness.leaderboard.columns import completed
 from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import can_be_told_apart
 from harness.leaderboard.stats import Over
-from harness.results import RunInfo, RunTable, Status
+from harness.results import RunTable, Status
 
 Row = dict[str, object]
 
@@ -27,22 +27,6 @@ _OVER = {
     Over.SAMPLES: "over samples of these repositories only",
     Over.NONE: "no interval",
 }
-
-
-def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
-    """Return a name for each run: its strategy, and what else tells it from the others that are shown."""
-    found = [run.strategy for run in runs]
-    for more in ("generator", "origin", "id"):
-        often = Counter(found)
-        # Only what differs among runs of one name is worth a reader's time.
-        held = {
-            name: {getattr(run, more) for run, one in zip(runs, found, strict=True) if one == name} for name in often
-        }
-        found = [
-            f"{name} · {getattr(run, more)}" if often[name] > 1 and len(held[name]) > 1 else name
-            for run, name in zip(runs, found, strict=True)
-        ]
-    return tuple(found)
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
@@ -76,6 +60,9 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
         said.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")
     for one in compared:
         found, name = one.difference, names[one.this.id]
+        if len(apart := unlike(one.this, one.other)) > 1:
+            several = f"{', '.join(apart[:-1])} and {apart[-1]}"
+            said.append(f"{name}: {several} differ from the baseline's, and the difference is of all that together.")
         if one.this.control or one.other.control:
             which = name if one.this.control else names[one.other.id]
             said.append(f"{which} is a control: it is compared, and not tested.")

@@ -1,21 +1,51 @@
-"""Which runs are compared unasked, and how a run is named among options. Pure."""
+"""Which runs are compared unasked, and how runs are named and told apart. Pure."""
 
 from __future__ import annotations
 
+import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 from harness.leaderboard import choices
 from harness.leaderboard.columns import scale_of, values
-from harness.results import RunTable
+from harness.results import RunInfo, RunTable
 
 FEW, MOST = 3, 6
 """Runs compared unasked, and at most."""
 
 
-def spelled(table: RunTable) -> str:
-    """Return a run as an option: its strategy, and the id that `ctxbench run` printed."""
-    return f"{table.run.strategy} · {table.run.id}"
+def spelled(table: RunTable, *, generator: bool = False) -> str:
+    """Return a run as an option: its strategy and the id that `ctxbench run` printed; with its `generator` if asked."""
+    return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), table.run.id])
+
+
+def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
+    """Return a name for each run: its strategy, with several generators also that, and what else tells it apart."""
+    found = [run.strategy for run in runs]
+    if len({run.generator for run in runs}) > 1:
+        found = [f"{run.strategy} · {run.generator}" for run in runs]
+    for more in ("origin", "id"):
+        often = Counter(found)
+        # Only what differs among runs of one name is worth a reader's time.
+        held = {
+            name: {getattr(run, more) for run, one in zip(runs, found, strict=True) if one == name} for name in often
+        }
+        found = [
+            f"{name} · {getattr(run, more)}" if often[name] > 1 and len(held[name]) > 1 else name
+            for run, name in zip(runs, found, strict=True)
+        ]
+    return tuple(found)
+
+
+def unlike(this: RunInfo, other: RunInfo) -> tuple[str, ...]:
+    """Return in what two runs differ, of what decides a completion: what nobody knows of an import is left out."""
+    found = [name for name in ("strategy", "generator", "completions") if getattr(this, name) != getattr(other, name)]
+    # Whether it saw what follows the cursor is told by the generator's name.
+    one, two = ({**json.loads(run.sampling or "{}"), "fim": False} for run in (this, other))
+    if this.sampling and other.sampling and one != two:
+        found.append("sampling")
+    return tuple(found)
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
@@ -40,12 +70,26 @@ def first(tables: Sequence[RunTable]) -> RunTable:
 
 
 def others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
-    """Return the best of the other strategies by mean, so many that `FEW` runs are shown; no controls."""
-    newest = [one for one in choices.newest(tables) if one.run.ranked and one.run.id != baseline.run.id]
-    of_others = [one for one in newest if one.run.generator == baseline.run.generator] or newest
+    """Return what is compared with a baseline unasked, so much that `FEW` runs are shown; no controls.
+
+    The best other strategies of its generator, by mean; without any, its strategy by other generators; without that
+    the best of all.
+    """
+    generators = dict.fromkeys(table.run.generator for table in tables)
+    newest = [
+        one
+        for name in generators
+        for one in choices.newest([table for table in tables if table.run.generator == name])
+        if one.run.ranked and one.run.id != baseline.run.id
+    ]
     scale = scale_of(baseline.run.profile, metric)
     sign = 1.0 if scale.lower_is_better else -1.0
-    means = {one.run.id: list(values(one, metric, scale).values()) for one in of_others}
-    able = [one for one in of_others if means[one.run.id]]
+    means = {one.run.id: list(values(one, metric, scale).values()) for one in newest}
+    able = [one for one in newest if means[one.run.id]]
     able.sort(key=lambda one: (sign * statistics.fmean(means[one.run.id]), one.run.strategy))
-    return able[: FEW - 1]
+    alike = (
+        [one for one in able if one.run.generator == baseline.run.generator],
+        [one for one in able if one.run.strategy == baseline.run.strategy],
+        able,
+    )
+    return next((found for found in alike if found), [])[: FEW - 1]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import altair as alt
 
 from dashboard.theme import SERIES
-from dashboard.views.compare import Row, labels
+from dashboard.views.compare import Row
+from dashboard.views.compare_choice import labels
 from dashboard.views.cost_front import front
 from dashboard.views.figure import Figure
 from harness.leaderboard import numbers

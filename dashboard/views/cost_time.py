@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from dashboard.theme import SERIES
-from dashboard.views.compare import Row, labels
+from dashboard.views.compare import Row
+from dashboard.views.compare_choice import labels
 from dashboard.views.cost import amount, cost
 from harness.leaderboard import numbers
 from harness.leaderboard.rows import Group

@@ -11,7 +11,7 @@ import numpy as np
 from bench.errors import InputFault, UnknownName
 from harness.leaderboard import pairs, stats
 from harness.leaderboard.choices import default_metric
-from harness.leaderboard.columns import Scale, ScaleOf, repositories, scale_of, values
+from harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
 from harness.leaderboard.pairs import Difference, Paired
 from harness.leaderboard.stats import Over
 from harness.results import RunInfo, RunTable
@@ -69,12 +69,13 @@ def compare(
 
     Args:
         tables: two runs or more over the same sample set, in one language and metric profile.
-        metric: only this one; None takes all that the runs share, the one that would rank first.
+        metric: only this one; None takes all that the runs share, the one that would rank first, but bits only if one
+            model measured them in all of the runs.
         seed: decides drawn flips and bootstrap samples.
         scale: how a metric of a profile is shown.
 
     Raises:
-        InputFault: if there is nothing to compare, or the runs are not comparable.
+        InputFault: if there is nothing to compare, or the runs are not comparable, by this metric or at all.
         UnknownName: if the runs do not share the metric.
     """
     _check(tables)
@@ -82,6 +83,15 @@ def compare(
     shared = sorted(set.intersection(*(set(table.metrics) for table in tables)))
     if metric is not None and metric not in shared:
         raise UnknownName("metric that these runs share", metric, shared)
+    coders = sorted({table.run.versions.get("coder", "") for table in tables})
+    if len(coders) > 1:
+        if metric in CONTEXT_METRICS:
+            raise InputFault(
+                f"{metric} of these runs was measured by different models ({', '.join(map(repr, coders))}), "
+                "and bits of two models are two units",
+                cure="compare them by another metric, or make the runs with one model that measures contexts",
+            )
+        shared = [name for name in shared if name not in CONTEXT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))

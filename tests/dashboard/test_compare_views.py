@@ -61,8 +61,11 @@ def test_runs_are_told_apart_by_what_differs() -> None:
         make_run(id="6", strategy="c"),
         make_run(id="7", strategy="d", generator="other"),
     ]
-    assert view.labels(runs) == ("a · g", "a · h", "b · run", "b · imported", "c · 5", "c · 6", "d")
-    assert view.labels([]) == ()
+    assert choice.labels(runs) == (
+        "a · g", "a · h", "b · g · run", "b · g · imported", "c · scripted · 5", "c · scripted · 6", "d · other"
+    )  # fmt: skip
+    assert choice.labels(runs[4:6]) == ("c · 5", "c · 6") and choice.labels(runs[::2][:1]) == ("a",)
+    assert choice.labels([]) == ()
 
 
 def test_rows_are_those_of_the_json() -> None:
@@ -179,6 +182,33 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     assert choice.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
     assert choice.metrics([]) == []
     assert choice.spelled(BASE) == "lc.infile · base"
+    assert choice.spelled(BASE, generator=True) == "lc.infile · scripted · base"
+
+
+def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_itself() -> None:
+    other = noisy("lc.repocoder", 0.9, id="other", generator="h")
+    assert [one.run.id for one in choice.others([BASE, ALIKE, other], BASE, "es")] == ["c"]
+    itself = noisy("lc.infile", 0.4, id="itself", generator="h")
+    assert [one.run.id for one in choice.others([BASE, other, itself], BASE, "es")] == ["itself"]
+    assert [one.run.id for one in choice.others([BASE, other], BASE, "es")] == ["other"]
+    assert choice.others([BASE], BASE, "es") == []
+
+
+def test_what_else_differs_than_the_strategy_is_said() -> None:
+    sampling = '{"temperature": 0.0}'
+    run = replace(BASE.run, sampling=sampling)
+    for changes, wanted in (
+        ({"strategy": "x"}, ("strategy",)),
+        ({"generator": "h", "sampling": '{"fim": true, "temperature": 0.0}'}, ("generator",)),
+        ({"strategy": "x", "generator": "h", "completions": 5}, ("strategy", "generator", "completions")),
+        ({"sampling": '{"temperature": 0.8}'}, ("sampling",)),
+        ({"sampling": ""}, ()),
+    ):
+        changed: dict[str, Any] = {"sampling": sampling, **changes}
+        assert choice.unlike(replace(run, **changed), run) == wanted
+    both = replace(BETTER, run=replace(BETTER.run, generator="h"))
+    [said, *_] = view.remarks(compare([BASE, both], metric="es"), {"base": "x", BETTER.run.id: "y"})
+    assert said == "y: strategy and generator differ from the baseline's, and the difference is of all that together."
 
 
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:

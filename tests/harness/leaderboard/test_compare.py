@@ -11,6 +11,7 @@ from bench.errors import InputFault, UnknownName
 from harness.leaderboard import board, records, render
 from harness.leaderboard.compare import compare
 from harness.leaderboard.stats import Over
+from harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
 
@@ -107,3 +108,19 @@ def test_a_control_is_compared_without_a_test() -> None:
     assert [one.difference.p is None for one in found] == [False, True]
     assert found[0].difference.pairs == 1 and found[0].difference.p_holm == pytest.approx(2 / 2**8)
     assert found[1].difference.mean is not None and "a control: not tested" in render.comparison(found)
+
+
+def test_bits_of_two_models_are_not_compared() -> None:
+    """A bit is one of the model that measured it; what their completions score can be compared."""
+
+    def priced(strategy: str, coder: str) -> RunTable:
+        values = {"context_gain": [1.0] * 4, "es": [0.5] * 4}
+        return make_table(values, "aabb", id=strategy, strategy=strategy, versions={"coder": coder} if coder else {})
+
+    alike = compare([priced("a", "incontext 1"), priced("b", "incontext 1")])
+    assert [one.metric for one in alike] == ["es", "context_gain"]
+    for other in ("hf(model=m) 2", "incontext 2", ""):
+        runs = [priced("a", "incontext 1"), priced("b", other)]
+        assert [one.metric for one in compare(runs)] == ["es"]
+        with pytest.raises(InputFault, match="different models"):
+            compare(runs, metric="context_gain")
