@@ -22,7 +22,9 @@ TEMPLATE = 128
 _SLACK = 16
 """Tokens that a server may read less than a text has: blanks that its template takes off."""
 _PIECE = re.compile(
-    r"<[|\uff5c]?[\w\u2581 -]*[|\uff5c]?>|(?:[A-Za-z]|[^\x00-\x7f])+(?:'(?:[sdmt]|ll|ve|re))?|[0-9]+|\n\s*", re.I
+    r"<[|\uff5c]?_*[^\W_][\w\u2581 -]*[|\uff5c]?>"
+    r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
+    re.I,
 )
 """What is no part of one token together with its neighbours: a mark, a word, a number, the end of a line. The published
 rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there before anything is joined."""

@@ -104,7 +104,7 @@ class OpenAI:
         return found
 
     def _ask(self, request: Request, *, line: bool) -> Response:
-        least = self._least(request) if self._settings.whole else 0
+        least = self._least(wire.message(request, self._settings))
 
         def read(reply: Any, seconds: float) -> Response:
             answered = replies.response(reply, request, self._settings, seconds, least=least)
@@ -116,9 +116,10 @@ class OpenAI:
 
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
-    def _least(self, request: Request) -> int:
-        """Return how many tokens the prompt has at least, which the server must have read."""
-        text = wire.message(request, self._settings)
+    def _least(self, text: str) -> int:
+        """Return how many tokens of a text the server must have read; 0 if its counts are not to be believed."""
+        if not self._settings.whole:
+            return 0
         return counting.least(text) if self._counter is None else self._counter.least(text)
 
 
@@ -138,8 +139,10 @@ class PricingOpenAI(OpenAI):
     def _price(self, pair: tuple[str, str]) -> float:
         prompt, text = pricing.ends(*pair)
 
+        least = self._least(prompt + text)
+
         def read(reply: Any, _: float) -> float:
-            return pricing.bits(reply, text, self._settings)
+            return pricing.bits(reply, text, self._settings, least=least)
 
         return self._client.post("/completions", pricing.body(prompt, text, self._settings), read)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import InputFault
-from harness.generators.openai.replies import Garbled, dig
+from harness.generators.openai.replies import Garbled, dig, see_whole
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.wire import Body, with_extra
 
@@ -31,11 +31,18 @@ def body(prompt: str, text: str, settings: Settings) -> Body:
     return {**with_extra(made, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
-def bits(reply: Any, text: str, settings: Settings) -> float:
+def bits(reply: Any, text: str, settings: Settings, *, least: int = 0) -> float:
     """Return minus log2 of the probability of the text, as a reply says it.
+
+    Args:
+        reply: its JSON data.
+        text: what is priced.
+        settings: of whom.
+        least: tokens that prompt and text have at least.
 
     Raises:
         Garbled: if the reply's parts do not fit each other.
+        CutShort: if the server did not read all of the prompt.
         InputFault: if the server does not give such prices.
     """
     given = dig(reply, "choices", 0, "logprobs")
@@ -45,6 +52,7 @@ def bits(reply: Any, text: str, settings: Settings) -> float:
         raise _lacking("the reply has no log-probabilities", settings)
     if len(tokens) != len(costs) or type(read) is not int or read < 1:
         raise Garbled("the log-probabilities do not fit the tokens")
+    see_whole(reply, read, least, settings)
     if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
     shown = [str(token) for token in tokens]

@@ -106,7 +106,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     text = fim.cut(words.text) if request.sampling.fim else words.text
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
-        _see_whole(reply, tokens_in, least, settings)
+        see_whole(reply, tokens_in, least, settings)
     code = lines.answer(request, text) if settings.chat and settings.asked else text
     end = lines.end(text) if request.one_line and not settings.chat else None
     answered = Response(
@@ -204,8 +204,12 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) 
         )
 
 
-def _see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
-    """See that the server does not say that the model read less than the prompt has."""
+def see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
+    """See that the server does not say that the model read less than the prompt has.
+
+    Raises:
+        CutShort: if it does.
+    """
     # A service may count only what it had not at hand.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:
         raise CutShort(

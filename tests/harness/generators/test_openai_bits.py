@@ -13,6 +13,7 @@ from bench.types import Language
 from harness.generators import openai
 from harness.generators.base import Coder
 from harness.generators.openai.generator import OpenAI, PricingOpenAI
+from harness.generators.reading import CutShort
 from strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
 
@@ -155,3 +156,12 @@ def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
 def test_a_fault_of_one_is_the_fault_of_all() -> None:
     with serving(window=30) as server, model(server) as made, pytest.raises(MachineFault, match="too long"):
         price(made, ("a ", "b"), ("a " * 60, "b"), ("c ", "d"))
+
+
+def test_a_prompt_that_was_cut_has_no_price() -> None:
+    with serving(cuts=100) as server, model(server) as made:
+        assert price(made, ("a " * 50, "d"))
+        with pytest.raises(CutShort, match="it read 100 tokens of at least 360"):
+            price(made, ("a " * 400, "d"))
+    with serving(cuts=100) as server, model(server, whole=False) as made:
+        assert price(made, ("a " * 400, "d"))
