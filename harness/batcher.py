@@ -1,37 +1,38 @@
 """`Batcher`: gathers requests from many threads into batches, answers equal ones once, keeps every answer.
 
-A thread enters with `member` and asks with `ask`, which waits. One thread of the batcher's own takes
-what is pending as soon as a batch is full, every member waits, or nothing new came for `LINGER` seconds;
-it looks the requests up in the store, sends the rest to the generator and stores the answers.
-For a generator that is called side by side (``concurrent``) there are `batch_size` such threads, and each takes
-one request as soon as it is free: none waits for a batch to fill, or for the slowest of a batch to end.
+A thread enters with `member` and asks with `ask`, which waits. Two kinds of threads are the batcher's own:
+
+- one keeps the books: it looks up in the store what was asked for and stores what was answered, each time all that
+  has come meanwhile, so that no model waits for a disk;
+- one, a lane, takes what is not in the store as soon as a batch is full, every member waits, or nothing new came for
+  half a second, and sends it to the generator. A generator that is called side by side (``concurrent``) has
+  `batch_size` lanes, and each takes one request as soon as it is free: none waits for a batch to fill, or for the
+  slowest of a batch to end.
+
 Whatever happens, every asker is answered or gets the fault; the faults of some requests of a batch are theirs alone.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from bench.errors import MachineFault
 from bench.files import sha256
-from harness.generators.base import Generator, Request, Response, TooLong
+from harness.accounting import stored
+from harness.generators.base import Generator, Request, Response
+from harness.inflight import InFlight, Outcome, Slot
 from harness.prices import Prices
 from harness.runspec import sampling_key
-from harness.slots import Slot, Waiter, stored
 from harness.store.records import StoredGeneration
 from harness.store.rows import clean
 
-LINGER = 0.5
-"""Seconds without a new request after which a batch goes out though members are still at work."""
-GIVE_UP = 3
-"""Batches in a row without a single answer after which the generator counts as lost."""
 _CLOSE_SECONDS = 10.0
 
 
@@ -73,38 +74,25 @@ class Batcher:
         """
         self.generator, self._spec, self._store = generator, spec, store
         self.rate = (prices or Prices()).rate(spec)  # what it costs; None if nobody knows
-        self._changed = threading.Condition()
-        self._slots: dict[str, Slot] = {}
-        self._pending: list[Slot] = []
-        self._members = self._waiting = self._failures = 0
-        self._newest = 0.0
-        self._fatal: BaseException | None = None
-        self._gone: MachineFault | None = None
         batch = max(1, generator.batch_size)
-        self._lanes, self._size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
+        self._in_flight = InFlight(size, self._lanes)
+        self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
 
     @property
     def lost(self) -> bool:
         """Whether asking on is of no use: the generator failed often in a row, or the batcher has ended."""
-        return self._gone is not None or self._fatal is not None
+        return self._in_flight.fault is not None
 
     @property
     def served(self) -> tuple[str, ...]:
         """Who answered so far, as a service itself says; empty for generators that are no service."""
         return tuple(getattr(self.generator, "served", ()))
 
-    @contextlib.contextmanager
-    def member(self) -> Iterator[None]:
+    def member(self) -> AbstractContextManager[None]:
         """Count the calling thread among those that may still ask."""
-        with self._changed:
-            self._members += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._members -= 1
-                self._changed.notify_all()
+        return self._in_flight.member()
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """Wait for the answers to `requests`, in order.
@@ -112,21 +100,12 @@ class Batcher:
         Raises:
             MachineFault: what became of one of them; a lost generator's last fault; `Stopped` after `close`.
         """
+        if not requests:
+            return []
         ids = [self.id_of(request) for request in requests]
-        with self._changed:
-            if (fault := self._fatal or self._gone) is not None:
-                raise fault
-            slots = {id_: self._slot(id_, request) for id_, request in zip(ids, requests, strict=True)}
-            waiter = Waiter(len(slots))
-            for slot in slots.values():
-                slot.waiters.append(waiter)
-            if slots:
-                self._waiting += 1
-                self._newest = time.monotonic()
-                self._start()
-                self._changed.notify_all()
-        if slots:
-            waiter.done.wait()
+        waiter, slots = self._in_flight.add(dict(zip(ids, requests, strict=True)))
+        self._start()
+        waiter.done.wait()
         for slot in slots.values():
             if isinstance(slot.result, BaseException):
                 raise slot.result
@@ -151,100 +130,54 @@ class Batcher:
 
         Answers that are on their way are given some seconds to come and be stored.
         """
-        self._fail(Stopped("the run was stopped", cure="run the same command again to go on"))
+        self._in_flight.fail(Stopped("the run was stopped", cure="run the same command again to go on"))
         until = time.monotonic() + _CLOSE_SECONDS
         while self._threads:
             self._threads.pop().join(max(0.0, until - time.monotonic()))
 
     def _start(self) -> None:
-        """See that there are threads for what is asked. Called with the condition held."""
-        for number in range(len(self._threads), min(self._lanes, len(self._slots))):
-            self._threads.append(threading.Thread(target=self._loop, name=f"batcher-{number}", daemon=True))
-            self._threads[-1].start()
+        """See that there are threads for what is asked."""
+        with self._starting:
+            for number in range(len(self._threads), 1 + min(self._lanes, len(self._in_flight))):
+                work, name = (self._lane, f"lane-{number}") if number else (self._keep_books, "books")
+                self._threads.append(threading.Thread(target=self._or_fail, args=(work,), name=name, daemon=True))
+                self._threads[-1].start()
 
-    def _slot(self, id_: str, request: Request) -> Slot:
-        slot = self._slots.get(id_)
-        if slot is None:
-            slot = self._slots[id_] = Slot(id_, request)
-            self._pending.append(slot)
-        return slot
-
-    def _fail(self, error: BaseException) -> None:
-        """Answer everyone who waits, and everyone who will ask, with `error`."""
-        with self._changed:
-            self._fatal = self._fatal or error
-            for slot in list(self._slots.values()):
-                self._settle(slot, self._fatal)
-            self._pending.clear()
-            self._changed.notify_all()
-
-    def _settle(self, slot: Slot, result: Response | BaseException) -> None:
-        """Answer a slot's waiters, once. Called with the condition held."""
-        if self._slots.pop(slot.id, None) is None:
-            return
-        slot.result = result
-        for waiter in slot.waiters:
-            waiter.missing -= 1
-            if not waiter.missing:
-                # Counted here and not by the woken thread, or a half-filled batch would go out before it runs.
-                self._waiting -= 1
-                waiter.done.set()
-
-    def _loop(self) -> None:
+    def _or_fail(self, work: Callable[[], None]) -> None:
         try:
-            while batch := self._next():
-                self._answer(batch)
+            work()
         except BaseException as error:  # noqa: BLE001 - a thread's end must reach those who wait for it
-            self._fail(error)
+            self._in_flight.fail(error)
 
-    def _next(self) -> list[Slot]:
-        """Wait for a batch; an empty one means the end."""
-        with self._changed:
-            while self._fatal is None:
-                left = self._newest + LINGER - time.monotonic()
-                full = len(self._pending) >= self._size
-                if self._pending and (full or self._waiting >= self._members or left <= 0):
-                    batch, self._pending = self._pending[: self._size], self._pending[self._size :]
-                    return batch
-                self._changed.wait(left if self._pending else None)
-        return []
+    def _keep_books(self) -> None:
+        while (work := self._in_flight.to_book()) is not None:
+            asked, answered = work
+            if asked:
+                self._in_flight.looked_up(asked, self._store.generations([slot.id for slot in asked]))
+            if answered:
+                self._keep(answered)
+                self._in_flight.kept(answered)
 
-    def _answer(self, batch: Sequence[Slot]) -> None:
-        found: dict[str, Response | MachineFault] = {**self._store.generations([slot.id for slot in batch])}
-        asked = [slot for slot in batch if slot.id not in found]
-        if asked:
-            outcomes = self._ask(asked)
-            made = {
-                slot.id: dataclasses.replace(outcome, text=clean(outcome.text))
-                for slot, outcome in zip(asked, outcomes, strict=True)
-                if isinstance(outcome, Response)
-            }
-            if made:
-                row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
-                self._store.add_generations([row(slot, made[slot.id]) for slot in asked if slot.id in made])
-            found |= {slot.id: outcome for slot, outcome in zip(asked, outcomes, strict=True)} | made
-        with self._changed:
-            for slot in batch:
-                self._settle(slot, found[slot.id])
-            if self._gone is not None:
-                # What is pending would only wait to fail as well.
-                for slot in self._pending:
-                    self._settle(slot, self._gone)
-                self._pending.clear()
+    def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
+        row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
+        made = [row(slot.id, slot.request, answer) for slot, answer in answered if isinstance(answer, Response)]
+        if made:
+            self._store.add_generations(made)
 
-    def _ask(self, slots: Sequence[Slot]) -> Sequence[Response | MachineFault]:
-        """Ask the generator, and note whether it is alive."""
-        outcomes: Sequence[Response | MachineFault]
+    def _lane(self) -> None:
+        while batch := self._in_flight.next_batch():
+            answered: list[tuple[Slot, Outcome]] = []
+            try:
+                answered = list(zip(batch, self._ask(batch), strict=True))
+            finally:
+                self._in_flight.came_back(answered)
+
+    def _ask(self, slots: Sequence[Slot]) -> list[Outcome]:
         try:
             outcomes = self.generator.generate([slot.request for slot in slots])
         except MachineFault as error:
-            outcomes = [error] * len(slots)
-        with self._changed:
-            if any(isinstance(outcome, Response) for outcome in outcomes):
-                self._failures, self._gone = 0, None
-            elif faults := [one for one in outcomes if isinstance(one, MachineFault) and not isinstance(one, TooLong)]:
-                self._failures += 1
-                # As many calls side by side as there are lanes fail together, and are one failure.
-                if self._failures >= GIVE_UP * self._lanes:
-                    self._gone = faults[-1]
-        return outcomes
+            return [error] * len(slots)
+        return [
+            dataclasses.replace(outcome, text=clean(outcome.text)) if isinstance(outcome, Response) else outcome
+            for outcome in outcomes
+        ]

@@ -11,9 +11,9 @@ from bench import code_tokens
 from bench.apis import plain, prompts
 from bench.retrieval.types import Unit
 from bench.types import Language
+from harness.accounting import price
 from harness.batcher import Answer, Batcher
 from harness.generators.base import Request, Sampling
-from harness.slots import price
 from strategies.api import Block, BlockKind, Prompt
 
 ROLE = "summary"

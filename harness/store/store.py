@@ -26,7 +26,6 @@ from harness.store.appending import append, append_finished, append_new, parts
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
 from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
-from harness.store.together import Together
 
 T = TypeVar("T")
 _TRIES = 3
@@ -39,7 +38,6 @@ class Store:
         """Use an engine whose schema is up to date; see `open_store`."""
         self._engine = engine
         self._turn = threading.Lock()
-        self._answers = Together(self._add_generations)
         self.where = where
         """The database, for messages; without a password."""
 
@@ -142,9 +140,6 @@ class Store:
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Append answers; those that are there already stay as they are."""
-        self._answers.append(generations)
-
-    def _add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         prompts = {one.prompt_digest: one.prompt for one in generations}
         content = {one.id: rows.generation(one) for one in generations}
 

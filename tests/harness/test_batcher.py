@@ -12,9 +12,10 @@ import pytest
 
 from bench.errors import InputFault, MachineFault
 from bench.types import Language
-from harness.batcher import GIVE_UP, Answer, Batcher, Stopped
+from harness.batcher import Answer, Batcher, Stopped
 from harness.generators.base import Request, Response, Sampling, TooLong
 from harness.generators.scripted import Scripted
+from harness.inflight import GIVE_UP
 from harness.store.records import StoredGeneration
 from strategies.api import Block, BlockKind, Prompt
 
@@ -366,7 +367,7 @@ def test_nothing_starts_before_the_first_request() -> None:
     with batching(SideBySide(upper, batch_size=64)) as batcher:
         assert not set(threading.enumerate()) - before
         batcher.ask([ask("a"), ask("b")])
-        assert len(set(threading.enumerate()) - before) <= 2
+        assert len(set(threading.enumerate()) - before) <= 3, "a lane for each, and who keeps the books"
 
 
 def test_who_answered_is_passed_on() -> None:
@@ -375,3 +376,63 @@ def test_who_answered_is_passed_on() -> None:
         assert batcher.served == ()
         generator.served = ("m (fp_1)",)  # type: ignore[attr-defined]
         assert batcher.served == ("m (fp_1)",)
+
+
+class Slow(Memory):
+    """A store that takes its time to keep answers, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+        self.looked_up: list[int] = []
+        self.written: list[int] = []
+
+    def generations(self, ids: Sequence[str]) -> dict[str, Response]:
+        self.looked_up.append(len(ids))
+        return super().generations(ids)
+
+    def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
+        assert self.go_on.wait(20)
+        self.written.append(len(generations))
+        super().add_generations(generations)
+
+
+def test_no_model_waits_for_the_disk_and_what_came_meanwhile_is_written_together() -> None:
+    memory, asked = Slow(), threading.Semaphore(0)
+
+    def answer(request: Request) -> str:
+        asked.release()
+        return upper(request)
+
+    def watch() -> None:
+        for _ in range(20):
+            assert asked.acquire(timeout=10), "a lane waits for the store"
+        memory.go_on.set()
+
+    with batching(SideBySide(answer, batch_size=2), memory) as batcher:
+        works = [watch, *(lambda n=n: batcher.ask([ask(f"t{n}")])[0].response.text for n in range(20))]
+        futures = in_threads(batcher, works)
+        assert [future.result() for future in futures[1:]] == [f"T{n}" for n in range(20)]
+    assert sum(memory.written) == 20 and len(memory.written) < 10
+    assert sum(memory.looked_up) == 20 and len(memory.looked_up) < 10
+
+
+def test_nobody_has_an_answer_that_is_not_stored() -> None:
+    class Full(Memory):
+        def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
+            raise MachineFault("no space left")
+
+    with batching(SideBySide(upper, batch_size=4), Full()) as batcher:
+        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(8)])
+        assert all("no space left" in str(future.exception()) for future in futures)
+        assert batcher.lost
+
+
+def test_what_is_stored_is_not_held_up_by_a_lost_generator() -> None:
+    memory = Memory()
+    with batching(Scripted(upper), memory) as batcher:
+        batcher.ask([ask("known")])
+    dead = SideBySide(upper, batch_size=1, faults=range(1, 99))
+    with batching(dead, memory) as batcher:
+        futures = in_threads(batcher, [lambda: batcher.ask([ask("known")]), lambda: batcher.ask([ask("new")])])
+        assert futures[0].exception() is None and isinstance(futures[1].exception(), MachineFault)

@@ -19,10 +19,10 @@ from bench.repository import Repository
 from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
 from harness.attempt import Summary
-from harness.batcher import GIVE_UP
 from harness.cells import Cells, InlineCells, StrategyFault
 from harness.generators.base import Generator, Request, Response
 from harness.generators.scripted import Scripted
+from harness.inflight import GIVE_UP
 from harness.results import RunTable, Status
 from harness.runner import Choices, _hidden, fault_of, run
 from harness.store import Store, open_store

@@ -16,11 +16,11 @@ from bench.errors import InputFault, MachineFault
 from bench.home import Home
 from bench.types import Language
 from harness.attempt import Summary
-from harness.batcher import GIVE_UP
 from harness.cells import Cells, InlineCells
 from harness.generators import openai, registry
 from harness.generators.base import Generator
 from harness.generators.scripted import Scripted
+from harness.inflight import GIVE_UP
 from harness.results import Status
 from harness.runner import Choices, fault_of, run
 from harness.store import open_store

@@ -1,32 +1,11 @@
-"""What the batcher keeps of requests in flight: who waits for which, and the row that an answer becomes."""
+"""What is accounted for of an answer: its price, and the row that is kept of it."""
 
 from __future__ import annotations
-
-import threading
-from dataclasses import dataclass, field
 
 from harness.generators.base import Request, Response
 from harness.prices import Rate
 from harness.runspec import sampling_key
 from harness.store.records import StoredGeneration
-
-
-class Waiter:
-    """One call of `Batcher.ask`."""
-
-    def __init__(self, missing: int) -> None:
-        """Wait for `missing` slots."""
-        self.missing, self.done = missing, threading.Event()
-
-
-@dataclass(slots=True)
-class Slot:
-    """One distinct request in flight."""
-
-    id: str
-    request: Request
-    waiters: list[Waiter] = field(default_factory=list)
-    result: Response | BaseException | None = None
 
 
 def price(response: Response, rate: Rate | None) -> float | None:
@@ -41,11 +20,12 @@ def price(response: Response, rate: Rate | None) -> float | None:
     )
 
 
-def stored(slot: Slot, response: Response, *, spec: str, version: str, rate: Rate | None) -> StoredGeneration:
+def stored(
+    id_: str, request: Request, response: Response, *, spec: str, version: str, rate: Rate | None
+) -> StoredGeneration:
     """Return the row of an answer of the generator with that spec, version and rate."""
-    request = slot.request
     return StoredGeneration(
-        id=slot.id,
+        id=id_,
         generator=spec,
         version=version,
         prompt_digest=request.prompt.digest,
