@@ -84,7 +84,7 @@ def _plant(home: Home) -> None:
     """Let a model write what would harm a page, 200 kB of it."""
     made = make_set(home, name="planted", repos=2, per_repo=2)
     text = PLANTED + "x" * (LONG - len(PLANTED))
-    _run(home, made, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
+    make_runs(home, made, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
 
 
 def _functions(home: Home) -> None:
@@ -94,10 +94,12 @@ def _functions(home: Home) -> None:
         number = request.prompt.text.rpartition("def times_")[2].partition("(")[0]
         return WRONG if number == "3" else RIGHT.format(number=number)
 
-    _run(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"), judges=FakeJudge(made).open)
+    make_runs(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"), judges=FakeJudge(made).open)
 
 
-def _run(home: Home, made: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
+def make_runs(home: Home, made: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
+    """Run strategies over a set with a model of our own; `how` is what `harness.runner.run` takes."""
+
     @contextlib.contextmanager
     def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
         yield InlineCells()
@@ -108,8 +110,8 @@ def _run(home: Home, made: SampleSet, model: Scripted, strategies: Sequence[str]
             store,
             made,
             strategies=strategies,
-            generator="scripted",
-            choices=Choices(),
+            generator=how.pop("generator", "scripted"),
+            choices=how.pop("choices", Choices()),
             cells=inline,
             resolve=lambda spec: _Coder(lambda _: "", version="1") if spec == "incontext" else model,
             **how,
