@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "strategy": ("harness.cli.strategy:strategy", "List, show and check context strategies."),
     "generator": ("harness.cli.generator:generator", "List and check generators."),
     "run": ("harness.cli.run:run", "Run strategies over a sample set with a generator."),
+    "runs": ("dashboard.cli.runs:runs", "List the stored runs: how far, what went wrong, the command to go on."),
     "exec": ("harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
     "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "results": ("harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
