@@ -1,0 +1,194 @@
+"""A board by the documents alone: docs/statistics.md, docs/metrics.md, docs/passk.md, docs/costs.md, and the tables.
+
+Plain and slow, with sqlite3, numpy and scipy, and nothing of ctxbench. Runs are those of one set, profile `ctxbench`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+OWN_SCALE = ("bits", "context_gain", "made_up_names")
+"""Metrics that are no share: not shown as percent, without bounds."""
+DESCRIBES_CONTEXT = (*OWN_SCALE, "api_recall", "context_waste", "hallucinated")
+"""Metrics that keep their own value where the model failed."""
+LOWER_IS_BETTER = ("bits", "context_waste", "hallucinated", "made_up_names")
+KS = (1, 3, 5, 10, 20, 50, 100)
+COSTS = (
+    "tokens_in", "tokens_out", "tokens_cached", "price", "strategy_seconds", "generator_seconds", "test_seconds",
+    "seconds", "context_tokens", "calls",
+)  # fmt: skip
+_SAMPLES = """SELECT s.id, s.repo, s.kind, s.subkind FROM planned p JOIN sample s
+    ON s.set_digest = p.set_digest AND s.id = p.sample_id WHERE p.run_id = ? AND s.language = ?"""
+_LANGUAGES = """SELECT DISTINCT s.language FROM planned p JOIN sample s
+    ON s.set_digest = p.set_digest AND s.id = p.sample_id WHERE p.run_id = ?"""
+_SCORES = "SELECT metric, sample_id, value FROM score WHERE run_id = ? AND profile IN ('ctxbench', 'context')"
+_CALLS = "SELECT g.* FROM call c JOIN generation g ON g.id = c.generation_id WHERE c.run_id = ? AND c.sample_id = ?"
+_TESTS = "SELECT v.seconds FROM judged j JOIN verdict v ON v.key = j.verdict_key WHERE run_id = ? AND sample_id = ?"
+_Z2 = 1.959963984540054**2
+
+
+class Run:
+    """One run in one language."""
+
+    def __init__(self, db: sqlite3.Connection, row: Mapping[str, Any], language: str) -> None:
+        self.id, self.n, self.strategy, self.language = row["id"], row["n"], row["strategy"], language
+        self.samples = {one["id"]: dict(one) for one in db.execute(_SAMPLES, (self.id, language))}
+        self.repo = {id_: one["repo"] for id_, one in self.samples.items()}
+        self.scores: dict[str, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+        for metric, sample, value in db.execute(_SCORES, [self.id]):
+            if sample in self.samples:
+                self.scores[metric][sample].append(value)
+        marks = db.execute("SELECT sample_id FROM mark WHERE set_digest = ?", [row["samples_digest"]])
+        self.marked = {one[0] for one in marks} & self.samples.keys()
+        results = {one["sample_id"]: one for one in db.execute("SELECT * FROM result WHERE run_id = ?", [self.id])}
+        self.done = {id_: results[id_] for id_ in self.samples if id_ in results and self._judged(id_)}
+        self.counts = sorted(self.done.keys() - self.marked)
+        self.missing = self.samples.keys() - self.done.keys() - self.marked
+        self.failed = {id_ for id_ in self.counts if self.done[id_]["status"] == "model-failed"}
+        self.costs = self._costs(db)
+
+    def _tested(self, sample: str) -> bool:
+        return bool(self.samples[sample]["kind"] == "function")
+
+    def _judged(self, sample: str) -> bool:
+        return not self._tested(sample) or len(self.scores["pass"].get(sample, ())) == self.n
+
+    def metrics(self) -> list[str]:
+        """Name the metrics that some sample has a value of."""
+        named = [name for name in self.scores if name != "pass"]
+        named += [f"pass@{k}" for k in KS if k <= self.n] if self.scores["pass"] else []
+        return [name for name in sorted(named) if self.values(name)]
+
+    def values(self, metric: str) -> dict[str, float]:
+        """Return sample -> value in the unit shown, of the samples that count and have one."""
+        worst = dict.fromkeys(self.failed, 0.0) if metric not in DESCRIBES_CONTEXT else {}
+        found = {id_: self._value(metric, id_) for id_ in self.counts}
+        factor = 1.0 if metric in OWN_SCALE else 100.0
+        return {id_: value * factor for id_, value in found.items() if value is not None} | worst
+
+    def _value(self, metric: str, sample: str) -> float | None:
+        if metric.startswith("pass@"):
+            k, passed = int(metric[5:]), int(sum(one or 0.0 for one in self.scores["pass"][sample]))
+            return 1 - math.comb(self.n - passed, k) / math.comb(self.n, k)
+        known = [one for one in self.scores[metric].get(sample, ()) if one is not None]
+        return sum(known) / len(known) if known else None
+
+    def _costs(self, db: sqlite3.Connection) -> dict[str, float | None]:
+        columns: dict[str, list[float | None]] = {name: [] for name in COSTS}
+        for sample in self.counts:
+            calls, tests = (list(db.execute(asked, (self.id, sample))) for asked in (_CALLS, _TESTS))
+            prices, waited = [one["price"] for one in calls], sum(one["seconds"] for one in calls)
+            worked = self.done[sample]["strategy_seconds"]
+            one = {
+                "tokens_in": sum(one["tokens_in"] for one in calls),
+                "tokens_out": sum(one["tokens_out"] for one in calls),
+                "tokens_cached": sum(one["cached"] for one in calls),
+                "price": None if None in prices else sum(prices),
+                "strategy_seconds": worked,
+                "generator_seconds": waited,
+                "test_seconds": sum(one["seconds"] for one in tests) if self._tested(sample) else None,
+                "seconds": worked + waited,
+                "context_tokens": self.done[sample]["context_tokens"],
+                "calls": len(calls),
+            }
+            for name, value in one.items():
+                columns[name].append(value)
+        return {name: _mean(column) for name, column in columns.items()}
+
+
+def _mean(column: Sequence[float | None]) -> float | None:
+    known = [one for one in column if one is not None]
+    return sum(known) / len(known) if known and len(known) == len(column) else None
+
+
+def read(path: Path) -> dict[tuple[str, str], Run]:
+    """Return (id, language) -> run, of every run of a database."""
+    db = sqlite3.connect(path)
+    db.row_factory = sqlite3.Row
+    try:
+        return {
+            (row["id"], language): Run(db, row, language)
+            for row in list(db.execute("SELECT * FROM run"))
+            for (language,) in list(db.execute(_LANGUAGES, [row["id"]]))
+        }
+    finally:
+        db.close()
+
+
+def bounds(metric: str, *, of_difference: bool = False) -> tuple[float, float] | None:
+    """Return the range of a metric in the unit shown, or of differences of it."""
+    return None if metric in OWN_SCALE else (-100.0 if of_difference else 0.0, 100.0)
+
+
+def estimate(
+    values: Mapping[str, float], repo: Mapping[str, str], reach: tuple[float, float] | None
+) -> dict[str, float | str | None]:
+    """Return the mean over samples, that of repository means, and the 95% interval, as the JSON names them."""
+    x, names = np.array([values[one] for one in sorted(values)]), [repo[one] for one in sorted(values)]
+    of = {name: [v for v, one in zip(x, names, strict=True) if one == name] for name in names}
+    low, high, over = _interval(x, list(of.values()), reach)
+    means = [sum(some) / len(some) for some in of.values()]
+    return {
+        "mean": float(x.sum() / len(x)),
+        "mean_of_repositories": float(sum(means) / len(means)),
+        "low": low,
+        "high": high,
+        "interval": over,
+    }
+
+
+def _interval(
+    x: np.ndarray[Any, Any], of_repositories: Sequence[Sequence[float]], reach: tuple[float, float] | None
+) -> tuple[float | None, float | None, str]:
+    n, mean, c = len(x), x.sum() / len(x), len(of_repositories)
+    least, most = reach or (-math.inf, math.inf)
+    if reach and np.ptp(x) == 0 and x[0] in (least, 0.0, most):
+        share = _Z2 / (n + _Z2)
+        if x[0] == least:
+            return least, least + share * (most - least), "samples"
+        if x[0] == most:
+            return most - share * (most - least), most, "samples"
+        return share * least, share * most, "samples"
+    if c >= 5:
+        rest = [sum(value - mean for value in some) for some in of_repositories]
+        half = stats.t.ppf(0.975, c - 1) * math.sqrt(c / (c - 1) * sum(one**2 for one in rest)) / n
+    elif n > 1:
+        half = stats.t.ppf(0.975, n - 1) * x.std(ddof=1) / math.sqrt(n)
+    else:
+        return None, None, "none"
+    return max(least, float(mean - half)), min(most, float(mean + half)), "repositories" if c >= 5 else "samples"
+
+
+def gaps(this: Run, other: Run, metric: str) -> dict[str, float]:
+    """Return sample -> this run's value minus the other's, of the samples that both have."""
+    mine, its = this.values(metric), other.values(metric)
+    return {one: mine[one] - its[one] for one in mine.keys() & its.keys()}
+
+
+def p_value(gap: Mapping[str, float], repo: Mapping[str, str]) -> float:
+    """Return the exact two-sided p-value: every repository's sum of gaps may as well have the other sign."""
+    sums = [math.fsum(value for one, value in gap.items() if repo[one] == name) for name in {repo[one] for one in gap}]
+    bar = abs(math.fsum(sums)) - 1e-9 * sum(map(abs, sums))
+    hits = [abs(math.fsum(map(math.prod, zip(signs, sums, strict=True)))) >= bar for signs in _signs(len(sums))]
+    return sum(hits) / len(hits)
+
+
+def _signs(count: int) -> list[tuple[int, ...]]:
+    return list(itertools.product((1, -1), repeat=count))
+
+
+def holm(p: Mapping[Any, float]) -> dict[Any, float]:
+    """Return pair -> p-value times the number of hypotheses not yet rejected, never falling."""
+    adjusted: dict[Any, float] = {}
+    for place, pair in enumerate(sorted(p, key=lambda one: p[one])):
+        adjusted[pair] = max([min(1.0, p[pair] * (len(p) - place)), *adjusted.values()])
+    return adjusted

@@ -1,0 +1,208 @@
+"""What `leaderboard` and `compare` print, against a recomputation from the stored rows; and what must not change it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.cli import run_cli
+from tests.independent import recomputing as again
+from tests.independent.inserting import Asked, Done, Planned, Rows
+
+STRATEGIES = ("lc.infile", "lc.repocoder", "mine.py@near", "lc.infercom(encoder=bm25)", "oracle-context")
+CONTROLS = ("oracle-context",)
+Record = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database with tables and no rows."""
+    path = tmp_path_factory.mktemp("empty") / "results.db"
+    Rows(path).close()
+    return path
+
+
+class Made:
+    """Runs that have everything that happens to runs, drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.functions = seed % 3 == 2
+        self.n = self.draw.choice((1, 2, 10)) if self.functions else self.draw.choice((1, 1, 2))
+        # All right and all wrong are drawn as well: there every spread is zero.
+        self.flat = self.draw.choice((None, None, None, 0.0, 1.0))
+        repos = self.draw.choice((1, 3, 5, 6, 8))
+        self.samples = [self._sample(place, repos) for place in range(self.draw.choice((1, 2, 20, 40)))]
+
+    def _sample(self, place: int, repos: int) -> Planned:
+        kind = ("function", "plain") if self.functions else ("line", "single-line")
+        language = self.draw.choice(("python", "python", "java"))
+        return Planned(id=f"s{place}", repo=f"r{place % repos}", language=language, kind=kind[0], subkind=kind[1])
+
+    def write(self, path: Path) -> None:
+        """Insert them."""
+        rows = Rows(path)
+        rows.samples(self.samples)
+        ids = [one.id for one in self.samples]
+        for place, strategy in enumerate(STRATEGIES[: self.draw.randrange(1, len(STRATEGIES) + 1)]):
+            skill, missing = self.draw.random(), self.draw.choice((0.0, 0.2))
+            done = {one: self._done(skill) for one in ids if self.draw.random() >= missing}
+            rows.run(f"run{place}", ids, done, strategy=strategy, n=self.n)
+        for one in ids if self.functions else ():
+            if self.draw.random() < 0.05:
+                rows.add("mark", set_digest="d" * 64, sample_id=one, mark="broken", reason="", image="")
+        rows.close()
+
+    def _done(self, skill: float) -> Done:
+        draw, n, failed = self.draw, self.n, self.draw.random() < 0.1
+        right = [[float(draw.random() < skill) if self.flat is None else self.flat for _ in range(n)] for _ in "12"]
+        near = [draw.random() * skill if self.flat is None else self.flat for _ in range(n)]
+        scores: dict[tuple[str, str], list[float | None]] = {
+            ("ctxbench", "em"): [*right[0]],
+            ("ctxbench", "es"): [*near],
+            ("context", "hallucinated"): [draw.choice((None, 0.0, 0.5, 1.0)) for _ in range(n)],
+            # Another profile's numbers are none of the board's.
+            ("crosscodeeval", "es"): [77.0] * n,
+        }
+        if draw.random() < 0.9:
+            scores["context", "context_gain"] = [draw.gauss(5 * skill, 5)] * n
+        if self.functions:
+            judged = n if draw.random() < 0.9 else n - 1
+            scores["ctxbench", "pass"] = [0.0] * judged if failed else [*right[1][:judged]]
+        return Done(
+            status="model-failed" if failed else "scored",
+            scores=scores,
+            calls=[self._asked() for _ in range(draw.randrange(1, 4))],
+            tested={} if failed or not self.functions else {idx: draw.random() for idx in range(n)},
+            completions=n,
+            strategy_seconds=draw.random(),
+            context_tokens=draw.randrange(4000),
+        )
+
+    def _asked(self) -> Asked:
+        draw = self.draw
+        price = None if draw.random() < 0.01 else draw.random() / 1000
+        tokens = {"tokens_in": draw.randrange(4000), "tokens_out": draw.randrange(128), "cached": draw.randrange(100)}
+        return Asked(**tokens, seconds=draw.random(), price=price)
+
+
+def board(path: Path, *arguments: str) -> list[Record]:
+    found = run_cli("leaderboard", "--db", f"sqlite:///{path}", "--format", "json", *arguments)
+    assert found.code == 0, found
+    return json.loads(found.out)  # type: ignore[no-any-return]
+
+
+def near(number: float | str | None) -> Any:
+    return number if number is None or isinstance(number, str) else pytest.approx(number, rel=1e-6, abs=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+    path = Path(shutil.copy(empty, tmp_path / "results.db"))
+    Made(seed).write(path)
+    runs, groups = again.read(path), defaultdict(list)
+    for record in board(path):
+        groups[record["language"]].append(record)
+        check_row(record, runs[record["run"], record["language"]])
+    assert sum(map(len, groups.values())) == len(runs)
+    for records in groups.values():
+        check_differences(records, runs)
+
+
+def check_row(record: Record, run: again.Run) -> None:
+    """Compare counts, costs, means and intervals."""
+    counts = {"n": len(run.counts), "unscored": len(run.missing), "model_failed": len(run.failed)}
+    assert {name: record[name] for name in counts} == counts and record["excluded"] == len(run.marked)
+    assert {name: record[name] for name in again.COSTS} == {name: near(one) for name, one in run.costs.items()}
+    for metric in run.metrics():
+        values = run.values(metric)
+        expected = again.estimate(values, run.repo, again.bounds(metric))
+        assert {name: record[metric][name] for name in expected} == {name: near(x) for name, x in expected.items()}
+        assert record[metric]["n"] == len(values)
+
+
+def check_differences(records: list[Record], runs: Mapping[tuple[str, str], again.Run]) -> None:
+    """Compare everything that is said of pairs: with the baseline, and among the ranked."""
+    of = {record["strategy"]: runs[record["run"], record["language"]] for record in records}
+    metric, base = records[0]["ranked_by"], records[0]["baseline"] or records[0]["strategy"]
+    ranked = [one for one in of if one not in CONTROLS and of[one].values(metric)]
+    pairs = {(a, b): again.gaps(of[a], of[b], metric) for a, b in itertools.combinations(ranked, 2)}
+    p = {(a, b): again.p_value(gap, of[a].repo) for (a, b), gap in pairs.items() if gap}
+    adjusted = again.holm(p)
+    sign = -1 if metric in again.LOWER_IS_BETTER else 1
+    beats = {
+        (a, b) if sign * sum(pairs[a, b].values()) > 0 else (b, a) for (a, b), one in adjusted.items() if one <= 0.05
+    }
+    for record in records:
+        name = record["strategy"]
+        if name in ranked:
+            lost, won = sum(name == worse for _, worse in beats), sum(name == better for better, _ in beats)
+            assert (record["rank_low"], record["rank_high"]) == (1 + lost, len(ranked) - won)
+        else:
+            assert record["rank_low"] is None and record["tier"] == ""
+        for one, found in record["difference"].items():
+            check_difference(found, of[name], of[base], one)
+        if name in ranked and base in ranked and name != base:
+            family = adjusted.get((name, base), adjusted.get((base, name)))
+            assert record["difference"][metric]["p_holm"] == near(family)
+    letters = {record["strategy"]: set(record["tier"]) for record in records}
+    for a, b in p:
+        assert bool(letters[a] & letters[b]) == (adjusted[a, b] > 0.05)
+    for other in {one for record in records for one in record["difference"]} - {metric}:
+        check_family(records, of, base, other)
+
+
+def check_difference(found: Record, this: again.Run, other: again.Run, metric: str) -> None:
+    gap = again.gaps(this, other, metric)
+    assert found["n_common"] == len(gap)
+    if not gap:
+        assert found["mean"] is None and found["p"] is None
+        return
+    expected = again.estimate(gap, this.repo, again.bounds(metric, of_difference=True))
+    del expected["mean_of_repositories"]
+    assert {name: found[name] for name in expected} == {name: near(x) for name, x in expected.items()}
+    sign = -1 if metric in again.LOWER_IS_BETTER else 1
+    better = [sign * one for one in gap.values()]
+    counts = [sum(one > 0 for one in better), better.count(0), sum(one < 0 for one in better)]
+    assert [found["wins"], found["ties"], found["losses"]] == counts
+    untested = this.strategy in CONTROLS or other.strategy in CONTROLS
+    assert found["p"] == near(None if untested else again.p_value(gap, this.repo))
+
+
+def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, metric: str) -> None:
+    """Compare the correction of a metric that does not rank: over its pairs with the baseline."""
+    found = {one["strategy"]: one["difference"].get(metric) for one in records if one["rank_low"] is not None}
+    gaps = {name: again.gaps(of[name], of[base], metric) for name, one in found.items() if one}
+    adjusted = again.holm({name: again.p_value(gap, of[name].repo) for name, gap in gaps.items() if gap})
+    assert {name: found[name]["p_holm"] for name in adjusted} == {name: near(one) for name, one in adjusted.items()}
+
+
+@pytest.mark.parametrize("seed", range(0, 18, 4))
+def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+    path = Path(shutil.copy(empty, tmp_path / "results.db"))
+    Made(seed).write(path)
+    runs = again.read(path)
+    ids = sorted({run for run, _ in runs})
+    if len(ids) < 2:
+        assert run_cli("compare", *ids, "--db", f"sqlite:///{path}").code == 1
+        return
+    answer = run_cli("compare", *ids, "--db", f"sqlite:///{path}", "--format", "json")
+    assert answer.code == 0, answer
+    found = json.loads(answer.out)
+    assert found
+    for one in found:
+        this, other = (runs[one[role], one["language"]] for role in ("run", "baseline"))
+        check_difference(one["difference"], this, other, one["metric"])
+        mine, its = this.values(one["metric"]), other.values(one["metric"])
+        for part in one["repositories"]:
+            ids_ = [id_ for id_ in mine.keys() & its.keys() if this.repo[id_] == part["repo"]]
+            expected = [len(ids_), *(near(sum(x[id_] for id_ in ids_) / len(ids_)) for x in (mine, its))]
+            assert [part["n"], part["this"], part["baseline"]] == expected
