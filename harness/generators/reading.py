@@ -21,8 +21,11 @@ _AROUND = 8
 """Tokens that may stand around a text to go on with: a mark of its beginning, and what the ends of it join to."""
 
 
-class CutShort(TooLong):
-    """Raised for an answer to a prompt of which the service did not read all, and did not say so."""
+class CutShort(MachineFault):
+    """Raised for an answer to a prompt of which the service did not read all, and did not say so.
+
+    Says something against its health, as `TooLong` does not: a run in which nothing else comes back is given up.
+    """
 
 
 def findings(generator: Generator) -> list[tuple[str, bool, str]]:

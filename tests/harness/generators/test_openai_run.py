@@ -226,3 +226,37 @@ def test_no_lane_is_idle_while_requests_wait(bench: Bench) -> None:
     bench.server.answer = answer
     assert bench.run("concurrency=8, retries=0").scored == SAMPLES
     assert bench.server.most == 8
+
+
+def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: Bench) -> None:
+    bench.server.cuts = 2
+    lost = bench.run("backoff=0.001, concurrency=2")
+    assert (lost.scored, lost.model_failed, lost.missing) == (0, 0, SAMPLES)
+    assert "cut the prompt without a word" in str(fault_of([lost])) and len(bench.server.calls) <= 2 * (GIVE_UP + 1)
+    assert bench.rows("SELECT count(*) FROM generation") == [(0,)]
+    bench.server.cuts = 0
+    bench.assert_complete(bench.run())
+
+
+def test_thoughts_that_take_the_answers_room_end_a_run_and_score_nothing(bench: Bench) -> None:
+    def think(body: dict[str, Any]) -> None:
+        message = {"role": "assistant", "content": None, "reasoning": "hm"}
+        body["choices"][0] |= {"message": message, "finish_reason": "length"}
+
+    bench.server.faults = [Fault(change=think)] * SAMPLES
+    with pytest.raises(InputFault, match="the model thinks"):
+        bench.run("endpoint=chat, concurrency=2")
+    assert len(bench.server.calls) <= 4 and bench.rows("SELECT count(*) FROM generation") == [(0,)]
+    # With room of its own a model that does not come to an end has answered, and is scored for it.
+    bench.server.faults = [Fault(change=think)] * (len(bench.server.calls) + SAMPLES)
+    summary = bench.run("endpoint=chat, thinking=500")
+    assert (summary.model_failed, summary.missing) == (SAMPLES, 0)
+    [table] = [table for table in run_tables(bench.store) if table.metrics]
+    assert table.metrics["em"] == (0.0,) * SAMPLES and bench.server.calls[-1]["max_tokens"] > 500
+
+
+def test_a_server_that_counts_nothing_is_remarked(bench: Bench) -> None:
+    bench.server.usage = False
+    bench.run()
+    [table] = run_tables(bench.store)
+    assert table.run.remarks == ("Answered by tiny (counts no tokens; those of ctxbench stand in).",)
