@@ -80,30 +80,30 @@ def search(
     store: Store, wanted: Wanted, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
     """Return how many samples fit, and a page of them in the order of the plan or of their values."""
-    found, fitting = _fitting(wanted)
+    found = _fitting(wanted).cte("found")
     value = {"plan": None, "lowest": found.c.value, "highest": found.c.value.desc()}[order]
     # Databases differ in where NULL stands.
     by = [] if value is None else [found.c.value.is_(None), value]
-    # Counted on the way: to count them alone, the database would find them all a second time.
-    query = fitting.add_columns(func.count().over()).order_by(*by, found.c.ordinal).limit(limit).offset(offset)
+    total = select(func.count()).select_from(found).scalar_subquery()
+    query = select(found, total.label("total")).order_by(*by, found.c.ordinal).limit(limit).offset(offset)
     with store.reading() as connection:
-        rows = connection.execute(query).all()
+        rows = [dict(row) for row in connection.execute(query).mappings()]
     if not rows and offset:
         return search(store, wanted, order=order, limit=1)[0], []
-    names = fitting.selected_columns.keys()
-    page = [dict(zip(names, row, strict=False)) for row in rows]
-    return rows[0][-1] if rows else 0, [FoundSample(**{**one, "status": Status(one["status"])}) for one in page]
+    counts = [row.pop("total") for row in rows]
+    return next(iter(counts), 0), [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
 
 
 def neighbours(store: Store, wanted: Wanted, ordinal: int) -> tuple[str | None, str | None]:
     """Return the samples that fit before and after a place in the run's plan; None at either end."""
     # Which samples fit depends on the other run only where the two are to differ.
-    found, fitting = _fitting(wanted if wanted.differs else replace(wanted, other=""))
-    before = fitting.where(found.c.ordinal < ordinal).order_by(found.c.ordinal.desc()).limit(1)
-    after = fitting.where(found.c.ordinal > ordinal).order_by(found.c.ordinal).limit(1)
+    found = _fitting(wanted if wanted.differs else replace(wanted, other="")).cte("found")
+    one = select(found.c.id).limit(1)
+    before = one.where(found.c.ordinal < ordinal).order_by(found.c.ordinal.desc()).scalar_subquery()
+    after = one.where(found.c.ordinal > ordinal).order_by(found.c.ordinal).scalar_subquery()
     with store.reading() as connection:
-        one, other = (connection.execute(query).mappings().first() for query in (before, after))
-    return (None if one is None else str(one["id"]), None if other is None else str(other["id"]))
+        row = connection.execute(select(before, after)).one()
+    return row[0], row[1]
 
 
 def place_in_plan(store: Store, run: str, sample: str) -> int | None:
@@ -113,18 +113,22 @@ def place_in_plan(store: Store, run: str, sample: str) -> int | None:
         return connection.scalar(select(p.ordinal).where(p.run_id == run, p.sample_id == sample))
 
 
-def _fitting(wanted: Wanted) -> tuple[FromClause, Select[Any]]:
-    """Return the run's samples, and of them those that fit, with the columns of `FoundSample`."""
+def _fitting(wanted: Wanted) -> Select[Any]:
+    """Return the samples of the run that fit, with the columns of `FoundSample`.
+
+    To be asked as a common table that is used twice: a database then finds them once, and all of them. Asked for a
+    few, PostgreSQL prefers plans that find the first one soon and take minutes for the rest.
+    """
     found = _counted(wanted.run, wanted.measure).subquery()
     conditions = _conditions(found, wanted)
     columns = [found.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
     if not wanted.other:
-        return found, select(*columns).where(*conditions)
+        return select(*columns).where(*conditions)
     other = _counted(wanted.other, wanted.measure).subquery()
     one, two = (other.c.value, found.c.value) if wanted.measure.lower_is_better else (found.c.value, other.c.value)
     differs = {"": [], "any": [one != two], "first": [one > two], "second": [one < two]}[wanted.differs]
     joined = found.outerjoin(other, found.c.id == other.c.id)
-    return found, select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
+    return select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
 
 
 def _counted(run: str, measure: Measure) -> Select[Any]:

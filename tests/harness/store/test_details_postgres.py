@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.store import Store
+from harness.store.searching import Wanted, neighbours, search
 from tests.harness.store import test_details, test_details_search
 from tests.harness.store.test_postgres import make_database, port, store, url
 
@@ -21,6 +23,19 @@ _SAME = {
 }
 # They take the `store` of this module.
 globals().update(_SAME)
+
+
+def test_what_fits_is_found_once_and_not_for_the_first_row_only(store: Store) -> None:
+    run = test_details_search.add_scored(store, "s", 0.5, None, 1.0)
+    wanted = Wanted(run=run, measure=test_details_search.EM, other=run, differs="any")
+    with test_details.statements(store) as sent:
+        search(store, wanted, limit=1)
+        neighbours(store, wanted, 1)
+    assert len(sent) == 2
+    with store.reading() as connection:
+        for statement, parameters in sent:
+            plan = [line for (line,) in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
+            assert sum("CTE found" in line for line in plan) == 1, plan
 
 
 def test_the_same_tests_run_here() -> None:

@@ -107,6 +107,7 @@ def test_a_page_is_all_that_is_read(store: Store) -> None:
             plan = [step for *_, step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
             tables = ("planned", "sample", "result", "score", "completion", "judged", "prompt", "mark", "block")
             assert not [step for step in plan if step.split()[:2] in [["SCAN", table] for table in tables]], plan
+            assert plan.count("MATERIALIZE found") == 1, "what fits is found once, for the page and for its count"
 
 
 def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
