@@ -6,11 +6,11 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from bench.errors import InputFault
+from harness.store import schema
 from harness.store.tables import METADATA
 
 
@@ -33,16 +33,14 @@ def upgrade(connection: Connection, *, where: str, to: str = "head") -> None:
     Raises:
         InputFault: if a newer version made the database, or it is another program's.
     """
-    config = _config(connection)
-    scripts = ScriptDirectory.from_config(config)
-    head = scripts.get_current_head()
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current == head:
+    current = schema.revision(connection)
+    if current == schema.HEAD:
         return
-    known = {script.revision for script in scripts.walk_revisions()}
+    config = _config(connection)
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if current is not None and current not in known:
         raise InputFault(
-            f"was made by a newer ctxbench (schema {current}; this one knows up to {head})",
+            f"was made by a newer ctxbench (schema {current}; this one knows up to {schema.HEAD})",
             where=where,
             cure="upgrade ctxbench, or choose another database with --db",
         )

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
 from bench.errors import InputFault
-from harness.store import migrate
+from harness.store import schema
 from harness.store.engine import read_url, reading_engine
 from harness.store.faults import explained
 from harness.store.store import Store
@@ -51,14 +49,13 @@ def open_reader(url: str) -> Store:
 
 def _check(engine: Engine, where: str) -> None:
     """Refuse a schema that our questions do not fit."""
-    scripts = ScriptDirectory(str(Path(migrate.__file__).parent / "migrations"))
     with engine.connect() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    if current == scripts.get_current_head():
+        current = schema.revision(connection)
+    if current == schema.HEAD:
         return
     if current is None:
         raise InputFault("holds no results of ctxbench", where=where, cure="choose another database with --db")
-    if current not in {script.revision for script in scripts.walk_revisions()}:
+    if not current.isdecimal() or current > schema.HEAD:
         raise InputFault(
             f"was made by a newer ctxbench (schema {current})",
             where=where,

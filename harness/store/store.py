@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from bench.types import Sample
 from harness.generators.base import Response
 from harness.runspec import RunSpec, sampling_key
-from harness.store import migrate, rows
+from harness.store import rows, schema
 from harness.store import tables as t
 from harness.store.appending import append, append_finished, append_new, parts
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
@@ -198,7 +198,10 @@ def open_store(url: str, *, create: bool = True) -> Store:
         engine = make_engine(parsed, create=create)
         try:
             with engine.begin() as connection:
-                migrate.upgrade(connection, where=where)
+                if schema.revision(connection) != schema.HEAD:
+                    from harness.store import migrate  # noqa: PLC0415 - slow to import, and seldom needed
+
+                    migrate.upgrade(connection, where=where)
             use_wal(engine)
         except BaseException:
             engine.dispose()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from bench.retrieval.types import Floats
 
@@ -17,6 +15,8 @@ def utf8(text: str) -> str:
 
 def unit_length(vectors: Floats) -> Floats:
     """Return the rows brought to length 1; a row of zeros becomes the first unit vector."""
+    import numpy as np  # noqa: PLC0415 - generators that only need `utf8` do without it
+
     found = np.array(vectors, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
     found[lengths == 0, :1] = lengths[lengths == 0] = 1

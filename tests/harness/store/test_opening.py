@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
 from bench.errors import InputFault, MachineFault
-from harness.store import migrate, open_store
+from harness.store import migrate, open_store, schema
 from harness.store.tables import METADATA
 
 
@@ -30,7 +32,8 @@ def test_migrations_one_by_one(tmp_path: Path) -> None:
     for script in reversed(list(scripts.walk_revisions())):
         with engine.begin() as connection:
             migrate.upgrade(connection, where="a.db", to=script.revision)
-            assert MigrationContext.configure(connection).get_current_revision() == script.revision
+            assert schema.revision(connection) == script.revision
+    assert scripts.get_current_head() == schema.HEAD == max(script.revision for script in scripts.walk_revisions())
     assert set(METADATA.tables) <= set(inspect(engine).get_table_names())
 
 
@@ -40,6 +43,16 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
     before = path.read_bytes()
     open_store(f"sqlite:///{path}").close()
     assert path.read_bytes() == before
+
+
+def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_others(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    code = (
+        f"import sys; from harness.store import open_store; from harness.store.reading import open_reader; "
+        f"open_store({url!r}).close(); open_reader({url!r}).close(); assert 'alembic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_many_open_a_new_database_at_once(tmp_path: Path) -> None:
