@@ -1,0 +1,126 @@
+"""`ctxbench runs` as a user over a terminal meets it: the list, one run, JSON, and a command that goes on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.home import Home
+from harness.repeat import place
+from harness.store import open_store
+from tests.dashboard.stored import HARMFUL
+from tests.dashboard.test_runs_page import begun, ended
+from tests.helpers.cli import Result, assert_fault, run_cli
+from tests.helpers.sets import make_set
+
+_RUN = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=apply_tax)")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "my home")
+    make_set(found)
+    return found
+
+
+def asked(home: Home, *arguments: str) -> Result:
+    result = run_cli("runs", *arguments, "--home", str(home.root))
+    assert result.code == 0, result.err
+    return result
+
+
+def records(home: Home, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(asked(home, *arguments, "--format", "json").out)
+    return found
+
+
+def test_the_list_says_how_far_each_run_is(home: Home) -> None:
+    done, partial = ended(home), ended(home, strategy="gold", limit=2)
+    going = begun(home, faults=3, message="broken\nstrategy", detail="Traceback\n  line")
+    heading, *lines = [line.split("  ") for line in asked(home).out.splitlines()]
+    assert [word.strip() for word in heading if word][:4] == ["run", "state", "finished", "planned"]
+    cells = {line[0]: [word.strip() for word in line if word.strip()] for line in lines}
+    assert list(cells) == [going, partial, done]
+    assert [row[1:4] for row in cells.values()] == [
+        ["no end noted", "1", "8"],
+        ["done", "2", "2"],
+        ["done", "8", "8"],
+    ]
+    assert [row[-1] for row in cells.values()] == ["broken strategy", "gold", "lc.infile"]
+    assert cells[going][4] == "3" and cells[partial][-3] == "demo[:2]"
+
+
+def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
+    ended(home)
+    going = begun(home, faults=3, message="broken", detail="Traceback\n  line 1")
+    text = asked(home, going[:6]).out
+    assert text.startswith(f"{going}  demo  broken  ")
+    assert "1 of 8 samples" in text and "no end noted" in text and "or its process was killed" in text
+    assert "3 times, last in the attempt of" in text and "strategy: broken" in text
+    assert "\n  Traceback\n    line 1\n" in text
+    assert f"ctxbench run --samples demo --strategy broken --generator '{'<script>'}" in text
+    assert text.count(shlex.join(["--home", str(home.root)])) == 1
+
+
+def test_runs_over_one_set(home: Home) -> None:
+    whole, part = ended(home), ended(home, limit=2)
+    assert {one["run"] for one in records(home, "--samples", "demo")} == {whole, part}
+    assert [one["run"] for one in records(home, "--samples", "demo[:2]")] == [part]
+    assert_fault(run_cli("runs", "--samples", "demoo", "--home", str(home.root)), "did you mean demo")
+
+
+def test_json_has_all_that_is_stored_of_a_run(home: Home) -> None:
+    going = begun(home, faults=2, message="broken", detail="Traceback")
+    (one,) = records(home, going)
+    assert (one["run"], one["state"], one["finished"], one["planned"]) == (going, "no end noted", 1, 8)
+    assert one["attempts"][0]["ended"] is None and one["attempts"][0]["faults"] == 2
+    assert one["faults"][0]["count"] == len(one["faults"][0]["samples"]) == 2
+    assert (one["faults"][0]["message"], one["faults"][0]["detail"]) == ("broken", "Traceback")
+    assert one["sampling"]["temperature"] == 0 and one["judge"] is None and one["origin"] == "run"
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_with_the_run_wherever_it_is_stored(home: Home) -> None:
+    url = f"sqlite:///{home.root.parent / 'else where.db'}"
+    first = run_cli(*_RUN, "--limit", "5", "--home", str(home.root), "--db", url)
+    assert first.code == 0, first.err
+    (one,) = json.loads(run_cli("runs", "--format", "json", "--home", str(home.root), "--db", url).out)
+    program, *words = shlex.split(one["command"])
+    again = run_cli(*words)
+    assert program == "ctxbench" and again.code == 0, again.err
+    assert again.out == first.out and again.out.startswith(one["run"])
+
+
+def test_every_run_of_a_real_database(database: Home) -> None:
+    found = records(database)
+    text = asked(database).out
+    assert len(found) == len(text.splitlines()) - 1 > 5
+    (imported,) = [one for one in found if one["generator"] == HARMFUL and one["origin"] == "imported"]
+    assert imported["command"].startswith("ctxbench results import --format ctxbench --samples demo")
+    for one in found:
+        told = asked(database, one["run"]).out
+        assert f"\n{one['command']}\n" in told and (one["judge"] is None or f"\n{one['judge']}\n" in told)
+
+
+def test_nothing_stored(home: Home) -> None:
+    assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored here", "ctxbench run --samples")
+    assert not (home.root / "results.db").exists()
+    assert_fault(run_cli("runs", "--db", f"sqlite:///{home.root}/x.db"), "no results yet")
+    assert_fault(run_cli("runs", "--db", "nothing"), "is not a database URL")
+    open_store(home.database).close()
+    assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored")
+
+
+def test_a_run_that_is_not_there(home: Home) -> None:
+    ended(home)
+    assert_fault(run_cli("runs", "zz", "--home", str(home.root)), "no stored run is called 'zz'", "ctxbench runs")
+
+
+def test_a_password_is_in_no_command(home: Home) -> None:
+    shown = "postgresql+psycopg://me@host/db"
+    assert place(home, "postgresql://me:secret@host/db", shown) == ["--home", str(home.root), "--db", shown]
+    assert place(home, home.database, "whatever") == ["--home", str(home.root)]
