@@ -50,7 +50,8 @@ with_uv() {
     index=$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || true)
     [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
-    UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
+    # Compiled now: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would do it again.
+    UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
 }
 with_pip() {
     "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" -c constraints/cpu.txt
