@@ -12,10 +12,11 @@ import tokenizers
 from bench.errors import InputFault
 from bench.types import Kind, Language
 from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling, TooLong
+from harness.generators.base import Request, Response, Sampling
 from harness.generators.fitting import Windowed, fitted
 from harness.generators.openai.counting import TEMPLATE
 from harness.generators.openai.generator import OpenAI
+from harness.generators.reading import CutShort
 from strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 
@@ -75,7 +76,7 @@ def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> Non
     counted = serving(count=lambda text: len(text) + 1, cuts=160)
     with counted as server, closing(model(folder, window=999, url=server.url)) as made:
         found = made.generate([ask("q" * 170), ask("q" * 180)])
-    assert isinstance(found[0], Response) and isinstance(found[1], TooLong)
+    assert isinstance(found[0], Response) and isinstance(found[1], CutShort)
     assert "it read 160 tokens of at least 164" in str(found[1])
 
 
