@@ -193,7 +193,8 @@ class GroupMaker:
             bounds = self.scales[name].bounds
             if unscored and bounds and found:
                 total, count = sum(found.values.tolist()), len(found.values) + unscored
-                worst, best = ((total + unscored * bound) / count for bound in bounds)
+                right = pairs.best(self.scales[name], bounds)
+                worst, best = ((total + unscored * bound) / count for bound in (sum(bounds) - right, right))
                 result[name] = Sensitivity(worst=worst, best=best)
         return result
 

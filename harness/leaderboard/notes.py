@@ -150,10 +150,9 @@ def _intervals(group: Group) -> list[str]:
     if Over.SAMPLES not in shown:
         return ["Intervals: none can be given for a single sample."] if shown else []
     if all(one.repositories < FEWEST for one in found):
-        return [
-            f"Intervals: 95%, over samples of these {_repositories(max(one.repositories for one in found))} only; "
-            f"an interval over repositories needs {FEWEST}."
-        ]
+        most = max(one.repositories for one in found)
+        of = "this one repository" if most == 1 else f"these {most} repositories"
+        return [f"Intervals: 95%, over samples of {of} only; an interval over repositories needs {FEWEST}."]
     few = ", ".join(row.run.strategy for row in group.rows if 0 < _repositories_of(row, group.metric) < FEWEST)
     more = f"; over samples also of rows with fewer than {FEWEST} repositories ({few})" if few else ""
     return [f"Intervals: 95%, over repositories; where all values lie on one bound, over samples (Wilson){more}."]

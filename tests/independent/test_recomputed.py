@@ -54,14 +54,14 @@ class Made:
         ids = [one.id for one in self.samples]
         for place, strategy in enumerate(STRATEGIES[: self.draw.randrange(1, len(STRATEGIES) + 1)]):
             skill, missing = self.draw.random(), self.draw.choice((0.0, 0.2))
-            done = {one: self._done(skill) for one in ids if self.draw.random() >= missing}
+            done = {one: self.done(skill) for one in ids if self.draw.random() >= missing}
             rows.run(f"run{place}", ids, done, strategy=strategy, n=self.n)
         for one in ids if self.functions else ():
             if self.draw.random() < 0.05:
                 rows.add("mark", set_digest="d" * 64, sample_id=one, mark="broken", reason="", image="")
         rows.close()
 
-    def _done(self, skill: float) -> Done:
+    def done(self, skill: float) -> Done:
         draw, n, failed = self.draw, self.n, self.draw.random() < 0.1
         right = [[float(draw.random() < skill) if self.flat is None else self.flat for _ in range(n)] for _ in "12"]
         near = [draw.random() * skill if self.flat is None else self.flat for _ in range(n)]
@@ -90,7 +90,11 @@ class Made:
     def _asked(self) -> Asked:
         draw = self.draw
         price = None if draw.random() < 0.01 else draw.random() / 1000
-        tokens = {"tokens_in": draw.randrange(4000), "tokens_out": draw.randrange(128), "cached": draw.randrange(100)}
+        tokens = {
+            "tokens_in": 100 + draw.randrange(4000),
+            "tokens_out": draw.randrange(128),
+            "cached": draw.randrange(100),
+        }
         return Asked(**tokens, seconds=draw.random(), price=price)
 
 
@@ -127,6 +131,12 @@ def check_row(record: Record, run: again.Run) -> None:
         expected = again.estimate(values, run.repo, again.bounds(metric))
         assert {name: record[metric][name] for name in expected} == {name: near(x) for name, x in expected.items()}
         assert record[metric]["n"] == len(values)
+        if run.missing and again.bounds(metric):
+            ends = (0.0, 100.0) if metric not in again.LOWER_IS_BETTER else (100.0, 0.0)
+            if_all = [
+                near((sum(values.values()) + len(run.missing) * end) / (len(values) + len(run.missing))) for end in ends
+            ]
+            assert [record["sensitivity"][metric][name] for name in ("worst", "best")] == if_all
 
 
 def check_differences(records: list[Record], runs: Mapping[tuple[str, str], again.Run]) -> None:
@@ -206,3 +216,24 @@ def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) 
             ids_ = [id_ for id_ in mine.keys() & its.keys() if this.repo[id_] == part["repo"]]
             expected = [len(ids_), *(near(sum(x[id_] for id_ in ids_) / len(ids_)) for x in (mine, its))]
             assert [part["n"], part["this"], part["baseline"]] == expected
+
+
+def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(empty, tmp_path / "results.db"))
+    made, rows, calls = Made(0), Rows(path), []
+    rows.samples([Planned(id="s0", repo="r"), Planned(id="s1", repo="r")])
+    for strategy in STRATEGIES[:2]:
+        done = {id_: made.done(0.5) for id_ in ("s0", "s1")}
+        rows.run(strategy, done, done, strategy=strategy, generator="openai(model=some-model-1, url='http://there')")
+        calls.append([one for of in done.values() for one in of.calls])
+    rows.close()
+    rates = tmp_path / "rates.toml"
+    rates.write_text(
+        '[[rate]]\nmatch = "some-model-*"\ninput = 3.0\ncached = 0.5\noutput = 15.0\nper_hour = 2.0\nat_once = 4\n'
+        'seen = 2026-01-01\n[[rate]]\nmatch = "*"\ninput = 99.0\noutput = 99.0\nseen = 2026-01-01\n'
+    )
+    found = {one["strategy"]: one["price"] for one in board(path, "--prices", str(rates))}
+    for strategy, of in zip(STRATEGIES, calls, strict=False):
+        millionths = sum(3.0 * (one.tokens_in - one.cached) + 0.5 * one.cached + 15.0 * one.tokens_out for one in of)
+        hours = sum(one.seconds for one in of) / 3600
+        assert found[strategy] == pytest.approx((millionths / 1e6 + 2.0 * hours / 4) / 2, rel=1e-9)
