@@ -185,8 +185,16 @@ def _manifest(path: Path) -> dict[str, Any]:
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(isinstance(files.get(file), str) for file in (SAMPLES, REFERENCES)):
         raise InputFault("field files lacks the digests of both files", where=str(path), cure=cure)
-    if not isinstance(manifest.get("repositories"), dict):
+    repositories = manifest.get("repositories")
+    if not isinstance(repositories, dict):
         raise InputFault("field repositories is missing", where=str(path), cure=cure)
+    for name, entry in repositories.items():
+        if not isinstance(entry, dict):
+            raise InputFault(f"field repositories.{name} is no object", where=str(path), cure=cure)
+        # What was imported without its repository has no checkout.
+        for key in ("language", "checkout", "snapshot") if entry.get("checkout") else ("language",):
+            if not isinstance(entry.get(key), str):
+                raise InputFault(f"field repositories.{name}.{key} is missing or no text", where=str(path), cure=cure)
     return dict(manifest)
 
 

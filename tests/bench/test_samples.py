@@ -135,6 +135,12 @@ BROKEN = {
     "no format": (manifest(format="x"), ["manifest.json", "format"]),
     "no digests": (manifest(files={}), ["manifest.json", "files"]),
     "no repositories": (manifest(repositories=None), ["manifest.json", "repositories"]),
+    "a repository is a number": (manifest(repositories={"shop": 3}), ["manifest.json", "repositories.shop"]),
+    "no language": (manifest(repositories={"shop": {}}), ["manifest.json", "repositories.shop.language"]),
+    "no snapshot": (
+        manifest(repositories={"shop": {"language": "python", "checkout": "shop/1"}}),
+        ["manifest.json", "repositories.shop.snapshot"],
+    ),
     "manifest is no JSON": (edit("manifest.json", lambda lines: lines[:3]), ["manifest.json", "not json"]),
     "manifest is a list": (lambda folder: (folder / "manifest.json").write_text("[]"), ["manifest.json", "format"]),
 }

@@ -47,7 +47,7 @@ def there(home: Home, **account: object) -> Path:
     """Make a set with the name of the quick start's; return its folder."""
     make_set(home, name=NAME)
     path = home.samples / NAME / "manifest.json"
-    versions = {one.name: {"version": one.version} for one in FOUND}
+    versions = {one.name: {"language": "python", "version": one.version} for one in FOUND}
     path.write_text(json.dumps(json.loads(path.read_text()) | {"repositories": versions, **account}))
     return path.parent
 
@@ -63,7 +63,7 @@ def test_its_own_set_is_used_again(home: Home, builds: list[bool]) -> None:
 
 
 def test_its_own_set_of_other_repositories_is_replaced(home: Home, builds: list[bool]) -> None:
-    there(home, **OURS, repositories={"toolz": {"version": "0.1"}})
+    there(home, **OURS, repositories={"toolz": {"language": "python", "version": "0.1"}})
     assert functions(home) == "built" and builds == [True]
 
 
