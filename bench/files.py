@@ -49,16 +49,23 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
 def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
     """Write a whole file, given at once or in pieces: beside its place, flushed to disk, renamed in.
 
+    What is no file, such as ``/dev/stdout``, is written to and never replaced.
+
     Raises:
         MachineFault: if the disk is full; whatever stood at `path` before is still there.
     """
     whole = data.encode("utf-8") if isinstance(data, str) else data
+    pieces = [whole] if isinstance(whole, bytes) else whole
     with explained(path):
+        if path.exists() and not path.is_file():
+            with path.open("wb") as out:
+                out.writelines(pieces)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as out:
-                out.writelines([whole] if isinstance(whole, bytes) else whole)
+                out.writelines(pieces)
                 out.flush()
                 os.fsync(out.fileno())
             Path(name).chmod(0o644)
@@ -115,6 +122,13 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 f"not a whole JSON object (column {error.colno}: {error.msg.lower()})",
                 where=f"{path}:{number}",
                 cure="the file may be cut off; write it again, one JSON object a line",
+            ) from None
+        except (ValueError, RecursionError):
+            # A number of thousands of digits, or brackets in brackets.
+            raise InputFault(
+                "holds a number too long or is nested too deeply",
+                where=f"{path}:{number}",
+                cure="write one JSON object a line",
             ) from None
         if not isinstance(record, dict):
             raise InputFault("not a JSON object", where=f"{path}:{number}", cure="write one JSON object a line")

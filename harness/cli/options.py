@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,19 @@ from bench.errors import InputFault
 from bench.home import Home
 
 F = TypeVar("F", bound=Callable[..., Any])
+_MOST = 10_000
+"""No K of pass@K, and no number of completions a sample, is as large."""
+
+
+class Finite(click.FloatRange):
+    """A number of a range; ``nan``, which every range lets through, and ``inf`` are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
@@ -78,10 +92,20 @@ def k_option(function: F) -> F:
 
 def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
     words = [word.strip() for value in values for word in value.split(",")]
-    wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) < 10_000)]
+    wrong = [word for word in words if not (word.isascii() and word.isdigit() and 0 < int(word) < _MOST)]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is no whole number from 1 on", param_hint="--k")
     return tuple(sorted({int(word) for word in words}))
+
+
+def check_n(n: int) -> None:
+    """Refuse more completions a sample than any pass@k that can be asked for needs.
+
+    Raises:
+        InputFault: if there are more.
+    """
+    if n >= _MOST:
+        raise InputFault(f"{n} completions a sample are too many", cure=f"give --n {_MOST - 1} or less")
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import check_ks, db_option, home_option, k_option
+from harness.cli.options import Finite, check_ks, check_n, db_option, home_option, k_option
 
 if TYPE_CHECKING:
     from harness.attempt import Summary
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 @k_option
 @click.option(
     "--temperature",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     metavar="T",
     help="Of decoding; default: 0, and 0.8 for several completions of a function.",
 )
 @click.option(
     "--top-p",
-    type=click.FloatRange(min=0, max=1, min_open=True),
+    type=Finite(min=0, max=1, min_open=True),
     metavar="P",
     help="Of decoding; default: 1, and 0.95 for several completions of a function.",
 )
@@ -112,6 +112,7 @@ def run(
     sample_set = sets.load(home, samples)
     functions = any(sample.tested for sample in sample_set.samples)
     n = n or max(ks, default=1)
+    check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
     chosen = Choices(
         limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox, fim=fim

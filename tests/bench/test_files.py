@@ -34,6 +34,23 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert os.listdir(tmp_path) == ["file.txt"]
 
 
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "stdout"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomic(link, "one\n")
+        assert write_jsonl(pipe, [{"a": 1}]) == sha256('{"a": 1}\n')
+        assert os.read(reader, 100) == b'one\n{"a": 1}\n'
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo() and link.is_symlink() and sorted(os.listdir(tmp_path)) == ["pipe", "stdout"]
+    with pytest.raises(MachineFault, match="disk is full"):
+        write_atomic(Path("/dev/full"), "x")
+    assert Path("/dev/full").is_char_device()
+
+
 def test_jsonl_round_trip_keeps_odd_line_separators(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     records = [{"text": "a\u2028b\x0bc\r\n"}, {"text": ""}]
@@ -46,6 +63,8 @@ def test_jsonl_round_trip_keeps_odd_line_separators(tmp_path: Path) -> None:
     [
         (b'{"a": 1}\n{"a": ', ":2: not a whole JSON object"),
         (b"[1]\n", ":1: not a JSON object"),
+        (b"{}\n" + b"[" * 100_000, ":2: .* nested too deeply"),
+        (b'{"index": ' + b"9" * 5000 + b"}", ":1: holds a number too long"),
         (b"\xff\xfe", "not UTF-8"),
     ],
 )

@@ -102,10 +102,21 @@ def test_bad_input(home: Home, prepare: Callable[[Home], None], changes: dict[st
     assert_fault(run_cli(*arguments(home, **made)), *words)
 
 
-@pytest.mark.parametrize("option", ["--limit=0", "--n=0", "--workers=0", "--seed=x", "--color=red"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--limit=0", "--n=0", "--workers=0", "--seed=x", "--color=red"),
+        *("--temperature=nan", "--temperature=inf", "--top-p=nan", "--top-p=0"),
+    ],
+)
 def test_usage(home: Home, option: str) -> None:
     result = run_cli(*arguments(home), option)
     assert result.code == 2 and "Traceback" not in result.err
+
+
+def test_more_completions_than_any_k_are_refused(home: Home) -> None:
+    assert_fault(run_cli(*arguments(home), f"--n={10**30}"), "too many", "--n 9999")
+    assert not (home.root / "results.db").exists()
 
 
 def test_generator_list() -> None:
