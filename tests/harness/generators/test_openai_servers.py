@@ -13,6 +13,7 @@ from bench.errors import InputFault, MachineFault
 from bench.types import Language
 from harness.generators import openai
 from harness.generators.base import Request, Response, Sampling, TooLong
+from harness.generators.conformance import check
 from harness.generators.openai.generator import OpenAI
 from harness.generators.reading import CutShort
 from strategies.api import Block, BlockKind, Prompt
@@ -129,6 +130,17 @@ def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_give
         made.close()
     assert isinstance(found, Response) and (found.text, found.finish) == ("", "length")
     assert server.calls[0]["max_tokens"] == 1128
+
+
+def test_a_model_that_thinks_passes_the_check_with_room_for_it_and_else_names_the_cure() -> None:
+    with serving(answer=lambda *_: "<think>" + "hm " * 40 + "</think> four", model="r1") as server:
+        given = {"model": "r1", "url": server.url, "retries": 0}
+        roomy, tight = (openai.openai(**{**given, "thinking": tokens}) for tokens in (60, 0))
+        passed, failed = check(roomy), check(tight)
+        roomy.close()
+        tight.close()
+    assert all(finding.passed for finding in passed)
+    assert not failed[-1].passed and "thinking=TOKENS" in failed[-1].detail
 
 
 def test_an_answer_cut_at_the_limit_of_a_model_that_did_not_think() -> None:

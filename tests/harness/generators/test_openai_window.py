@@ -58,6 +58,12 @@ def test_a_chat_prompt_leaves_room_for_its_template(folder: Path) -> None:
     assert raw.count(ask("q" * 30)) == 31 + TEMPLATE < asked.count(ask("q" * 30))
 
 
+def test_thoughts_have_room_in_the_window(folder: Path) -> None:
+    plain, thinking = (model(folder, window=900, thinking=tokens) for tokens in (0, 300))
+    assert thinking.count(ask()) == plain.count(ask()) + 300
+    assert len(fitted(thinking, ask()).prompt.text) < len(fitted(plain, ask()).prompt.text)
+
+
 def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
     count = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     count.no_truncation()
