@@ -73,6 +73,7 @@ class GroupMaker:
         family = self._family(order)
         apart = [pair for pair, one in family.items() if one.p_holm is not None and one.p_holm <= signflip.ALPHA]
         beats = {(a, b) if ((family[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
+        order = tiers.standing(order, beats)
         place = {row: position for position, row in enumerate(order)}
         told = [(place[a], place[b]) for a, b in apart]
         marks = tiers.letters(len(order), told)

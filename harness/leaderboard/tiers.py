@@ -6,6 +6,24 @@ import string
 from collections.abc import Collection, Sequence
 
 
+def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
+    """Return rows by mean, but none before one that beats it.
+
+    Means may be over different samples: one over the easier of them can be higher, and its row the worse wherever the
+    two can be compared.
+
+    Args:
+        order: rows, the best mean first.
+        beats: pairs (winner, loser) that are told apart.
+    """
+    left, found = list(order), []
+    while left:
+        unbeaten = [row for row in left if not any((other, row) in beats for other in left)]
+        found.append((unbeaten or left)[0])
+        left.remove(found[-1])
+    return found
+
+
 def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return the best and the worst rank of each of `count` rows.
 

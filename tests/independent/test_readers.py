@@ -102,11 +102,13 @@ def test_rows_that_were_decoded_otherwise_say_in_what(shelf: Shelf, name: str, v
 
 def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Shelf) -> None:
     hard = {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS}
+    gaps = dict(zip(IDS[6:], (-0.05, -0.05, -0.05, -0.05, -0.06, 0.02), strict=True))
     shelf.run("aaa", hard)
-    shelf.run("bbb", {one: hard[one] - 0.05 for one in IDS[6:]}, strategy="lc.repocoder")
+    shelf.run("bbb", {one: hard[one] + gap for one, gap in gaps.items()}, strategy="lc.repocoder")
     first, second = shelf.shown()
     assert (first["run"], first["n"], first["unscored"]) == ("bbb", 6, 6)
-    assert first["difference"]["es"]["mean"] == -5.0 and second["es"]["mean"] == 50.0
+    assert first["difference"]["es"]["mean"] == -4.0 and (first["tier"], second["tier"]) == ("a", "a")
+    assert (first["es"]["mean"], second["es"]["mean"]) == (86.0, 50.0)
     assert "Not every row has es at the same samples" in shelf.said()
     assert "(lc.repocoder 6, lc.infile 12)" in shelf.said()
 
@@ -148,3 +150,15 @@ def test_what_intervals_are_over_is_said_of_rows_with_few_repositories_beside_ot
     )
     assert {one["run"]: one["es"]["interval"] for one in shelf.shown()} == {"aaa": "repositories", "bbb": "samples"}
     assert "fewer than 5 repositories (lc.partial)" in shelf.said()
+
+
+def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: Shelf) -> None:
+    # Six easy samples, one a repository, at each of which it is worse: the highest mean, and a significant loss.
+    shelf.run("aaa", {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS})
+    shelf.run("bbb", dict.fromkeys(IDS[6:], 0.8), strategy="lc.repocoder")
+    first, second = shelf.shown()
+    assert [first["es"]["mean"], second["es"]["mean"]] == [50.0, 80.0]
+    assert (first["run"], first["rank_low"], first["rank_high"], first["tier"]) == ("aaa", 1, 1, "a")
+    assert (second["run"], second["rank_low"], second["rank_high"], second["tier"]) == ("bbb", 2, 2, "b")
+    assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p_holm"] == 0.03125
+    assert "Not every row has es at the same samples" in shelf.said()

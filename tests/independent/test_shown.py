@@ -1,0 +1,68 @@
+"""What is shown is what was computed: the page's and the table's numbers are the JSON's, rounded by their interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.home import Home
+from dashboard.views.figure import Figure
+from dashboard.views.leaderboard import heading, lines
+from harness.cli.board import read_tables
+from harness.leaderboard import board as make_board
+from tests.independent.test_recomputed import Made, board
+
+SEEDS = (0, 3, 4, 8, 12, 17)
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database of runs."""
+    path = tmp_path_factory.mktemp("shown") / "results.db"
+    Made(request.param).write(path)
+    return path
+
+
+def assert_rounded(text: str, number: float, low: float | None, high: float | None) -> None:
+    """Check that a text is the number to two digits of half its interval, and no more than one decimal without."""
+    half = None if low is None or high is None else (high - low) / 2
+    decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
+    digits = text.partition(".")[2]
+    assert len(digits) == decimals, (text, number, half)
+    # The JSON itself is rounded to six decimals.
+    assert abs(float(text) - number) <= 0.5 * 10**-decimals + 1e-6, (text, number)
+    assert text.lstrip("+") not in ("-0", "-0.0", "-0.00")
+
+
+def test_the_leaderboard_page_shows_the_jsons_numbers(stored: Path) -> None:
+    tables = read_tables(Home(stored.parent), f"sqlite:///{stored}", samples=None, profile="ctxbench")
+    records = {(one["run"], one["language"]): one for one in board(stored)}
+    shown = 0
+    for group in make_board(tables).groups:
+        for line, row in zip(lines(group), group.rows, strict=True):
+            record = records.pop((row.run.id, row.run.language))
+            shown += _shown(line, record, heading(group, group.metric))
+            ranks = "-" if record["rank_low"] is None else f"{record['rank_low']}-{record['rank_high']}"
+            assert line["rank"] in (ranks, str(record["rank_low"]), "", "-") and line["tier"] == record["tier"]
+            assert (line["n"], line.get("unscored", 0)) == (record["n"], record["unscored"])
+    assert not records and shown
+
+
+def _shown(line: dict[str, Any], record: dict[str, Any], name: str) -> int:
+    found, gap = record.get(record["ranked_by"]), record["difference"].get(record["ranked_by"])
+    cells = [(name, found, "mean"), ("low", found, "low"), ("high", found, "high")]
+    if record["baseline"]:
+        to = f"to {record['baseline']}"
+        cells += [("by repo", found, "mean_of_repositories"), (to, gap, "mean"), ("to low", gap, "low")]
+    count = 0
+    for column, values, key in cells:
+        cell = line.get(column)
+        if values is None or values[key] is None:
+            assert cell is None
+            continue
+        assert isinstance(cell, Figure)
+        assert_rounded(cell.text, values[key], values["low"], values["high"])
+        count += 1
+    return count
