@@ -41,7 +41,10 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     from harness.cli.board import read_tables
     from harness.cli.leaderboard import printed
     from harness.leaderboard import board
+    from harness.store import open_store
 
+    # What is wrong with a database is told now and not after the minutes that samples take.
+    open_store(db or home.database).close()
     lines, fault = _lines(limit, home, db)
     functions: list[Summary] = []
     other: CtxbenchError | SandboxError | None

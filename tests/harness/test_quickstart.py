@@ -104,6 +104,14 @@ def test_another_set_of_that_name_is_kept_and_the_cure_works(
     assert functions(home) == "built" and builds == [True]
 
 
+def test_a_wrong_database_is_told_before_the_work(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quickstart, "fetch_set", lambda *_, **__: pytest.fail("the work was begun"))
+    assert_fault(run_cli("quickstart", "--home", str(home.root), "--db", "results.db"), "is not a database URL")
+    home.root.mkdir()
+    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
+    assert_fault(run_cli("quickstart", "--home", str(home.root)), "is not a database")
+
+
 @pytest.mark.slow
 def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = MachineFault("a lost index", cure="wait")
