@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from bench.errors import CtxbenchError
+from dashboard.theme import INK
 from dashboard.views.figure import Figure
 from dashboard.views.visible import visible
 
@@ -155,6 +156,10 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
     fixed = (
         isinstance(getattr(spec, "width", None), int | float) or hasattr(spec, "hconcat") or hasattr(spec, "vconcat")
     )
+    ink = INK.get(st.context.theme.type or "")
+    if ink is not None:
+        spec = spec.configure_axis(labelColor=ink, titleColor=ink).configure_legend(labelColor=ink)
+        spec = spec.configure_text(color=ink)
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 
@@ -165,7 +170,9 @@ def note(sentence: str) -> None:
 
 def notes(sentences: Iterable[str]) -> None:
     """Say several things below a table, close together; they may hold stored text."""
-    lines = [f'<p style="margin: 0.15rem 0">{html.escape(visible(one))}</p>' for one in sentences]
+    lines = [
+        f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(one))}</p>' for one in sentences
+    ]
     if lines:
         st.html("".join(lines))
 

@@ -159,17 +159,17 @@ def _parts(one: Compared, names: Mapping[str, str]) -> None:
     if not one.repositories:
         show.note("The two share no completed sample.")
         return
-    at_repositories, at_levels = st.tabs(["By repository", "By level"])
-    with at_repositories:
-        if len(one.repositories) > view.MOST_BARS:
-            show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(one.repositories)} that differ most.")
-        show.chart(view.repository_chart(one), key="repositories")
-        rows = ordered(view.repository_rows(one), name="repositories", usual="largest gain first")
-        show.frame(rows, help=HELP, key="by-repository")
-    with at_levels:
-        show.chart(view.level_chart(one), key="levels")
-        show.frame(view.level_rows(one), help=HELP, key="by-level")
-        show.note("Levels are described, not tested: each has its interval and no p-value.")
+    st.markdown("**By repository**")
+    if len(one.repositories) > view.MOST_BARS:
+        show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(one.repositories)} that differ most.")
+    show.chart(view.repository_chart(one), key="repositories")
+    where = st.columns(3)[0]
+    rows = ordered(view.repository_rows(one), name="repositories", usual="largest gain first", where=where)
+    show.frame(rows, help=HELP, key="by-repository")
+    st.markdown("**By level**")
+    show.chart(view.level_chart(one), key="levels")
+    show.frame(view.level_rows(one), help=HELP, key="by-level")
+    show.note("Levels are described, not tested: each has its interval and no p-value.")
 
 
 def _who_solves(choice: _Choice) -> None:

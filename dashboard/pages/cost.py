@@ -16,6 +16,7 @@ from harness.metrics import PROFILES
 from harness.store import attempts
 
 HELP: Mapping[str, str] = {
+    "point": "Its number in the drawing, the cheapest first.",
     "strategy": "The method that gathers what the model is shown.",
     "tokens in": "Mean tokens that the model read for a sample, all of its calls together.",
     "tokens out": "Mean tokens that the model wrote for a sample, all of its calls together.",
@@ -54,7 +55,7 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    one, two, three, four = st.columns(4)
+    one, two, three, four, five = st.columns(5)
     samples = url.choose(
         "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
     )
@@ -73,7 +74,7 @@ def _choose() -> _Choice | None:
     if not group.scales:
         return None
     metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=one)
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=five)
     repos = frozenset(repo for table in every if table.run.generator == generator for repo in table.repo)
     return _Choice(group=group, metric=metric, repos=repos)
 
@@ -84,7 +85,6 @@ def _against(group: Group, metric: str) -> None:
     if not known:
         show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
         return
-    left, right = st.columns(2)
     name = url.choose(
         "Cost",
         known,
@@ -92,26 +92,32 @@ def _against(group: Group, metric: str) -> None:
         shown=lambda one: view.COSTS[one],
         written=str,
         help="Means over the samples that count.",
-        where=left,
+        where=st.columns(3)[0],
     )
     scale, found = group.scales[metric], view.points(group, metric, name)
     show.chart(view.chart(found, metric, scale.unit, name), key="against")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(
-        f"{metric} ({scale.unit}, {better}) with its 95% interval. The dashed line is the Pareto front of the means; "
-        "strategies whose intervals overlap may change places on it."
+        f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
+        "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
     )
     absent = view.left_out(found)
     if absent:
         show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")
-    rows = ordered(view.rows(found, metric, name), name="costs", usual="the cheapest first", where=right)
+    rows = ordered(
+        view.rows(found, metric, name),
+        name="costs",
+        usual="the cheapest first",
+        leave=("point",),
+        where=st.columns(3)[0],
+    )
     show.frame(rows, help=HELP, key="costs")
 
 
 def _by_stage(group: Group) -> None:
     st.subheader("Where a sample's time goes", anchor=False)
     rows = time.stage_rows(group)
-    if not any(row[stage] is not None for row in rows for stage in time.STAGES.values()):
+    if not any(stage in rows[0] for stage in time.STAGES.values()):
         show.note("Nobody knows: these runs were recorded elsewhere.")
         return
     show.chart(time.stage_chart(group), key="stages")

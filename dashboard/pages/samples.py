@@ -161,7 +161,8 @@ def _listing(chosen: Chosen) -> str:
     if typed and not known:
         show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
     if opened:
-        said = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
+        said = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}. "
+        said += view.steps_hint(compared=chosen.second is not None, differing=bool(wanted.differs))
         _steps(chosen, wanted, opened, said)
     if found:
         rows = view.found_rows(found, chosen.metric, opened, compared=chosen.second is not None)

@@ -12,6 +12,10 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A
 """Colours of series in charts, readable on light and dark."""
 
 
+INK = {"light": "#39444A", "dark": "#E4E9ED"}
+"""Colour of what is written in a chart; Streamlit's own on white is too pale to read well."""
+
+
 def icon() -> Any:
     """Return the site's sign, three bars, 32 by 32 pixels: Streamlit would fetch any of its own from elsewhere."""
     # The command that only needs `FILE` starts without them.

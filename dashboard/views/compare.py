@@ -150,7 +150,7 @@ def repository_chart(one: Compared) -> alt.LayerChart:
     )
     title = f"{one.metric} ({one.unit})"
     line = joined.mark_rule(strokeWidth=2, color=SERIES[7]).encode(
-        x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format="~g")), x2="strategy:Q"
+        x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=_under()), x2="strategy:Q"
     )
     before = joined.mark_point(filled=True, size=70, color=BASELINE, shape="diamond", opacity=1).encode(x="baseline:Q")
     after = joined.mark_point(filled=True, size=70, color=THIS, opacity=1).encode(x="strategy:Q")
@@ -223,12 +223,17 @@ def _intervals(rows: Sequence[Row], unit: str) -> alt.LayerChart:
         alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4], color=SERIES[7]).encode(x="zero:Q")
     )
     title = f"difference to the baseline ({unit})"
-    bar = base.mark_bar(height=10, opacity=0.35, color=THIS).encode(
-        x=alt.X("low:Q", title=title, axis=alt.Axis(format="~g")), x2="high:Q"
+    bar = base.mark_bar(height=6, opacity=0.55, color=THIS).encode(
+        x=alt.X("low:Q", title=title, axis=_under()), x2="high:Q"
     )
-    point = base.mark_point(filled=True, size=80, color=THIS, opacity=1).encode(x="mean:Q")
+    point = base.mark_point(filled=True, size=110, color=THIS, opacity=1).encode(x="mean:Q")
     return alt.LayerChart(layer=[zero, bar, point]).properties(height=alt.Step(32))
 
 
 def _axis() -> alt.Axis:
-    return alt.Axis(labelLimit=_LABEL)
+    return alt.Axis(labelLimit=_LABEL, labelFlush=False)
+
+
+def _under() -> alt.Axis:
+    """Return an axis whose title ends where it ends: there is room to the left of it, on a phone too."""
+    return alt.Axis(format="~g", titleAnchor="end", titleAlign="right")

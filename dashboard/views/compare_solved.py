@@ -9,7 +9,6 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -145,15 +144,13 @@ def venn(found: Solved) -> alt.LayerChart:
         .mark_line(filled=True, fillOpacity=0.25, strokeWidth=2)
         .encode(x=across, y=up, order="at:Q", stroke=colour, fill=colour, detail="run:N")
     )
-    count = alt.Chart(alt.InlineData(values=counts)).encode(x=across, y=up, text="shown:N")
+    count = alt.Chart(alt.InlineData(values=counts)).mark_text(fontSize=16).encode(x=across, y=up, text="shown:N")
     head = (
         alt.Chart(alt.InlineData(values=heads))
         .mark_text(fontSize=18, fontWeight="bold")
         .encode(x=across, y=up, text="run:N", color=colour)
     )
-    return alt.LayerChart(layer=[disc, *_written(count, fontSize=16), head]).properties(
-        width=300, height=300 if found.count == 3 else 225
-    )
+    return alt.LayerChart(layer=[disc, count, head]).properties(width=300, height=300 if found.count == 3 else 225)
 
 
 def upset(found: Solved) -> alt.HConcatChart:
@@ -187,13 +184,9 @@ def upset(found: Solved) -> alt.HConcatChart:
         x=alt.X("samples:Q", title="samples", axis=alt.Axis(orient="top", tickMinStep=1)), y=rows
     )
     drawn = alt.LayerChart(
-        layer=[bar.mark_bar(color=SERIES[0]), *_written(bar.encode(text="samples:Q"), align="left", dx=5, fontSize=13)]
+        layer=[
+            bar.mark_bar(color=SERIES[0]),
+            bar.encode(text="samples:Q").mark_text(align="left", dx=5, fontSize=13),
+        ]
     ).properties(width=160, height=alt.Step(24))
     return alt.hconcat(matrix, drawn, spacing=8)
-
-
-def _written(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
-    """Return dark text on a bright rim: a chart does not know whether the page is light or dark."""
-    return chart.mark_text(stroke="#ffffff", strokeWidth=4, strokeJoin="round", **how), chart.mark_text(
-        color="#1b2429", **how
-    )

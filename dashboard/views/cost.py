@@ -28,6 +28,14 @@ COSTS: Mapping[str, str] = {
 """What a sample costs -> how it is called; means over the samples that count."""
 
 
+_LOOKS = {
+    "on the front": (SERIES[0], "circle"),
+    "not on the front": (SERIES[1], "square"),
+    "control": (SERIES[7], "cross"),
+}
+"""What a point is -> its colour and its shape."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One strategy of a group: what it costs and what it reaches."""
@@ -95,23 +103,36 @@ def left_out(found: Sequence[Point]) -> list[str]:
 
 def rows(found: Sequence[Point], metric: str, name: str) -> list[Row]:
     """Return one row a point, the cheapest first, those of unknown cost last."""
-    ordered = sorted(found, key=lambda one: (one.cost is None, one.cost or 0.0, one.name))
+    numbered = _numbered(found)
     return [
         {
+            "point": numbered.get(one.run),
             "strategy": one.name,
             COSTS[name]: amount(one.cost, name),
             metric: None if one.mean is None else Figure(numbers.value(one.mean, _half(one))),
             "95% interval": _interval(one),
             "front": "control" if one.control else "on the front" if one.front else "",
         }
-        for one in ordered
+        for one in _ordered(found)
     ]
+
+
+def _ordered(found: Sequence[Point]) -> list[Point]:
+    return sorted(found, key=lambda one: (one.cost is None, one.cost or 0.0, one.name))
+
+
+def _numbered(found: Sequence[Point]) -> dict[str, int]:
+    """Return run -> the number beside its point: a name has no room there. From left to right, as the table's rows."""
+    drawn = [one.run for one in _ordered(found) if one.cost is not None and one.mean is not None]
+    return {run: number for number, run in enumerate(drawn, 1)}
 
 
 def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.LayerChart:
     """Return value against cost: intervals as bars, the front as filled points joined by steps."""
+    numbered = _numbered(found)
     drawn: list[Row] = [
         {
+            "number": numbered[one.run],
             "name": one.name,
             "cost": one.cost,
             "mean": one.mean,
@@ -124,14 +145,10 @@ def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.Laye
         for one in found
         if one.cost is not None and one.mean is not None
     ]
-    kinds = ["on the front", "not on the front", "control"]
+    looks = {one: look for one, look in _LOOKS.items() if any(row["kind"] == one for row in drawn)}
+    kinds, colours, shapes = list(looks), [one for one, _ in looks.values()], [one for _, one in looks.values()]
     base = alt.Chart(alt.InlineData(values=drawn)).encode(
         x=alt.X("cost:Q", title=f"{COSTS[name]} a sample", scale=alt.Scale(zero=False, nice=True)),
-        color=alt.Color(
-            "kind:N",
-            scale=alt.Scale(domain=kinds, range=[SERIES[0], SERIES[1], SERIES[7]]),
-            legend=alt.Legend(title=None, orient="bottom", columns=1),
-        ),
         tooltip=[
             alt.Tooltip("name:N", title="strategy"),
             alt.Tooltip("shown:N", title=metric),
@@ -139,17 +156,23 @@ def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.Laye
             alt.Tooltip("kind:N", title="Pareto front"),
         ],
     )
+    colour = alt.Color(
+        "kind:N",
+        scale=alt.Scale(domain=kinds, range=colours),
+        legend=alt.Legend(title=None, orient="top", direction="vertical", symbolOpacity=1),
+    )
     up = alt.Y("mean:Q", title=f"{metric} ({unit})", scale=alt.Scale(zero=False))
     steps = (
         alt.Chart(alt.InlineData(values=[row for row in drawn if row["kind"] == "on the front"]))
         .mark_line(interpolate="step-after", strokeDash=[5, 4], color=SERIES[0])
         .encode(x="cost:Q", y=up)
     )
-    bars = base.mark_rule(strokeWidth=3, opacity=0.4).encode(y=alt.Y("low:Q"), y2="high:Q")
+    bars = base.mark_rule(strokeWidth=3, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour)
     dots = base.mark_point(filled=True, size=110, opacity=1).encode(
-        y=up, shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "square", "cross"]), legend=None)
+        y=up, color=colour, shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=shapes), legend=None)
     )
-    return alt.LayerChart(layer=[steps, bars, dots]).properties(height=380)
+    beside = base.mark_text(align="left", dx=8, dy=-9, fontSize=13).encode(y=up, text="number:N")
+    return alt.LayerChart(layer=[steps, bars, dots, beside]).properties(height=380)
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:

@@ -29,10 +29,11 @@ _LABEL = 240
 
 
 def stage_rows(group: Group) -> list[Row]:
-    """Return one row a strategy: its mean seconds a sample by stage."""
+    """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
     names = labels([row.run for row in group.rows])
+    known = {name: shown for name, shown in STAGES.items() if any(cost(row, name) is not None for row in group.rows)}
     return [
-        {"strategy": label, **{shown: amount(cost(row, name)) for name, shown in STAGES.items()}}
+        {"strategy": label, **{shown: amount(cost(row, name)) for name, shown in known.items()}}
         for row, label in zip(group.rows, names, strict=True)
     ]
 
@@ -46,7 +47,8 @@ def stage_chart(group: Group) -> alt.Chart:
         for at, (name, shown) in enumerate(STAGES.items())
         if cost(of, name) is not None
     ]
-    return _stacked(parts, [str(row["strategy"]) for row in rows], list(STAGES.values()), "seconds a sample")
+    stages = [shown for shown in STAGES.values() if shown in rows[0]]
+    return _stacked(parts, [str(row["strategy"]) for row in rows], stages, "seconds a sample")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +117,11 @@ def _stacked(parts: Sequence[Row], names: Sequence[str], stages: Sequence[str], 
         .mark_bar()
         .encode(
             x=alt.X("seconds:Q", title=title, stack="zero"),
-            y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=_LABEL)),
+            y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=_LABEL, labelFlush=False)),
             color=alt.Color(
                 "stage:N",
                 scale=alt.Scale(domain=list(stages), range=colours),
-                legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=_LABEL),
+                legend=alt.Legend(title=None, orient="top", direction="vertical", labelLimit=_LABEL),
             ),
             order="order:Q",
             tooltip=[alt.Tooltip("name:N"), alt.Tooltip("stage:N"), alt.Tooltip("shown:N", title="seconds")],

@@ -100,7 +100,6 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
     apart = numbers.half_width(difference.low, difference.high) if difference else None
     return {
         "rank": rank(row),
-        "tier": row.tier,
         # In any order but that of ranks a control could be taken for a leader.
         "strategy": label(row) if row.run.control else row.run.strategy,
         mean: _rounded(found.mean if found else None, half),
@@ -111,6 +110,7 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "to low": _rounded(difference.low if difference else None, apart),
         "to high": _rounded(difference.high if difference else None, apart),
         "p": _p(row, group.metric),
+        "tier": row.tier,
         "n": row.n,
         **links,
         "unscored": row.unscored,

@@ -12,7 +12,7 @@ from harness.leaderboard import Group, Row, numbers
 _BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
 _ROW = 30
-_AROUND = 75
+_AROUND = 95
 """Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
 _LEGEND = 18
 _LONGEST = 280
@@ -30,7 +30,9 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
         return None
     states = [one for one in _COLOURS if any(point["state"] == one for point in points)]
     base = alt.Chart(alt.InlineData(values=points))
-    y = alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False))
+    y = alt.Y(
+        "label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False, labelFlush=False)
+    )
     colour = alt.Color(
         "state:N",
         title=None,
@@ -39,8 +41,10 @@ def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
     )
     hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
     scale = alt.Scale(zero=False, nice=True)
-    axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale}
-    bars = base.mark_bar(height=10, opacity=0.45).encode(
+    # Ending where the axis ends, a title that is longer than a phone's axis has room to its left.
+    under = alt.Axis(titleAnchor="end", titleAlign="right")
+    axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale, "axis": under}
+    bars = base.mark_bar(height=8, opacity=0.55).encode(
         y=y, x=alt.X("low:Q", **axis), x2="high:Q", color=colour, tooltip=hover
     )
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(

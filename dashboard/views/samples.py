@@ -119,12 +119,20 @@ def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, com
             values["B"] = metric.shown(one.other)
             both = one.value is not None and one.other is not None
             values["A - B"] = metric.shown((one.value or 0) - (one.other or 0)) if both else None
-        # Values before places: those are long, and a table is cut at the right.
-        row: dict[str, object] = {"": "▸" if one.id == opened else "", "sample": one.id, **values}
+        # Values before names and places: those are long, and a table is cut at the right.
+        row: dict[str, object] = {"": "▸" if one.id == opened else "", **values, "sample": one.id}
         row |= {"status": str(one.status), "level": one.level, "repository": one.repo}
         row["place"] = f"{one.path}:{one.line + 1}"
         rows.append(row)
     return rows
+
+
+def steps_hint(*, compared: bool, differing: bool) -> str:
+    """Return how one goes on to the next sample without a mouse, and how to the next disagreement of two runs."""
+    if differing:
+        return "Key n opens the next disagreement, p the previous one."
+    how = 'Show "A and B differ"' if compared else "choose a Run B"
+    return f"Key n opens the next one, p the previous one; to step through disagreements, {how}."
 
 
 def pages(total: int) -> int:

@@ -205,11 +205,8 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
         assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
             found[name] for name in ("wins", "ties", "losses", "n_common")
         ]
-    # Differences, repositories and the Venn diagram are drawn; levels are behind their tab.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 3
-    page.get_by_role("tab", name="By level").click()
-    settled(page)
-    server.check(page)
+    # Differences, repositories, levels and the Venn diagram are drawn.
+    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 4
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
     assert re.search(r"Of the 24 samples", text)

@@ -17,7 +17,7 @@ from harness.leaderboard import numbers
 from harness.store import open_store
 from harness.store.attempts import construction
 from tests.dashboard.browser import Site, app, cells, settled
-from tests.dashboard.stored import HARMFUL, PLANTED, _run
+from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.dashboard.test_compare_page import frame, said, stored
 from tests.helpers.sets import make_set
 
@@ -114,7 +114,7 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
     def answer(request: Request) -> str:
         raise MachineFault("the server is down", where="here", cure="start it")
 
-    _run(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"))
+    make_runs(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"))
     for name in ("cost", "compare"):
         shown = app(name, home.root, samples="demo")
         assert not shown.exception, name

@@ -94,9 +94,11 @@ def test_points_are_those_of_the_json() -> None:
 def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
     found = view.points(GROUP, "es", "price")
     assert view.left_out(found) == ["waste", "gold"]
-    (steps, bars, dots) = data_of(view.chart(found, "es", "%", "price"))
+    (steps, bars, dots, beside) = data_of(view.chart(found, "es", "%", "price"))
     assert [row["name"] for row in dots] == [row["name"] for row in bars] == ["lc.repocoder", "lc.infile"]
     assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
+    specification = view.chart(found, "es", "%", "price").to_dict()
+    assert specification["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["on the front"], "what is drawn alone"
     # As the command prints a price: at least cents.
     assert [row["costs"] for row in dots] == ["0.0123", "0.00100"]
     rows = view.rows(found, "es", "price")
@@ -108,6 +110,10 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
         assert one.mean is not None and one.low is not None and one.high is not None
         assert 1 <= (one.high - one.low) / 2 < 10 and row["es"] == round(one.mean, 1)
         assert row["95% interval"] == f"[{one.low:.1f}, {one.high:.1f}]"
+    # The number beside a point is that of its row.
+    numbers_drawn = {row["name"]: row["number"] for row in beside}
+    assert {row["strategy"]: row["point"] for row in rows} == {"gold": None, "waste": None, **numbers_drawn}
+    assert numbers_drawn == {"lc.infile": 1, "lc.repocoder": 2}
     assert [row["front"] for row in rows] == ["on the front", "on the front", "control", ""]
 
 
@@ -122,7 +128,7 @@ def test_costs_that_nobody_knows_are_not_offered() -> None:
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
     found = view.points(GROUP, "context_gain", "tokens_in")
     assert len(view.left_out(found)) == 4 and not any(one.front for one in found)
-    assert data_of(view.chart(found, "context_gain", "bits", "tokens_in")) == [[], [], []]
+    assert data_of(view.chart(found, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
 
 
 def test_a_samples_time_by_stage() -> None:

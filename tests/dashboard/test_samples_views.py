@@ -169,8 +169,15 @@ def test_found_samples_are_rows() -> None:
         ordinal=0, id="b", repo="r", path="p", line=0, level="l", status=Status.INFRA_FAILED, value=None, other=1.0
     )
     assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] is None
-    assert list(view.found_rows([missing], es, "a", compared=False)[0])[2:4] == ["A", "status"]
+    assert list(view.found_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
+
+
+def test_the_way_to_the_next_disagreement_is_said_wherever_one_is() -> None:
+    assert "choose a Run B" in view.steps_hint(compared=False, differing=False)
+    assert 'Show "A and B differ"' in view.steps_hint(compared=True, differing=False)
+    assert view.steps_hint(compared=True, differing=True).startswith("Key n opens the next disagreement")
+    assert "A and B differ" in view.DIFFERS
 
 
 def piece(**changes: Any) -> StoredPiece:

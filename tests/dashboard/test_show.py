@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from bench.errors import InputFault
 from dashboard import show
+from dashboard.theme import FILE, INK, SERIES
 from tests.dashboard.stored import PLANTED
 
 
@@ -104,3 +106,32 @@ def test_an_empty_state_says_what_to_run() -> None:
 
 def test_terms_are_explained_in_a_sentence() -> None:
     assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())
+
+
+def _contrast(one: str, other: str) -> float:
+    """Return WCAG 2's contrast ratio of two colours."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _faded(colour: str, behind: str, share: float) -> str:
+    parts = [(int(colour[at : at + 2], 16), int(behind[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(over * share + under * (1 - share)):02x}" for over, under in parts)
+
+
+@pytest.mark.parametrize("kind", ["light", "dark"])
+def test_what_is_written_can_be_read(kind: str) -> None:
+    """WCAG AA: 4.5 to 1 for text, 3 to 1 for what is drawn."""
+    theme = tomllib.loads(FILE.read_text())["theme"][kind]
+    ground, text = theme["backgroundColor"], theme["textColor"]
+    # Streamlit shows captions and headings of tables at 60%, and writes white on what is chosen of several.
+    for behind in (ground, theme["secondaryBackgroundColor"]):
+        assert min(_contrast(_faded(text, behind, 0.6), behind), _contrast(theme["linkColor"], behind)) >= 4.5
+    assert _contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and _contrast(INK[kind], ground) >= 4.5
+    assert min(_contrast(one, ground) for one in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
