@@ -13,6 +13,8 @@ from bench.errors import InputFault
 
 _MILLION = 1_000_000
 _HOUR = 3600.0
+_TIER = "service_tier"
+"""The field of a request that asks for a cheaper or a faster service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,11 @@ class Prices:
 
 
 def _model(generator: str) -> tuple[str, str]:
-    """Return a generator's model and the address that it is asked at; empty where its spec has none."""
+    """Return a generator's model and the address that it is asked at; empty where its spec has none.
+
+    A model in another tier of a service has no name of its own here, for it has another price: only a pattern for the
+    whole spec can fit it.
+    """
     # Not at the top: `Prices` is read where no generator is made.
     from harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 
@@ -85,7 +91,8 @@ def _model(generator: str) -> tuple[str, str]:
         # Labels of imported runs need not be specs.
         return "", ""
     default = OFFICIAL if parsed.name == "openai" else ""
-    return str(parsed.arguments.get("model", "")), str(parsed.arguments.get("url", default))
+    model = "" if _TIER in str(parsed.arguments.get("extra", "")) else str(parsed.arguments.get("model", ""))
+    return model, str(parsed.arguments.get("url", default))
 
 
 def _same_service(url: str, service: str) -> bool:

@@ -78,6 +78,12 @@ def test_a_price_of_a_service_holds_for_that_service_only(generator: str, fits: 
     assert rate("gpt-x", url="https://api.openai.com").fits(generator) is fits
 
 
+def test_another_tier_of_a_service_has_another_price() -> None:
+    spec = """openai(extra='{"service_tier": "flex"}', model=gpt-x)"""
+    assert not rate("gpt-x", "gpt*").fits(spec) and rate("*service_tier*flex*gpt-x*").fits(spec)
+    assert rate("gpt-x").fits("""openai(extra='{"reasoning_effort": "low"}', model=gpt-x)""")
+
+
 def test_of_several_rates_the_first_holds_and_of_none_nobody_knows() -> None:
     prices = Prices((rate("a*", input=1.0), rate("ab", input=2.0)))
     asked = {"tokens_in": 1_000_000, "tokens_out": 0, "cached": 0, "seconds": 0}
