@@ -15,11 +15,13 @@ import docker
 import pytest
 from docker.errors import NotFound
 
-from sandbox.docker import images, stock
+from sandbox.docker import DockerSandbox, images, stock
 from sandbox.docker.box import DockerBox
 from sandbox.docker.engine import Client
+from sandbox.errors import SandboxUnavailable
 from sandbox.folders import held
 from sandbox.owners import owner
+from sandbox.types import Environment, Limits
 from tests.helpers.cli import run_cli
 
 pytestmark = pytest.mark.slow
@@ -135,8 +137,12 @@ def test_no_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert result.code == 1 and result.err.count("\n") == 1 and "no Docker engine answers" in result.err
 
 
-def test_stopped_boxes_of_killed_processes_go_and_all_others_stay(make: Make, engine: Client) -> None:
+def test_opening_a_pool_removes_stopped_boxes_of_killed_processes_and_no_others(
+    make: Make, engine: Client, docker_sandbox: DockerSandbox
+) -> None:
     image = make("left")
+    # Its image is not prepared: what is swept is swept before.
+    unprepared = Environment(name="never built")
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
         labels = {"dead": owner(child.pid), "ours": owner(), "unreadable": "none", "another's": ""}
         made = {
@@ -148,12 +154,19 @@ def test_stopped_boxes_of_killed_processes_go_and_all_others_stay(make: Make, en
             there = {one["Id"] for one in engine.api.containers(all=True)}
             return {name for name, id_ in made.items() if id_ in there}
 
+        def opened() -> None:
+            with (
+                pytest.raises(SandboxUnavailable, match="prepare it first"),
+                docker_sandbox.open(unprepared, limits=Limits()),
+            ):
+                pytest.fail("a pool was opened")
+
         try:
-            stock.sweep(engine)
+            opened()
             assert left() == set(made)
             child.kill()
             child.wait()
-            stock.sweep(engine)
+            opened()
             assert left() == set(made) - {"dead"}
         finally:
             child.kill()
