@@ -143,7 +143,7 @@ def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
 
 def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[AtLevel, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
-    gap = pair.this - pair.other
+    gap = pairs.gap(pair.this, pair.other)
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level

@@ -13,7 +13,7 @@ from harness.leaderboard.columns import Scale
 from harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
 
 _NOISE = 1e-9
-"""Below this a standard error is what rounding left of none."""
+"""Below this a difference, or a standard error, is what rounding left of none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,18 @@ class Aligned:
 
 def aligned(this: Array, other: Array, codes: Codes) -> Aligned:
     """Subtract two runs' values; `codes` says which repository each is of."""
-    return Aligned(this, other, stats.clustered(this - other, codes))
+    return Aligned(this, other, stats.clustered(gap(this, other), codes))
+
+
+def gap(this: Array, other: Array) -> Array:
+    """Subtract two runs' values, sample by sample.
+
+    What rounding leaves is none: the mean of three equal completions is not always, to the last bit, that of one, and
+    must not count as better.
+    """
+    found = this - other
+    found[np.abs(found) < _NOISE] = 0.0
+    return found
 
 
 def difference(pair: Paired, scale: Scale, *, seed: str) -> Difference:

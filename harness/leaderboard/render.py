@@ -15,6 +15,7 @@ from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import can_be_told_apart
 from harness.leaderboard.rows import Board
 from harness.leaderboard.sections import TextTable, sections
+from harness.leaderboard.unlike import unlike_runs
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -69,7 +70,9 @@ def comparison(compared: Sequence[Compared]) -> str:
             previous = (one.this.language, one.this.id)
             lines += [""] * bool(lines)
             lines.append(f"{one.this.strategy} ({one.this.id}) minus {one.other.strategy} ({one.other.id})")
-            lines.append(f"  {one.this.samples}, {one.this.language}, generator {one.this.generator}")
+            generators = dict.fromkeys((one.this.generator, one.other.generator))
+            lines.append(f"  {one.this.samples}, {one.this.language}, generator {' minus '.join(generators)}")
+            lines += [f"  {line}" for line in unlike_runs((one.other, one.this))]
             lines += _where(one)
         found = one.difference
         shown = numbers.interval(found.mean, found.low, found.high, sign=True)

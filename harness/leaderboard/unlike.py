@@ -6,31 +6,41 @@ Pure text, one sentence a line.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from harness.leaderboard.rows import Group, Row
+from harness.leaderboard.rows import Group
+from harness.results import RunInfo
 
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
 """Whose versions rows should share; that of a strategy is its own."""
+_OF_GENERATOR = ("generator", "coder")
+_LONGEST = 40
+"""Characters of a version that are shown: enough of a digest."""
 _ALWAYS = ("completions", "temperature")
 
 
 def unlike(group: Group) -> list[str]:
     """Say where rows were decoded differently, were made by different versions, or have other samples."""
-    return [*_decoding(group), *_versions(group), *_samples(group)]
+    return [*unlike_runs([row.run for row in group.rows]), *_samples(group)]
 
 
-def _decoding(group: Group) -> list[str]:
-    known = [(row, _decoded(row)) for row in group.rows if row.run.sampling]
+def unlike_runs(runs: Sequence[RunInfo]) -> list[str]:
+    """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
+    return [*_decoding(runs), *_versions(runs)]
+
+
+def _decoding(runs: Sequence[RunInfo]) -> list[str]:
+    known = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in known])
     if not differ:
         return []
-    how = "; ".join(f"{row.run.strategy} {_how(decoded, differ)}" for row, decoded in known)
-    return [f"Rows were decoded in different ways, which their differences include: {how}."]
+    how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in known)
+    return [f"Runs were decoded in different ways, which their differences include: {how}."]
 
 
-def _decoded(row: Row) -> dict[str, Any]:
-    return {"completions": row.run.completions, "temperature": 0.0, **json.loads(row.run.sampling)}
+def _decoded(run: RunInfo) -> dict[str, Any]:
+    return {"completions": run.completions, "temperature": 0.0, **json.loads(run.sampling)}
 
 
 def _how(decoded: dict[str, Any], differ: list[str]) -> str:
@@ -38,19 +48,21 @@ def _how(decoded: dict[str, Any], differ: list[str]) -> str:
     return f"{decoded['completions']} a sample at temperature {decoded['temperature']:g}{''.join(more)}"
 
 
-def _versions(group: Group) -> list[str]:
-    known = [row for row in group.rows if row.run.versions]
-    found = [{name: row.run.versions[name] for name in _MADE_BY if name in row.run.versions} for row in known]
-    differ = [name for name in _MADE_BY if len({one[name] for one in found if name in one}) > 1]
+def _versions(runs: Sequence[RunInfo]) -> list[str]:
+    names: tuple[str, ...] = (*_MADE_BY, "strategy") if len({run.strategy for run in runs}) == 1 else _MADE_BY
+    if len({run.generator for run in runs}) > 1:
+        names = tuple(name for name in names if name not in _OF_GENERATOR)
+    found = [{name: run.versions[name][:_LONGEST] for name in names if name in run.versions} for run in runs]
+    differ = [name for name in names if len({one[name] for one in found if name in one}) > 1]
     if not differ:
         return []
-    of_rows = [
-        f"{row.run.strategy} ({', '.join(f'{name} {one[name]}' for name in differ if name in one)})"
-        for row, one in zip(known, found, strict=True)
+    made = [
+        f"{run.strategy} ({', '.join(f'{name} {one[name]}' for name in differ if name in one)})"
+        for run, one in zip(runs, found, strict=True)
         if one.keys() & set(differ)
     ]
     return [
-        f"Rows were made by different versions, which their differences include: {'; '.join(of_rows)}. "
+        f"Runs were made by different versions, which their differences include: {'; '.join(made)}. "
         "Cure: run the older ones again."
     ]
 

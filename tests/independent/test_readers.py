@@ -162,3 +162,26 @@ def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: 
     assert (second["run"], second["rank_low"], second["rank_high"], second["tier"]) == ("bbb", 2, 2, "b")
     assert second["difference"]["es"]["mean"] == -10.0 and second["difference"]["es"]["p_holm"] == 0.03125
     assert "Not every row has es at the same samples" in shelf.said()
+
+
+def test_three_equal_completions_are_no_better_than_one(shelf: Shelf) -> None:
+    # A third of the sum of three is not always the number, to the last bit.
+    near = {one: (7 * place + 1) / 10007 for place, one in enumerate(IDS)}
+    assert any(sum([value] * 3) / 3 != value for value in near.values())
+    shelf.run("aaa", near)
+    thrice = {one: Done(scores={("ctxbench", "es"): [value] * 3}, completions=3) for one, value in near.items()}
+    shelf.rows.run("bbb", IDS, thrice, strategy="lc.repocoder", n=3)
+    gap = next(one["difference"]["es"] for one in shelf.shown() if one["run"] == "bbb")
+    assert (gap["wins"], gap["ties"], gap["losses"], gap["mean"]) == (0, 12, 0, 0.0) and gap["high"] > 20
+
+
+def test_compare_says_what_else_differs_between_two_runs(shelf: Shelf) -> None:
+    shelf.run("aaa", dict.fromkeys(IDS, 0.5))
+    shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy_version="edited", n=2)
+    shelf.run("ccc", dict.fromkeys(IDS, 0.7), generator="another", generator_version="of its own")
+    shelf.rows.keep()
+    told = " ".join(run_cli("compare", "aaa", "bbb", "ccc", "--db", shelf.url).out.split())
+    one, other = told.split("lc.infile (ccc) minus")
+    assert "lc.infile 1 a sample at temperature 0; lc.infile 2 a sample at temperature 0" in one
+    assert "(strategy edited)" in one and "(strategy s1)" in one
+    assert "generator another minus scripted" in other and "of its own" not in other
