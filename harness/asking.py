@@ -90,6 +90,7 @@ class Asker:
         store: Store,
         retrieval: Retrieval | None = None,
         execute: Execute | None = None,
+        ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
     ) -> None:
         """Use these machines.
 
@@ -101,9 +102,11 @@ class Asker:
             store: where an answer is noted that the model is not asked for.
             retrieval: what strategies' searches share; None for what needs no encoder's cache.
             execute: what runs strategies' programs; None if no strategy has any.
+            ahead: told of each final prompt before the model is asked; must not wait.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
+        self._ahead = ahead
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
     def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
@@ -179,6 +182,7 @@ class Asker:
             # The strategy was told not to cut its prompt, or nothing of it may be cut: a failed sample, asks nobody.
             finals = [keep(self._store, OVERFLOW, prompt, "")] * n
         else:
+            self._ahead(sample, prompt)
             finals = self._batcher.ask([replace(wanted, index=index) for index in range(n)])
         return Made(
             sample=sample,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from bench.errors import InputFault, MachineFault
@@ -33,10 +31,8 @@ from harness.store.queries import counts
 from harness.store.records import StoredFault
 from harness.store.store import Store
 from harness.store.verdicts import Unjudged
+from harness.underway import UnderWay
 from strategies.controls import NAMES as CONTROLS
-
-_MOMENT = 0.05
-"""Seconds that a finished sample waits for others, to be stored with them."""
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
@@ -154,13 +150,14 @@ class Attempt:
             store=self._store,
             retrieval=machinery.retrieval,
             execute=machinery.tools() if self._executes and missing else None,
+            ahead=self._scorer.ahead,
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
         self._attempt = self._store.start_attempt(self._run, isolation)
         for language in sorted({sample.language for sample in missing}):
             # While the model writes the first answers: they would wait for it.
-            machinery.threads.submit(machinery.pricer.wake, language)
+            machinery.pricer.wake(language)
         reason = "failed"
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
@@ -204,24 +201,21 @@ class Attempt:
     ) -> None:
         """Keep every thread busy; score and store what comes back, as much at once as has come meanwhile."""
         left = iter(missing)
-        under_way: dict[Future[Made], Sample] = {}
-        back: SimpleQueue[Future[Made]] = SimpleQueue()
+        under_way = UnderWay(self._machinery.threads, make)
         while True:
             if self._machinery.batcher.lost:
-                # What runs is let end; what has not begun is left for the next attempt.
-                under_way = {future: sample for future, sample in under_way.items() if not future.cancel()}
+                # What has not begun is left for the next attempt.
+                under_way.drop()
             else:
                 # As many again wait for a thread: none idles while this one scores and stores.
                 for sample in itertools.islice(left, 2 * self._machinery.width - len(under_way)):
-                    future = self._machinery.threads.submit(make, sample)
-                    under_way[future] = sample
-                    future.add_done_callback(back.put)
+                    under_way.begin(sample)
             if not under_way:
                 return
-            ready = _together(back, len(under_way))
-            made = [self._outcome(future, under_way.pop(future), tally) for future in _in_order(ready, under_way)]
+            ready = under_way.take()
+            made = [self._outcome(future, sample, tally) for sample, future in ready]
             self._store_all([one for one in made if one is not None], tally)
-            tick(len(made))
+            tick(len(ready))
 
     def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
         try:
@@ -246,18 +240,3 @@ class Attempt:
     def _note(self, fault: StoredFault, tally: _Tally) -> None:
         self._store.add_fault(self._attempt, fault)
         tally.faults.append(fault)
-
-
-def _together(back: SimpleQueue[Future[Made]], most: int) -> set[Future[Made]]:
-    """Wait for one, and a moment for more: a transaction takes about as long for fifty samples as for one."""
-    ready = {back.get()}
-    until = time.monotonic() + _MOMENT
-    with contextlib.suppress(Empty):
-        while len(ready) < most:
-            ready.add(back.get(timeout=max(0.0, until - time.monotonic())))
-    return ready
-
-
-def _in_order(ready: set[Future[Made]], under_way: dict[Future[Made], Sample]) -> list[Future[Made]]:
-    """Return what is ready in the order in which it was begun."""
-    return [future for future in under_way if future in ready]

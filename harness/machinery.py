@@ -13,13 +13,13 @@ from pathlib import Path
 
 from bench.retrieval.retrieval import Retrieval
 from harness.batcher import Batcher
+from harness.bits import Pricer
 from harness.cells import Cells, open_cells
 from harness.construction import Construction
 from harness.execution import Executor
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
 from harness.prices import Prices
-from harness.scoring import Pricer
 from harness.store.store import Store
 from harness.summaries import Summaries
 from harness.tools import OpenTools
@@ -155,4 +155,7 @@ def _pricer(
     stack.callback(coder.close)
     if not isinstance(coder, Coder):
         raise TypeError(f"{CODER} is no coder")
-    return Pricer(name=f"{CODER} {coder.version}", coder=coder)
+    aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
+    # Before the coder is closed, which would start again for what is left.
+    stack.callback(aside.shutdown, wait=True, cancel_futures=True)
+    return Pricer(name=f"{CODER} {coder.version}", coder=coder, aside=aside)

@@ -22,6 +22,7 @@ from bench.samples import SampleSet
 from bench.types import Kind, Sample
 from harness import plan, prices
 from harness.attempt import Attempt, Progress, Summary
+from harness.bits import Bits
 from harness.cells import Card, copies
 from harness.controls import card_of
 from harness.diagnostics import Diagnostics
@@ -127,7 +128,8 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
             # Refused before a run is noted that could never be done.
             fim.template_of(machinery.batcher.generator)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
-        scorer = Scorer(store, sample_set.references, machinery.pricer, Diagnostics(snapshots))
+        bits = Bits(store, sample_set.references, machinery.pricer)
+        scorer = Scorer(sample_set.references, bits, Diagnostics(snapshots))
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)

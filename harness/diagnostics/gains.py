@@ -17,10 +17,10 @@ from bench.errors import InputFault, UnknownName
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.types import Language
+from harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
 from harness.generators.fim import left
-from harness.scoring import Pricer, behind_cursor, goes_on, has_answer
 from harness.store import gains
 from harness.store.gains import RETRIEVED, Gain, StoredRun
 from harness.store.store import Store

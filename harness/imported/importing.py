@@ -84,17 +84,15 @@ def import_results(
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
     # Scored before anything is stored: what cannot be scored must leave nothing behind.
-    scored = [
-        _scored(store, run, made_of(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared
-    ]
+    scored = [_scored(run, made_of(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
-def _scored(store: Store, run: Matched, made: Sequence[Made], progress: Progress) -> list[_Scored]:
+def _scored(run: Matched, made: Sequence[Made], progress: Progress) -> list[_Scored]:
     """Return samples as they are stored, with scores where their answers are known."""
     if run.basis.references is None:
         return [(one, unscored(one)) for one in made]
-    scorer = Scorer(store, run.basis.references, None)
+    scorer = Scorer(run.basis.references)
     found: list[_Scored] = []
     with progress(f"score {run.generator}", len(made)) if made else silent("", 0) as tick:
         for one in made:

@@ -160,6 +160,23 @@ def test_the_coder_is_woken_for_an_attempt_and_what_fails_then_ends_nothing(benc
     assert set(bench.table().metrics["context_gain"]) == {0.0}
 
 
+def test_contexts_are_measured_while_the_model_writes(bench: Bench) -> None:
+    measured = threading.Event()
+
+    class Watched(Coder):
+        def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+            measured.set()
+            return super().bits(prompts, texts, language)
+
+    def answer(request: Request) -> str:
+        assert measured.wait(20), "the coder waits for the model"
+        return right(request)
+
+    bench.coder = Watched()
+    [summary] = bench.run(model(answer))
+    assert summary.scored == 8 and bench.coder.priced == 8
+
+
 def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
     bench.run(model(), "lc.repocoder")
     sample = bench.set.samples[0].id

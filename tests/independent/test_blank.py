@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from bench.types import Reference
@@ -12,15 +10,12 @@ from harness.batcher import Answer
 from harness.generators.base import Response
 from harness.results import Status
 from harness.scoring import Scorer
-from harness.store import open_store
 from strategies.api import Prompt
 from tests.helpers.samples import make_sample
 
 
 @pytest.mark.parametrize("profile", ["ctxbench", "crosscodeeval", "repocoder", "infercom", "rlcoder_repoeval"])
-def test_a_blank_completion_is_worst_also_where_the_answer_has_no_identifier_either(
-    profile: str, tmp_path: Path
-) -> None:
+def test_a_blank_completion_is_worst_also_where_the_answer_has_no_identifier_either(profile: str) -> None:
     sample = make_sample()
     reference = Reference(id=sample.id, target="1)")
     answer = Answer("g", Response(text=" \n", finish="stop", tokens_in=1, tokens_out=1, seconds=0.0))
@@ -31,8 +26,7 @@ def test_a_blank_completion_is_worst_also_where_the_answer_has_no_identifier_eit
         completions=tuple(Completion(answer=answer, text=text, flags=(), verdict=None) for text in (" \n", "1)")),
         strategy_seconds=0.0,
     )
-    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as store:
-        [found] = Scorer(store, {sample.id: reference}, None).finish([made])
+    [found] = Scorer({sample.id: reference}).finish([made])
     blank, right = (
         {metric: value for (of, metric), value in one.scores.items() if of == profile} for one in found.completions
     )

@@ -1,0 +1,82 @@
+"""Costs of references after prompts: measured once, ahead where another model than the one that writes does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bench.errors import MachineFault
+from bench.types import Language, Reference
+from harness.asking import Made
+from harness.bits import Bits, Pricer
+from harness.store import Store, open_store
+from strategies.api import Block, BlockKind, Prompt
+from tests.helpers.samples import make_sample
+
+SAMPLE = make_sample()
+PROMPT = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x = "),))
+MADE = Made(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), strategy_seconds=0.0)
+
+
+class Coder:
+    """A bit a character; the calls before `faults` fail."""
+
+    def __init__(self, faults: int = 0) -> None:
+        self.calls: list[list[str]] = []
+        self.faults = faults
+
+    def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        self.calls.append([prompt.text for prompt in prompts])
+        if len(self.calls) <= self.faults:
+            raise MachineFault("the coder was lost")
+        return [float(len(text)) for text in texts]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as opened:
+        yield opened
+
+
+def bits(store: Store, coder: Coder, aside: ThreadPoolExecutor | None) -> Bits:
+    references = {SAMPLE.id: Reference(id=SAMPLE.id, target="total(1)")}
+    return Bits(store, references, Pricer(name="c", coder=coder, aside=aside))
+
+
+def test_what_was_measured_ahead_is_not_measured_again(store: Store) -> None:
+    coder, aside = Coder(), ThreadPoolExecutor(1)
+    found = bits(store, coder, aside)
+    found.ahead(SAMPLE, PROMPT)
+    aside.shutdown(wait=True)
+    [costs] = found.of([MADE])
+    assert [one.bits for one in costs] == [8.0, 8.0] and costs[-1].prompt == "x = "
+    assert len(coder.calls) == 1 and len(coder.calls[0]) == 2
+
+
+def test_a_fault_ahead_is_told_to_who_needs_it(store: Store) -> None:
+    coder, aside = Coder(faults=2), ThreadPoolExecutor(1)
+    found = bits(store, coder, aside)
+    found.ahead(SAMPLE, PROMPT)
+    aside.shutdown(wait=True)
+    with pytest.raises(MachineFault, match="lost"):
+        found.of([MADE])
+    assert [one.bits for one in found.of([MADE])[0]] == [8.0, 8.0]
+
+
+def test_a_model_that_measures_its_own_contexts_is_not_asked_ahead(store: Store) -> None:
+    coder = Coder()
+    found = bits(store, coder, None)
+    found.ahead(SAMPLE, PROMPT)
+    assert coder.calls == []
+    assert len(found.of([MADE])[0]) == 2 and len(coder.calls) == 1
+
+
+def test_after_the_end_nothing_is_begun(store: Store) -> None:
+    coder, aside = Coder(), ThreadPoolExecutor(1)
+    aside.shutdown()
+    found = bits(store, coder, aside)
+    found.ahead(SAMPLE, PROMPT)
+    assert coder.calls == [] and len(found.of([MADE])[0]) == 2
