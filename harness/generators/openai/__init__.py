@@ -73,7 +73,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     if fim != given.AUTO:
         family(fim, where="openai")
     settings = given.Settings(
-        model=given.word("model", model),
+        model=given.name_of(model, url),
         url=given.base_url(url),
         chat=given.is_chat(endpoint, model),
         asked=lines == given.ASKED,

@@ -225,7 +225,7 @@ def _tokens(reply: Any) -> tuple[int | None, int | None]:
     OpenAI counts thoughts as completion, xAI and Gemini only in the total.
     """
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    if written is not None and read is not None and total is not None:
+    if written is not None and read and total is not None:
         written = max(written, total - read)
     # Nothing read is nothing counted: old Ollama says 0 of a prompt that it had at hand.
     return read or None, written

@@ -140,6 +140,20 @@ def word(name: str, value: str) -> str:
     return value
 
 
+def name_of(model: str, url: str) -> str:
+    """Return a model's name.
+
+    Raises:
+        InputFault: if it is not one word, or has an address in it that was not understood: what is meant for another
+            server must not go to OpenAI. It is not repeated then, because an address may hold a secret.
+    """
+    if "://" in model or ("@" in model and urlsplit(url).hostname == urlsplit(OFFICIAL).hostname):
+        raise InputFault(
+            "the model's name has an address in it", where=_WHERE, cure="write openai:MODEL@http://HOST:PORT/v1"
+        )
+    return word("model", model)
+
+
 def at_least(name: str, value: float, least: float) -> None:
     """See that a number is large enough.
 

@@ -196,6 +196,9 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
         ("openai(model=m, window=-1)", "give 0 or more"),
         ("openai(model=m, lines=no)", "give asked or raw"),
         ("openai(model='two words')", "without blanks"),
+        ("openai:m@ftp://h/v1", "write openai:MODEL@http://HOST:PORT/v1"),
+        ("openai:m@localhost:8000", "write openai:MODEL@http://HOST:PORT/v1"),
+        ("openai(model='https://h/v1')", "write openai:MODEL@http://HOST:PORT/v1"),
         ("openai(model=m, revision='a b')", "without blanks"),
         ("openai(model=m, extra='[1]')", "extra is no JSON object"),
         ("openai(model=m, extra='{')", "extra is no JSON object"),
@@ -218,12 +221,20 @@ def test_bad_specs(spec: str, words: str) -> None:
         "openai(model=m, url='https://h/v1?key=5Zq8secret')",
         "openai(model=m, url='https://h/v1#5Zq8secret')",
         "openai:m@https://5Zq8secret@h/v1",
+        "openai:m@ftp://user:5Zq8secret@h/v1",
     ],
 )
 def test_a_key_in_a_spec_is_refused_and_not_repeated(spec: str) -> None:
     with pytest.raises(InputFault) as caught:
         registry.resolve(spec)
     assert "5Zq8secret" not in str(caught.value)
+
+
+def test_a_model_of_another_server_may_have_any_name() -> None:
+    assert (
+        registry.canonical("openai:@cf/meta/llama-3@https://h/v1") == "openai(model=@cf/meta/llama-3, url=https://h/v1)"
+    )
+    assert registry.resolve("openai:claude@20240620@https://h/v1").batch_size == 16
 
 
 def test_seeds_differ_and_stay() -> None:
