@@ -19,10 +19,10 @@ from bench.repository import Repository
 from bench.retrieval.types import Hit, Unit
 from bench.types import Kind, Language, Query, Reference, Sample, Use
 from harness.asking import FINAL, Asker, Made, completion
+from harness.bits import behind_cursor
 from harness.cells import Card, Cells
 from harness.generators.base import Sampling
 from harness.metrics import identifiers
-from harness.scoring import behind_cursor
 from harness.store.store import Store
 from harness.unasked import keep
 from strategies import apis
