@@ -182,6 +182,17 @@ def p_value(gap: Mapping[str, float], repo: Mapping[str, str]) -> float:
     return sum(hits) / len(hits)
 
 
+def smallest_visible(gap: Mapping[str, float], repo: Mapping[str, str]) -> float | None:
+    """Return the difference seen with 80% power at 5%; None where no p reaches 5%, or nothing varies."""
+    names = sorted({repo[one] for one in gap})
+    mean, c = math.fsum(gap.values()) / len(gap), len(names)
+    rest = [math.fsum(value - mean for one, value in gap.items() if repo[one] == name) for name in names]
+    if 2 / 2**c > 0.05:
+        return None
+    error = math.sqrt(c / (c - 1) * sum(one**2 for one in rest)) / len(gap)
+    return float((stats.t.ppf(0.975, c - 1) + stats.t.ppf(0.8, c - 1)) * error) if error > 1e-9 else None
+
+
 def _signs(count: int) -> list[tuple[int, ...]]:
     return list(itertools.product((1, -1), repeat=count))
 

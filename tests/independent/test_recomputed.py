@@ -185,6 +185,7 @@ def check_difference(found: Record, this: again.Run, other: again.Run, metric: s
     assert [found["wins"], found["ties"], found["losses"]] == counts
     untested = this.strategy in CONTROLS or other.strategy in CONTROLS
     assert found["p"] == near(None if untested else again.p_value(gap, this.repo))
+    assert found["smallest_visible"] == near(None if untested else again.smallest_visible(gap, this.repo))
 
 
 def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, metric: str) -> None:
@@ -237,3 +238,22 @@ def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None
         millionths = sum(3.0 * (one.tokens_in - one.cached) + 0.5 * one.cached + 15.0 * one.tokens_out for one in of)
         hours = sum(one.seconds for one in of) / 3600
         assert found[strategy] == pytest.approx((millionths / 1e6 + 2.0 * hours / 4) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 5, 8, 11])
+def test_the_mean_with_marked_samples_is_that_of_a_board_that_counts_them(
+    empty: Path, tmp_path: Path, seed: int
+) -> None:
+    path = Path(shutil.copy(empty, tmp_path / "results.db"))
+    Made(seed).write(path)
+    rows = Rows(path)
+    for place in range(4):
+        rows.add("mark", set_digest="d" * 64, sample_id=f"s{2 * place}", mark="vacuous", reason="", image="")
+    rows.close()
+    without, included = (
+        {(one["run"], one["language"]): one for one in board(path, "--marked", how)} for how in ("exclude", "include")
+    )
+    assert without.keys() == included.keys()
+    for key, record in without.items():
+        for metric in (one for one in record if one.startswith("pass@")):
+            assert record[metric]["mean_with_marked"] == near(included[key][metric]["mean"]), (key, metric)
