@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _LINES = 24
 _PIXELS_OF_LINE = 22
+_NAMES = ("strategy", "generator")
+_LONGEST, _NAME_WIDTH = 44, 330
+"""Characters of a name that a table shows at once, and the pixels they take; a click on the cell shows all."""
 _JOINER = "\u2060"
 """Word joiner: not seen, and what it stands in is no shortcode, arrow or address to Streamlit's Markdown."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
@@ -126,7 +129,8 @@ def frame(
     """
     columns = list(rows[0]) if rows else list(help)
     made: dict[str, Any] = {
-        name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name))) for name in columns
+        name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name)), width=_width(name, rows))
+        for name in columns
     }
     shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
     content: Any = _written(shown) if shown else {name: [] for name in columns}
@@ -135,6 +139,13 @@ def frame(
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
         )
+
+
+def _width(name: str, rows: Sequence[Mapping[str, object]]) -> int | None:
+    """Return how wide a column is, in pixels; None: as its cells need. A long spec must not push the numbers away."""
+    if name in _NAMES and any(len(str(row.get(name))) > _LONGEST for row in rows):
+        return _NAME_WIDTH
+    return None
 
 
 def _written(rows: list[dict[str, object]]) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from bench.home import Home
 from harness.leaderboard import numbers
 from tests.dashboard.browser import Site, app, cells, settled
-from tests.dashboard.stored import PLANTED
+from tests.dashboard.stored import HARMFUL, PLANTED
 from tests.helpers.cli import run_cli
 
 if TYPE_CHECKING:
@@ -196,7 +196,8 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     )
     wanted = told(database, ids, "em")
     rows = cells(page)
-    assert [row["strategy"] for row in rows] == [hostile, "lc.repocoder"]
+    # Of two generators, which one belongs to a run's name.
+    assert [row["strategy"] for row in rows] == [f"{hostile} · {HARMFUL}", "lc.repocoder · incontext"]
     for row, one in zip(rows, wanted, strict=True):
         found = one["difference"]
         assert float(row["difference"]) == number(found["mean"], found["low"], found["high"])
