@@ -12,7 +12,8 @@ from dashboard.views.figure import Figure
 from dashboard.views.leaderboard import heading, lines
 from harness.cli.board import read_tables
 from harness.leaderboard import board as make_board
-from tests.independent.test_recomputed import Made, board
+from tests.independent.drawing import Made
+from tests.independent.test_recomputed import board
 
 SEEDS = (0, 3, 4, 8, 12, 17)
 

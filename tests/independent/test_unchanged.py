@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.independent.drawing import Made
 from tests.independent.inserting import Done, Planned, Rows
-from tests.independent.test_recomputed import Made, Record, board
+from tests.independent.test_recomputed import Record, board
 
 SEEDS = (3, 5, 9)
 TABLES = ("run", "sample", "result", "call", "generation", "completion", "verdict", "planned")
