@@ -161,7 +161,7 @@ def asked_scores(profiles: Collection[str], among: tuple[str, str] | None = None
     query = (
         select(s.profile, s.metric, s.sample_id, s.value)
         .where(s.run_id == bindparam("run"), s.profile.in_(sorted(profiles)), s.metric != PASS)
-        .order_by(s.profile, s.metric, s.sample_id)
+        .order_by(s.profile, s.metric)
     )
     if among is None:
         return query
