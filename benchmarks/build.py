@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from bench import checkout, manifest, snapshot
 from bench.files import sha256
@@ -25,6 +26,7 @@ from bench.projbench.build import build_samples
 from bench.snapshot import Snapshot
 from bench.types import Language
 
+T = TypeVar("T")
 LINES = 25_000
 SAMPLES = 200
 ROUNDS = 3
@@ -45,7 +47,7 @@ def main() -> None:
     )
 
 
-def _measured(work: Callable[[], tuple]) -> tuple:
+def _measured(work: Callable[[], T]) -> T:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work).result()
 

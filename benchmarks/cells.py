@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bench.types import Kind
 from harness.cells import Cells, InlineCells, open_cells
-from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
+from tests.helpers.models import Model
 
 SAMPLES = 100
 SPEC = "lc.repocoder"
@@ -37,15 +37,12 @@ def main() -> None:
 def _measure(cells: Cells) -> float:
     query = query_for(Kind.LINE)
     view = view_for(query)
-    cells.run(SPEC, query, view, _draft)
+    model = Model(lambda *_: "apply_tax(cart.total, rate)")
+    cells.run(SPEC, query, view, model)
     began = time.perf_counter()
     for _ in range(SAMPLES):
-        cells.run(SPEC, query, view, _draft)
+        cells.run(SPEC, query, view, model)
     return (time.perf_counter() - began) / SAMPLES
-
-
-def _draft(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:  # noqa: ARG001
-    return "apply_tax(cart.total, rate)"
 
 
 def _children() -> float:

@@ -46,7 +46,7 @@ def execute(at: URL, *statements: str) -> None:
     """Run statements one by one, outside a transaction."""
     with psycopg.connect(shown(at), autocommit=True, connect_timeout=10) as connection:
         for statement in statements:
-            connection.execute(statement)  # type: ignore[arg-type]
+            connection.execute(statement.encode())
 
 
 @contextlib.contextmanager
