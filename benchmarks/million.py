@@ -1,12 +1,16 @@
 """What the dashboard's pages take on a database of 1,000,000 scores, beside their own SQL, and in how much memory.
 
 The reference is the database itself: every question that the page asked, asked again of the driver alone, its rows
-fetched and thrown away. Two shapes: ``sets`` (five sets by two generators; a page shows one group of five runs) and
-``group`` (25 strategies over 4,000 samples, all of which a page shows).
+fetched and thrown away. The shapes: ``sets`` (five sets by two generators; a page shows one group of five runs),
+``group`` (25 strategies over 4,000 samples, all of which a page shows), ``long`` (two runs over 50,000 samples) and
+``many`` (2,000 runs over 50 sets of ten samples, 400,000 scores). In SQLite files, and with ``--postgresql`` in a
+server of our own too. Each page is seen for the first time, by a process that has seen those of a small database.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import resource
 import sqlite3
@@ -14,16 +18,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.stored import SHAPES, Shape, fill
+from benchmarks.stored import SHAPES, SHOWN, STORED, Shape, fill
 from harness.store import open_store
 
-FIRST = "set0"
+ALL = {
+    **SHAPES,
+    "long": Shape(sets=1, generators=1, strategies=2, samples=50_000, metrics=SHOWN),
+    "many": Shape(sets=50, generators=4, strategies=10, samples=10, metrics=STORED),
+}
+PAGES = {
+    "leaderboard": {},
+    "compare": {},
+    "cost": {},
+    "samples": {},
+    "samples, searched": {"words": "repo07", "order": "lowest of A"},
+    "runs": {},
+}
+"""What is seen -> choices in the page's URL, besides those of all pages."""
+_LITTLE = 0.05
+CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 
 
 @dataclass
@@ -37,19 +55,25 @@ class Asked:
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             self.statements.append((statement, parameters))
 
-    def again(self, database: Path) -> tuple[float, float, int]:
-        """Return the seconds and processor seconds that the driver alone takes, and the rows it gives."""
-        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    def again(self, url: str) -> tuple[float, int]:
+        """Return the seconds that the driver alone takes, and the rows it gives."""
         rows = 0
-        began, worked = time.perf_counter(), time.process_time()
-        for statement, parameters in self.statements:
-            rows += len(connection.execute(statement, parameters).fetchall())
-        spent = time.perf_counter() - began, time.process_time() - worked
-        connection.close()
-        return *spent, rows
+        with contextlib.closing(_connected(url)) as connection:
+            began = time.perf_counter()
+            for statement, parameters in self.statements:
+                rows += len(connection.execute(statement, parameters).fetchall())
+            return time.perf_counter() - began, rows
 
 
-@contextmanager
+def _connected(url: str) -> Any:
+    if url.startswith("sqlite"):
+        return sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True)
+    import psycopg
+
+    return psycopg.connect(url)
+
+
+@contextlib.contextmanager
 def listening() -> Iterator[Asked]:
     """Note every question of any engine in this process."""
     from sqlalchemy import event
@@ -66,75 +90,87 @@ def listening() -> Iterator[Asked]:
 _ENVIRONMENT = {
     # As `ctxbench` sets it: threads of the linear algebra would wait for each other.
     "OPENBLAS_NUM_THREADS": "1",
-    "STREAMLIT_LOGGER_LEVEL": "error",
 }
 _SCRIPT = """
 import time
 import streamlit as st
 from dashboard.app import show_page
 
-began, worked = time.perf_counter(), time.process_time()
+began = time.perf_counter()
 show_page({page!r})
-st.session_state["spent"] = time.perf_counter() - began, time.process_time() - worked
+st.session_state["spent"] = time.perf_counter() - began
 """
 
 
-def show(page: str, home: Path, **query: str) -> tuple[float, float, Asked]:
-    """Show one page as the server does for a visit; return its seconds and processor seconds, and what it asked."""
+def show(page: str, home: Path, url: str, **query: str) -> tuple[float, Asked]:
+    """Show one page as the server does for a visit; return its seconds, and what it asked."""
     from streamlit.testing.v1 import AppTest
 
-    os.environ["CTXBENCH_HOME"] = str(home)
-    test = AppTest.from_string(_SCRIPT.format(page=page), default_timeout=300)
+    os.environ.update(CTXBENCH_HOME=str(home), CTXBENCH_DB=url)
+    test = AppTest.from_string(_SCRIPT.format(page=page), default_timeout=600)
     for name, value in query.items():
         test.query_params[name] = value
     with listening() as asked:
         test.run()
     assert not test.exception, test.exception
-    took, worked = test.session_state["spent"]
-    return took, worked, asked
+    assert not test.error, [one.value for one in test.error]
+    return float(test.session_state["spent"]), asked
 
 
-def measure(shape: str, home: Path, small: Path) -> None:
+def measure(shape: str, home: Path, url: str, small: str) -> None:
     """Visit the pages of a database, in a process that has visited those of a small one."""
-    choice = {"samples": FIRST, "language": "python", "generator": "model0"}
-    show("leaderboard", small, **choice)
-    show("samples", small, **choice)
-    for page in ("leaderboard", "samples"):
-        took, worked, asked = show(page, home, **choice)
-        alone, alone_worked, rows = asked.again(home / "results.db")
+    # Streamlit warns that no browser looks.
+    logging.disable(logging.WARNING)
+    for name in PAGES:
+        show(name.split(",")[0], home, small, **CHOICE)
+    for name, choices in PAGES.items():
+        query = CHOICE | choices
+        took, asked = show(name.split(",")[0], home, url, **query)
+        alone, rows = asked.again(url)
+        again, _ = show(name.split(",")[0], home, url, **query)
+        # Beside next to nothing a ratio says nothing.
+        ratio = f": {took / alone:.2f} times" if alone > _LITTLE else ""
         print(
-            f"{shape}, {page}: {took:.2f} s, {len(asked.statements)} statements, {rows} rows; its SQL alone "
-            f"{alone:.2f} s: {took / alone:.2f} times (processor time: {worked / alone_worked:.2f} times)"
+            f"{shape}, {name}: {took:.2f} s, {len(asked.statements)} statements, {rows} rows; its SQL alone "
+            f"{alone:.2f} s{ratio}; seen again {again:.2f} s"
         )
-        again, _, asked = show(page, home, **choice)
-        print(f"{shape}, {page}, seen again: {again:.2f} s, {len(asked.statements)} statements")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{shape}: at most {peak:.0f} MB", flush=True)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        small = _made(Path(folder) / "small", replace(SHAPES["sets"], samples=20))
-        for name, shape in SHAPES.items():
-            home = _made(Path(folder) / name, shape)
+        home = Path(folder)
+        _visit_all(home, {name: f"sqlite:///{home / name}.db" for name in ("small", *ALL)})
+        if sys.argv[1:] == ["--postgresql"]:
+            from tests.harness.store import postgres_server as server
+
+            binaries = server.binaries()
+            if binaries is None:
+                raise SystemExit("no PostgreSQL server is installed")
+            with server.running(binaries) as port:
+                server.execute(server.url(port), *(f'CREATE DATABASE "{name}"' for name in ("small", *ALL)))
+                urls = {name: server.shown(server.url(port, name)) for name in ("small", *ALL)}
+                _visit_all(home, urls, lambda name: server.execute(server.url(port, name), "ANALYZE"))
+
+
+def _visit_all(home: Path, urls: dict[str, str], made: Callable[[str], None] = lambda _: None) -> None:
+    """Fill the databases and visit them one by one; `made` is told of each that is filled."""
+    for name, shape in {"small": replace(SHAPES["sets"], samples=20), **ALL}.items():
+        began = time.perf_counter()
+        with open_store(urls[name]) as store:
+            fill(store, shape)
+        made(name)
+        spent = time.perf_counter() - began
+        print(f"{urls[name].split(':')[0]}, {name}: {shape.scores} scores stored in {spent:.1f} s", flush=True)
+        if name != "small":
             # A process of its own, so that its memory is its own.
-            command = [sys.executable, "-m", "benchmarks.million", name, str(home), str(small)]
+            command = [sys.executable, "-m", "benchmarks.million", name, str(home), urls[name], urls["small"]]
             subprocess.run(command, check=True, env={**os.environ, **_ENVIRONMENT})
 
 
-def _made(home: Path, shape: Shape) -> Path:
-    began = time.perf_counter()
-    with open_store(f"sqlite:///{home / 'results.db'}") as store:
-        fill(store, shape)
-    print(
-        f"{home.name}: {shape.scores} scores of {shape.runs} runs, stored in {time.perf_counter() - began:.1f} s",
-        flush=True,
-    )
-    return home
-
-
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    if len(sys.argv) == 5:
+        measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4])
     else:
         main()
