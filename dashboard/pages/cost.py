@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -12,6 +12,7 @@ from dashboard.order import ordered
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
 from harness.leaderboard.rows import ALL_LEVELS, Group
+from harness.leaderboard.unlike import unlike
 from harness.metrics import PROFILES
 from harness.store import attempts
 
@@ -101,6 +102,7 @@ def _against(group: Group, metric: str) -> None:
         f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
         "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
     )
+    show.notes(unlike(replace(group, metric=metric)))
     absent = view.left_out(found)
     if absent:
         show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from dashboard.theme import SERIES
-from dashboard.views.compare_choice import unlike
 from dashboard.views.figure import Figure
 from harness.leaderboard import numbers
 from harness.leaderboard.columns import completed
 from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import can_be_told_apart
 from harness.leaderboard.stats import Over
+from harness.leaderboard.unlike import unlike_runs
 from harness.results import RunTable, Status
 
 Row = dict[str, object]
@@ -54,15 +54,17 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
     """Return what a reader must know of these differences, a sentence each."""
-    said = []
+    runs = [compared[0].other, *(one.this for one in compared)] if compared else []
+    said = unlike_runs(runs)
     tested = max((one.difference.pairs for one in compared), default=0)
     if tested > 1:
         said.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")
     for one in compared:
         found, name = one.difference, names[one.this.id]
-        if len(apart := unlike(one.this, one.other)) > 1:
-            several = f"{', '.join(apart[:-1])} and {apart[-1]}"
-            said.append(f"{name}: {several} differ from the baseline's, and the difference is of all that together.")
+        if one.this.strategy != one.other.strategy and one.this.generator != one.other.generator:
+            said.append(
+                f"{name}: strategy and generator differ from the baseline's: the difference is of both together."
+            )
         if one.this.control or one.other.control:
             which = name if one.this.control else names[one.other.id]
             said.append(f"{which} is a control: it is compared, and not tested.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -35,16 +34,6 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
             f"{name} · {getattr(run, more)}" if often[name] > 1 and len(held[name]) > 1 else name
             for run, name in zip(runs, found, strict=True)
         ]
-    return tuple(found)
-
-
-def unlike(this: RunInfo, other: RunInfo) -> tuple[str, ...]:
-    """Return in what two runs differ, of what decides a completion: what nobody knows of an import is left out."""
-    found = [name for name in ("strategy", "generator", "completions") if getattr(this, name) != getattr(other, name)]
-    # Whether it saw what follows the cursor is told by the generator's name.
-    one, two = ({**json.loads(run.sampling or "{}"), "fim": False} for run in (this, other))
-    if this.sampling and other.sampling and one != two:
-        found.append("sampling")
     return tuple(found)
 
 

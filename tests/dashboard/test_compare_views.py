@@ -195,20 +195,16 @@ def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_
 
 
 def test_what_else_differs_than_the_strategy_is_said() -> None:
-    sampling = '{"temperature": 0.0}'
-    run = replace(BASE.run, sampling=sampling)
-    for changes, wanted in (
-        ({"strategy": "x"}, ("strategy",)),
-        ({"generator": "h", "sampling": '{"fim": true, "temperature": 0.0}'}, ("generator",)),
-        ({"strategy": "x", "generator": "h", "completions": 5}, ("strategy", "generator", "completions")),
-        ({"sampling": '{"temperature": 0.8}'}, ("sampling",)),
-        ({"sampling": ""}, ()),
-    ):
-        changed: dict[str, Any] = {"sampling": sampling, **changes}
-        assert choice.unlike(replace(run, **changed), run) == wanted
-    both = replace(BETTER, run=replace(BETTER.run, generator="h"))
-    [said, *_] = view.remarks(compare([BASE, both], metric="es"), {"base": "x", BETTER.run.id: "y"})
-    assert said == "y: strategy and generator differ from the baseline's, and the difference is of all that together."
+    runs = [
+        replace(one, run=replace(one.run, **changes))
+        for one, changes in (
+            (BASE, {"sampling": '{"temperature": 0.0}', "versions": {"tokenizer": "1"}}),
+            (BETTER, {"sampling": '{"temperature": 0.8}', "versions": {"tokenizer": "2"}, "generator": "h"}),
+        )
+    ]
+    decoded, made, both, *_ = view.remarks(compare(runs, metric="es"), {"base": "x", BETTER.run.id: "y"})
+    assert "temperature 0.8" in decoded and "tokenizer 2" in made
+    assert both == "y: strategy and generator differ from the baseline's: the difference is of both together."
 
 
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:
