@@ -39,8 +39,7 @@ class GroupMaker:
         seed: int,
         scale: ScaleOf,
     ) -> None:
-        self.tables = choices.newest(tables)
-        self.superseded = len(tables) - len(self.tables)
+        self.tables = tables
         self.first = first = tables[0].run
         self.level = level
         names = sorted(
@@ -65,8 +64,8 @@ class GroupMaker:
         ]
         self.base = choices.baseline(self.tables, self.ranked, baseline)
 
-    def group(self) -> Group:
-        """Compare, rank and describe."""
+    def group(self, *, superseded: int = 0) -> Group:
+        """Compare, rank and describe; `superseded` runs of these strategies are not among the tables."""
         means = {i: statistics.fmean(self.values[i][self.metric].values.tolist()) for i in self.ranked}
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = sorted(self.ranked, key=lambda i: (means[i] if lower else -means[i], self.tables[i].run.strategy))
@@ -107,7 +106,7 @@ class GroupMaker:
             smallest_p=signflip.smallest_p(fewest),
             decidable=any(pairs.can_be_told_apart(one.repositories, len(family)) for one in family.values()),
             visible=statistics.median(seen) if seen else None,
-            superseded=self.superseded,
+            superseded=superseded,
         )
 
     def _compared(self, found: Sequence[tuple[int, int]], metric: str) -> list[Difference]:

@@ -5,6 +5,7 @@ Runs are ranked together only within one sample set (by digest), language, level
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.leaderboard import choices, levels
@@ -43,15 +44,21 @@ def board(
         UnknownName: if no run has that metric or strategy.
     """
     choices.check(tables, metric, baseline)
-    parts = [(level, part) for table in tables for level, part in levels.parts(table, by_level)]
-    found: dict[tuple[str, ...], list[RunTable]] = {}
-    for level, table in parts:
+    alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
+    for table in tables:
         run = table.run
-        key = (run.samples, run.language, run.profile, run.generator, run.samples_digest, level)
-        found.setdefault(key, []).append(table)
+        alike[run.samples, run.language, run.profile, run.generator, run.samples_digest].append(table)
+    # Chosen before they are cut into levels: all levels of a strategy are of one run.
+    shown = {key: choices.newest(members) for key, members in alike.items()}
+    found: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
+    for key, members in shown.items():
+        for level, part in (one for table in members for one in levels.parts(table, by_level)):
+            found[*key, level].append(part)
     ordered = sorted(found.items(), key=lambda item: (*item[0][:-1], levels.order(item[0][-1])))
     groups = tuple(
-        GroupMaker(members, key[-1], metric=metric, baseline=baseline, seed=seed, scale=scale).group()
-        for key, members in ordered
+        GroupMaker(members, level, metric=metric, baseline=baseline, seed=seed, scale=scale).group(
+            superseded=len(alike[tuple(key)]) - len(shown[tuple(key)])
+        )
+        for (*key, level), members in ordered
     )
     return Board(groups=groups, overall=levels.overall(groups), published=published_rows.listings(groups, published))

@@ -185,3 +185,15 @@ def test_compare_says_what_else_differs_between_two_runs(shelf: Shelf) -> None:
     assert "lc.infile 1 a sample at temperature 0; lc.infile 2 a sample at temperature 0" in one
     assert "(strategy edited)" in one and "(strategy s1)" in one
     assert "generator another minus scripted" in other and "of its own" not in other
+
+
+def test_every_level_of_a_strategy_is_of_one_run(shelf: Shelf) -> None:
+    levels = [Planned(id=f"t{place}", repo="r0", subkind=("next-line", "single-line")[place % 2]) for place in range(6)]
+    shelf.rows.samples(levels, digest="e" * 64)
+    ids = [one.id for one in levels]
+    for run, begun, missing in (("aaa", 1.0, 0), ("bbb", 2.0, 1)):
+        done = {one: Done(scores={("ctxbench", "es"): [0.5]}) for one in ids[missing:]}
+        shelf.rows.run(run, ids, done, begun=[begun], samples_digest="e" * 64)
+    shown = {one["level"]: one["run"] for one in shelf.shown("--by-level")}
+    # The newer run lacks a next line, and has every single line.
+    assert shown == {"all": "aaa", "next-line": "aaa", "single-line": "aaa"}
