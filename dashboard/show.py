@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 _LINES = 24
 _PIXELS_OF_LINE = 22
+_PINNED = ("rank", "point", "letter", "strategy")
+"""Columns that stay where they are while the others are moved: they say whose numbers are seen."""
 _NAMES = ("strategy", "generator")
-_LONGEST, _NAME_WIDTH = 44, 330
-"""Characters of a name that a table shows at once, and the pixels they take; a click on the cell shows all."""
+_SHORT, _LONGEST, _NAME_WIDTH = 30, 44, 330
+"""Characters of names that are pinned, and that are shown at once, and the pixels of longer ones: these must not push
+the numbers away. A click on a cell shows all of it."""
 _JOINER = "\u2060"
 """Word joiner: not seen, and what it stands in is no shortcode, arrow or address to Streamlit's Markdown."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
@@ -128,8 +131,16 @@ def frame(
         config: column -> one of `st.column_config`, where a plain column does not do.
     """
     columns = list(rows[0]) if rows else list(help)
+    longest = {name: max((len(str(row.get(name))) for row in rows), default=0) for name in _NAMES}
+    # Pinned, a long name would leave a phone no room for numbers.
+    pinned = _PINNED if longest["strategy"] <= _SHORT else ()
     made: dict[str, Any] = {
-        name: config.get(name) or st.column_config.Column(help=help.get(name, HELP.get(name)), width=_width(name, rows))
+        name: config.get(name)
+        or st.column_config.Column(
+            help=help.get(name, HELP.get(name)),
+            width=_NAME_WIDTH if longest.get(name, 0) > _LONGEST else None,
+            pinned=name in pinned or None,
+        )
         for name in columns
     }
     shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
@@ -139,13 +150,6 @@ def frame(
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
         )
-
-
-def _width(name: str, rows: Sequence[Mapping[str, object]]) -> int | None:
-    """Return how wide a column is, in pixels; None: as its cells need. A long spec must not push the numbers away."""
-    if name in _NAMES and any(len(str(row.get(name))) > _LONGEST for row in rows):
-        return _NAME_WIDTH
-    return None
 
 
 def _written(rows: list[dict[str, object]]) -> Any:

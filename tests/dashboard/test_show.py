@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -135,3 +136,13 @@ def test_what_is_written_can_be_read(kind: str) -> None:
         assert min(_contrast(_faded(text, behind, 0.6), behind), _contrast(theme["linkColor"], behind)) >= 4.5
     assert _contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and _contrast(INK[kind], ground) >= 4.5
     assert min(_contrast(one, ground) for one in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "pinned", "width"), [("short", True, None), ("n" * 31, None, None), ("n" * 45, None, 330)]
+)
+def test_names_stay_in_sight_unless_they_are_long(name: str, pinned: bool | None, width: int | None) -> None:
+    test = shown("show.frame([{'strategy': name, 'generator': 'g', 'es %': 1.0}], help={}, key='k')", name=name)
+    columns = json.loads(test.dataframe[0].proto.columns)
+    assert (columns["strategy"].get("pinned"), columns["strategy"].get("width")) == (pinned, width)
+    assert not columns["es %"].get("pinned") and columns["generator"].get("width") is None
