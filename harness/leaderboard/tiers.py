@@ -18,8 +18,8 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
     """
     left, found = list(order), []
     while left:
-        unbeaten = [row for row in left if not any((other, row) in beats for other in left)]
-        found.append((unbeaten or left)[0])
+        unbeaten = (row for row in left if not any((other, row) in beats for other in left))
+        found.append(next(unbeaten, left[0]))
         left.remove(found[-1])
     return found
 
