@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-NAMES = ("metrics", "windows", "retrieval", "encoders", "apis", "build", "anatomy", "cells", "overhead", "million", "sandbox")
+NAMES = (
+    *("metrics", "windows", "retrieval", "encoders", "apis", "build", "anatomy"),
+    *("cells", "overhead", "million", "sandbox"),
+)
 
 for name in NAMES:
     print(f"\n== {name}", flush=True)

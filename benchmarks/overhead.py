@@ -119,7 +119,8 @@ def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bo
         return Free() if spec == "incontext" and not priced else registry.resolve(spec)
 
     with open_store(f"sqlite:///{database}") as store:
-        generator = f"openai:tiny@{url}(concurrency={AT_ONCE})"
+        # The server says the same of every prompt, its length too.
+        generator = f"openai:tiny@{url}(concurrency={AT_ONCE}, whole=off)"
         [summary] = run(home, store, sample_set, strategies=["lc.infile"], generator=generator, resolve=resolve)
     if summary.scored != REQUESTS:
         raise RuntimeError(f"{summary.scored} samples scored: {summary.faults[:1]}")
