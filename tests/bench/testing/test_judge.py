@@ -37,7 +37,9 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
     tests = entry(SUITE, LOCK, "shop==1", root) | changes
-    manifest = {"repositories": {"shop": {"language": "python", "checkout": "shop/1", "tests": tests}}}
+    # Judges compare no snapshot: they take the checkout as it is.
+    repository = {"language": "python", "checkout": "shop/1", "snapshot": "none", "tests": tests}
+    manifest = {"repositories": {"shop": repository}}
     untested = replace(shop.sample(), id="shop/untested")
     references = [shop.reference(), replace(shop.reference(), id="shop/untested", tests=())]
     return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
