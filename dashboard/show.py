@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from bench.errors import CtxbenchError
+from bench.visible import visible
 from dashboard.theme import INK
 from dashboard.views.figure import Figure
-from dashboard.views.visible import visible
 
 if TYPE_CHECKING:
     import altair as alt

@@ -112,15 +112,18 @@ def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterato
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else " ".join(str(value).split())
+    from bench.visible import visible
+
+    return "" if value is None else visible(" ".join(str(value).split()))
 
 
 def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
     """Yield the lines that tell all of one run."""
+    from bench.visible import visible
     from dashboard.views import runs as view
     from harness.repeat import command, judging
 
-    yield f"{work.id}  {view.label(work)}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
+    yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
     yield view.STATES[view.state(work)]
     yield from (f"note: {_cell(remark)}" for remark in work.remarks)
@@ -135,10 +138,10 @@ def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) ->
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
     for one in faults:
-        some = ", ".join(one.samples[:3]) + (", …" if one.count > len(one.samples[:3]) else "")
+        some = _cell(", ".join(one.samples[:3])) + (", …" if one.count > len(one.samples[:3]) else "")
         yield f"\n{one.count} times, last in the attempt of {view.when(one.started)}: {one.kind}: {_cell(one.message)}"
         yield f"  samples: {some}"
-        yield from (f"  {line}" for line in one.detail.splitlines())
+        yield from (f"  {line}" for line in visible(one.detail).splitlines())
 
 
 def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:

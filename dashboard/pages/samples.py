@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from bench.visible import visible
 from dashboard import data, show, url
 from dashboard.pages import samples_one
 from dashboard.views import samples as view
-from dashboard.views.visible import visible
 from harness.metrics import PROFILES
 from harness.results import Status
 from harness.store.facets import Facets, RunChoice, facets, runs_over

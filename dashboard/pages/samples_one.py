@@ -10,11 +10,11 @@ import streamlit as st
 
 from bench.errors import CtxbenchError, UnknownName
 from bench.home import Home
+from bench.visible import hidden
 from dashboard import data, show, url
 from dashboard.views import samples as found
 from dashboard.views import samples_diff as diff
 from dashboard.views import samples_one as view
-from dashboard.views.visible import hidden
 from harness.answers import Answers, Task
 from harness.store.detail_records import CompletionFacts, Detail, Made
 from harness.store.details import asked, detail, made

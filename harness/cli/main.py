@@ -107,7 +107,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _say(message: str) -> int:
-    click.echo(f"ctxbench: {message}", err=True)
+    from bench.visible import visible  # what fails may quote a server or a repository
+
+    click.echo(f"ctxbench: {visible(message)}", err=True)
     return 1
 
 

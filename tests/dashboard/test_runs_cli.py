@@ -66,6 +66,12 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     assert text.count(shlex.join(["--home", str(home.root)])) == 1
 
 
+def test_codes_of_a_terminal_are_shown_and_not_obeyed(home: Home) -> None:
+    going = begun(home, faults=1, message="bad \x1b[2J", detail="Traceback\n  \x1b]0;owned\x07")
+    text = asked(home, going[:6]).out
+    assert "\x1b" not in text and "strategy: bad ␛[2J" in text and "\n    ␛]0;owned␇\n" in text
+
+
 def test_runs_over_one_set(home: Home) -> None:
     whole, part = ended(home), ended(home, limit=2)
     assert {one["run"] for one in records(home, "--samples", "demo")} == {whole, part}

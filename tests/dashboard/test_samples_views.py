@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from bench.errors import InputFault
 from bench.types import Place
+from bench.visible import hidden, visible
 from dashboard.views import samples as view
 from dashboard.views import samples_diff as diff
 from dashboard.views import samples_one as one
-from dashboard.views.visible import hidden, visible
 from harness.answers import Task
 from harness.results import Status
 from harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece

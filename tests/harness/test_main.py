@@ -56,6 +56,11 @@ def test_fault_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.code, result.err) == (1, "ctxbench: here: bad thing; mend it\n")
 
 
+def test_a_fault_that_quotes_a_terminals_codes_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, InputFault("the server says \x1b]0;owned\x07\u202e", where="here", cure="mend it"))
+    assert run_cli("run").err == "ctxbench: here: the server says ␛]0;owned␇⟨U+202E⟩; mend it\n"
+
+
 def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, KeyboardInterrupt())
     assert run_cli("run").code == 130
