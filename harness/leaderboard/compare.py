@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.errors import InputFault, UnknownName
-from harness.leaderboard import pairs, stats
+from harness.leaderboard import pairs, stats, unlike
 from harness.leaderboard.choices import default_metric
 from harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
 from harness.leaderboard.pairs import Difference, Paired
@@ -83,8 +83,7 @@ def compare(
     shared = sorted(set.intersection(*(set(table.metrics) for table in tables)))
     if metric is not None and metric not in shared:
         raise UnknownName("metric that these runs share", metric, shared)
-    coders = sorted({table.run.versions.get("coder", "") for table in tables})
-    if len(coders) > 1:
+    if len(coders := unlike.coders([table.run for table in tables])) > 1:
         if metric in CONTEXT_METRICS:
             raise InputFault(
                 f"{metric} of these runs was measured by different models ({', '.join(map(repr, coders))}), "

@@ -15,7 +15,7 @@ from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import can_be_told_apart
 from harness.leaderboard.rows import Board
 from harness.leaderboard.sections import TextTable, sections
-from harness.leaderboard.unlike import unlike_runs
+from harness.leaderboard.unlike import bits_apart, unlike_runs
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -65,6 +65,7 @@ def comparison(compared: Sequence[Compared]) -> str:
     """Return paired differences as text, the repositories and levels of each pair's first metric above them."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
+    apart = bits_apart([run for one in compared for run in (one.other, one.this)])
     for one in sorted(compared, key=lambda one: (one.this.language, one.this.id)):
         if (one.this.language, one.this.id) != previous:
             previous = (one.this.language, one.this.id)
@@ -72,7 +73,7 @@ def comparison(compared: Sequence[Compared]) -> str:
             lines.append(f"{one.this.strategy} ({one.this.id}) minus {one.other.strategy} ({one.other.id})")
             generators = dict.fromkeys((one.this.generator, one.other.generator))
             lines.append(f"  {one.this.samples}, {one.this.language}, generator {' minus '.join(generators)}")
-            lines += [f"  {line}" for line in unlike_runs((one.other, one.this))]
+            lines += [f"  {line}" for line in (*unlike_runs((one.other, one.this)), *apart)]
             lines += _where(one)
         found = one.difference
         shown = numbers.interval(found.mean, found.low, found.high, sign=True)

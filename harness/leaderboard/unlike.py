@@ -30,6 +30,19 @@ def unlike_runs(runs: Sequence[RunInfo]) -> list[str]:
     return [*_decoding(runs), *_versions(runs)]
 
 
+def coders(runs: Sequence[RunInfo]) -> list[str]:
+    """Return who measured the bits of runs: those of two models are two units, and are not compared."""
+    return sorted({run.versions.get("coder", "") for run in runs})
+
+
+def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
+    """Say why a comparison leaves out what is measured in bits, if it does."""
+    found = list(filter(None, coders(runs)))
+    if len(found) < 2:
+        return []
+    return [f"Bits are left out, because different models measured them, and theirs are two units: {', '.join(found)}."]
+
+
 def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     known = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in known])

@@ -207,6 +207,15 @@ def test_what_else_differs_than_the_strategy_is_said() -> None:
     assert both == "y: strategy and generator differ from the baseline's: the difference is of both together."
 
 
+def test_that_bits_of_two_models_are_left_out_is_said() -> None:
+    runs = [
+        replace(one, run=replace(one.run, versions={"coder": coder}))
+        for one, coder in ((BASE, "incontext 1"), (BETTER, "hf 2"))
+    ]
+    said = view.remarks(compare(runs), {"base": "x", BETTER.run.id: "y"})
+    assert any("Bits are left out" in one and "hf 2, incontext 1" in one for one in said)
+
+
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:
     tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
     assert [one.run.id for one in choice.others(tables, tables[0], "bits")] == ["1.0", "7.0"]

@@ -119,8 +119,12 @@ def test_bits_of_two_models_are_not_compared() -> None:
 
     alike = compare([priced("a", "incontext 1"), priced("b", "incontext 1")])
     assert [one.metric for one in alike] == ["es", "context_gain"]
+    assert "left out" not in render.comparison(alike)
     for other in ("hf(model=m) 2", "incontext 2", ""):
         runs = [priced("a", "incontext 1"), priced("b", other)]
         assert [one.metric for one in compare(runs)] == ["es"]
+        assert (f"two units: {', '.join(sorted(('incontext 1', other)))}." in render.comparison(compare(runs))) == bool(
+            other
+        )
         with pytest.raises(InputFault, match="different models"):
             compare(runs, metric="context_gain")
