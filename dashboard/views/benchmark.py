@@ -144,8 +144,8 @@ KIND_HELP: Mapping[str, str] = {
     "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
     "samples": "How many.",
-    "share": "Of all samples, in percent.",
-    "first use": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
+    "share %": "Of all samples, in percent.",
+    "first use %": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
 }
 
 
@@ -176,8 +176,8 @@ def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str
                 "kind": kind,
                 "level": level,
                 "samples": count,
-                "share": percent(count, counted.total()),
-                "first use": None if masked is None else percent(masked, count),
+                "share %": percent(count, counted.total()),
+                "first use %": None if masked is None else percent(masked, count),
             }
         )
     return rows

@@ -94,8 +94,8 @@ def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) ->
 def test_kinds_with_shares_and_first_uses() -> None:
     rows = benchmark.kinds([measured(masked=True), measured(), measured(), measured(kind="function", level="slib")])
     lines = found(rows, "level", "next-line")
-    assert (lines["samples"], lines["share"], lines["first use"]) == (3, 75.0, 33.0)
-    assert found(rows, "level", "slib")["first use"] is None
+    assert (lines["samples"], lines["share %"], lines["first use %"]) == (3, 75.0, 33.0)
+    assert found(rows, "level", "slib")["first use %"] is None
     stored = [Counted(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
     assert [row["samples"] for row in benchmark.stored_kinds(stored)] == [4]
     assert [row["samples"] for row in benchmark.stored_repositories(stored)] == [2, 2]
