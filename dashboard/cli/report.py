@@ -9,6 +9,7 @@ import click
 
 from bench.errors import InputFault
 from harness.cli.board import Asked, board_options
+from harness.cli.options import format_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -18,14 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @board_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "latex", "markdown", "csv", "json"]),
-    default="html",
-    show_default=True,
-    help="What to write.",
-)
+@format_option("html", "latex", "markdown", "csv", "json", text="What to write.")
 def report(*, asked: Asked, out: Path, form: str) -> None:
     """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 

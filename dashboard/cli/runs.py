@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from harness.store import Store
@@ -24,14 +24,7 @@ _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last b
 @click.command()
 @click.argument("run", required=False)
 @click.option("--samples", metavar="NAME", help="Only runs over this sample set; limited ones (NAME[:N]) too.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("table", "json")
 @home_option
 @db_option
 def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.compare import Compared
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 @click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
 @click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("table", "json")
 @home_option
 @db_option
 def compare(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from harness.diagnostics.gains import Diagnosed
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price N more samples a run at most.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print it; json tells every block.",
-)
+@format_option("table", "json", text="How to print it; json tells every block.")
 @home_option
 @db_option
 def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home, db: str | None) -> None:

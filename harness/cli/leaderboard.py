@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.board import Asked, board_options
+from harness.cli.options import format_option
 
 if TYPE_CHECKING:
     from harness.leaderboard.rows import Board
@@ -24,14 +25,7 @@ _WIDEST = 120
     is_flag=True,
     help="Show what each context brought and what was made up (docs/diagnostics.md); JSON and CSV always do.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option(*FORMS)
 def leaderboard(*, asked: Asked, diagnostics: bool, form: str) -> None:
     """Rank the stored runs by sample set, language and generator: means, 95% intervals, paired tests, tiers.
 

@@ -56,6 +56,11 @@ def db_option(function: F) -> F:
     )(function)
 
 
+def format_option(*forms: str, text: str = "How to print it.") -> Callable[[F], F]:
+    """Add ``--format``, the first of `forms` unless another is chosen; the command receives it as ``form``."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
+
+
 def base_image_option(function: F) -> F:
     """Add ``--base-image``; the command receives its name."""
     return click.option(

@@ -8,7 +8,7 @@ import sys
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, format_option, home_option
 from harness.cli.samples_functions import sandbox_option
 
 _WIDEST = 120
@@ -51,14 +51,7 @@ _WIDEST = 120
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Seed of strategies."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "markdown"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("table", "json", "markdown")
 @sandbox_option
 @home_option
 @db_option

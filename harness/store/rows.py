@@ -1,4 +1,4 @@
-"""From records to table rows. Pure."""
+"""From records to table rows, and what rows say. Pure."""
 
 from __future__ import annotations
 
@@ -134,3 +134,15 @@ def _completions(key: Row, one: Finished) -> dict[Table, list[Row]]:
 def _number(value: float | None) -> float | None:
     """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN."""
     return None if value is None or math.isnan(value) else value
+
+
+def versions(run: Any) -> dict[str, str]:
+    """Return what made a run, from its row; an import says nothing of the generator's version."""
+    named = {
+        "ctxbench": run.code,
+        "strategy": run.strategy_version,
+        "generator": run.generator_version,
+        "coder": run.coder,
+        "tokenizer": run.tokenizer,
+    }
+    return {name: version for name, version in named.items() if version}

@@ -10,6 +10,7 @@ from harness.results import Origin, RunInfo, RunTable
 from harness.store import passes
 from harness.store.costs import Costs
 from harness.store.planned import Planned, Values
+from harness.store.rows import versions
 from harness.store.sets import shown_generator
 from strategies.controls import is_control
 
@@ -108,18 +109,6 @@ class Stored:
             # How imported completions were decoded their file does not say.
             sampling="" if self.imported else run.sampling,
             benchmark="+".join(sorted({one.benchmark for one in samples.kinds})),
-            versions=_versions(run),
+            versions=versions(run),
             remarks=self.remarks,
         )
-
-
-def _versions(run: Any) -> dict[str, str]:
-    """Return what made a run, from its row; an import says nothing of the generator's version."""
-    of = {
-        "strategy": run.strategy_version,
-        "generator": run.generator_version,
-        "coder": run.coder,
-        "tokenizer": run.tokenizer,
-        "ctxbench": run.code,
-    }
-    return {what: version for what, version in of.items() if version}

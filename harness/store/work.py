@@ -16,6 +16,7 @@ from harness.store import notes
 from harness.store import tables as t
 from harness.store.attempts import Attempted
 from harness.store.records import Imported
+from harness.store.rows import versions
 from harness.store.store import Store
 from harness.store.verdicts import PASS, PROFILE
 
@@ -73,7 +74,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
             id=run.id,
             choices=_choices(run, _sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports)),
             samples_digest=run.samples_digest,
-            versions=_versions(run),
+            versions=versions(run),
             planned=planned.get(run.id, 0),
             statuses=statuses[run.id],
             unjudged=unjudged.get(run.id, 0),
@@ -181,17 +182,6 @@ def _choices(run: Any, sandbox: str) -> Choices:
         sampling=run.sampling,
         sandbox=sandbox,
     )
-
-
-def _versions(run: Any) -> dict[str, str]:
-    named = {
-        "ctxbench": run.code,
-        "strategy": run.strategy_version,
-        "generator": run.generator_version,
-        "coder": run.coder,
-        "tokenizer": run.tokenizer,
-    }
-    return {name: version for name, version in named.items() if version}
 
 
 def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> File:
