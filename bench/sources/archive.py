@@ -1,7 +1,8 @@
 """Unpacking archives so that nothing is written outside the target folder.
 
 Only regular files are written. Links and devices are dropped: no snapshot reads them, and without a link
-no later member can be led outside. A member whose *name* leaves the folder condemns the whole archive.
+no later member can be led outside. A member whose *name* leaves the folder condemns the whole archive, and so
+does one that is made to fill a disk or a memory: sizes are added up before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -13,15 +14,30 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from bench.errors import InputFault
 from bench.files import explained
 
+MAX_BYTES = 1 << 30
+"""Of all members together, unpacked; the largest repositories of the benchmark have a tenth of it."""
+MAX_MEMBERS = 100_000
+_MAX_HEADER = 1 << 20
+"""Bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
+_MAX_DICTIONARY = 256 << 20
+"""Bytes of memory that an xz stream may ask for; ``xz -9`` asks for 65 MiB."""
+_LONG_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_TRUST = "if you trust it, unpack it yourself and give the folder as a local source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,8 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
         How many members were dropped because they are links or devices.
 
     Raises:
-        InputFault: if it is no whole archive, or a member's name leaves the folder.
+        InputFault: if it is no whole archive, a member's name leaves the folder, it has more than `MAX_MEMBERS`
+            members, or they unpack to more than `MAX_BYTES`.
     """
     try:
         with _opened(archive) as members:
@@ -68,10 +85,44 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
         zipped = zipfile.is_zipfile(archive) and not tarfile.is_tarfile(archive)
     if zipped:
         with zipfile.ZipFile(archive) as file:
-            yield [_zip_member(file, info) for info in file.infolist()]
+            yield _within_limits(((_zip_member(file, info), info.file_size) for info in file.infolist()), archive)
     else:
-        with tarfile.open(archive) as tar:
-            yield [_tar_member(tar, info) for info in tar.getmembers()]
+        _check_dictionary(archive)
+        with tarfile.open(archive, tarinfo=_ShortHeader) as tar:
+            yield _within_limits(((_tar_member(tar, info), info.size) for info in tar), archive)
+
+
+class _ShortHeader(tarfile.TarInfo):
+    """A header that is refused before a long one is read into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _LONG_HEADERS and header.size > _MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {header.size >> 20} MiB")
+        return header
+
+
+def _check_dictionary(archive: Path) -> None:
+    """Raise `lzma.LZMAError` if an xz archive asks for more memory than unpacking is worth."""
+    with explained(archive), archive.open("rb") as stream:
+        start = stream.read(1 << 12)
+    if start.startswith(b"\xfd7zXZ"):
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_DICTIONARY).decompress(start, max_length=1)
+
+
+def _within_limits(members: Iterable[tuple[_Member, int]], archive: Path) -> list[_Member]:
+    """Return the members, given with their sizes, of an archive that is no larger than it may be."""
+    listed: list[_Member] = []
+    size = 0
+    for member, length in members:
+        listed.append(member)
+        size += length
+        if len(listed) > MAX_MEMBERS:
+            raise InputFault(f"has more than {MAX_MEMBERS} members", where=str(archive), cure=_TRUST)
+        if size > MAX_BYTES:
+            raise InputFault(f"unpacks to more than {MAX_BYTES >> 20} MiB", where=str(archive), cure=_TRUST)
+    return listed
 
 
 def _zip_member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import lzma
+import shutil
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,4 +114,79 @@ def test_a_broken_archive_is_one_fault(tmp_path: Path, tree: Path, spoil: Callab
     archive = make_tar(tmp_path / "a", [regular(f"demo/{n}.py", bytes(range(256)) * 99) for n in range(9)])
     archive.write_bytes(spoil(archive.read_bytes()))
     with pytest.raises(InputFault, match="not a whole archive"):
+        unpack(archive, tree, strip=True)
+
+
+class Zeros(io.RawIOBase):
+    """A stream of so many zero bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = min(len(buffer), self.left)
+        buffer[:count] = bytes(count)
+        self.left -= count
+        return count
+
+
+def many_zeros(path: Path, kind: str, size: int) -> Path:
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            with archive.open("demo/zeros", "w", force_zip64=True) as out:
+                shutil.copyfileobj(io.BufferedReader(Zeros(size)), out, 1 << 20)
+    else:
+        with tarfile.open(path, f"w:{kind}", **({"compresslevel": 1} if kind == "gz" else {})) as tar:  # type: ignore[call-overload]
+            info = tarfile.TarInfo("demo/zeros")
+            info.size = size
+            tar.addfile(info, io.BufferedReader(Zeros(size)))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip"])
+def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
+    tmp_path: Path, tree: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sources.archive.MAX_BYTES", 64 << 20)
+    small = many_zeros(tmp_path / "bomb", kind, 65 << 20)
+    assert small.stat().st_size < 1 << 20
+    with pytest.raises(InputFault, match="unpacks to more than 64 MiB; if you trust it, unpack it yourself"):
+        unpack(small, tree, strip=True)
+    assert tree_of(tree) == {}
+
+
+def test_an_archive_of_too_many_members_is_refused(
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sources.archive.MAX_MEMBERS", 10)
+    archive = make_tar(tmp_path / "a", [regular(f"demo/{number}.py") for number in range(11)])
+    with pytest.raises(InputFault, match="has more than 10 members"):
+        unpack(archive, tree, strip=True)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_is_not_read_into_memory_when_it_is_huge(tmp_path: Path, tree: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("long")
+    header.type, header.size = kind, 2 << 30
+    archive = tmp_path / "a.tar"
+    archive.write_bytes(header.tobuf(tarfile.USTAR_FORMAT) + bytes(1 << 16))
+    with pytest.raises(InputFault, match="a header of 2048 MiB"):
+        unpack(archive, tree, strip=True)
+
+
+def test_an_xz_archive_that_asks_for_a_huge_dictionary_is_refused(tmp_path: Path, tree: Path) -> None:
+    plain = make_tar(tmp_path / "a.tar", [regular("demo/a.py")], "w").read_bytes()
+    packed = bytearray(lzma.compress(plain, filters=[{"id": lzma.FILTER_LZMA2, "preset": 0}]))
+    # The byte of the block's header that says the dictionary's size: 38 is 2 GiB; the checksum follows the header.
+    header = packed[12 : 12 + (packed[12] + 1) * 4]
+    place = header.index(b"\x21\x01") + 2
+    header[place] = 38
+    header[-4:] = zlib.crc32(header[:-4]).to_bytes(4, "little")
+    packed[12 : 12 + len(header)] = header
+    archive = tmp_path / "a.tar.xz"
+    archive.write_bytes(packed)
+    with pytest.raises(InputFault, match="not a whole archive .*[Mm]emory usage limit"):
         unpack(archive, tree, strip=True)
