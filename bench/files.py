@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import hashlib
 import json
+import math
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bench.errors import CtxbenchError, InputFault, MachineFault
 
+MAX_TEXT = 64 << 20
+"""Bytes of a text file, or of a line of one that is read line by line."""
+MAX_RATIO = 200
+"""How many times its size a gzip file may unpack to; code shrinks to a tenth, zeros to a thousandth."""
+MAX_JSON_MEMORY = 640 << 20
+"""Bytes that a JSON text and its values may take in memory, estimated before it is read."""
+MAX_DEPTH = 100
+"""Of JSON's lists and objects in one another: what is read here is written and checked by code that recurses."""
+_MEMORY_OF = {"{": 250, "[": 100, ",": 60}
+"""Bytes that the value after such a character takes, at most about."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_WHOLE = "the file may be cut off; fetch or write it again"
+_DEEP = "write it as the benchmark does"
 
 
 @contextlib.contextmanager
@@ -99,58 +114,146 @@ def read_text(path: Path) -> str:
     """Read a UTF-8 text file.
 
     Raises:
-        InputFault: if it is missing, unreadable or not UTF-8.
+        InputFault: if it is missing, unreadable, not UTF-8, or larger than `MAX_TEXT`.
     """
-    with explained(path):
-        raw = path.read_bytes()
-    return _decoded(raw, path)
+    with explained(path), path.open("rb") as handle:
+        raw = handle.read(MAX_TEXT + 1)
+    if len(raw) > MAX_TEXT:
+        raise InputFault(
+            f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="check that it is the right file"
+        )
+    return _decoded(raw, str(path))
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) of a JSON Lines file; blank lines are passed over.
+    """Yield (line number from 1, object) of a JSON Lines file, gzipped if it ends so; blank lines are passed over.
 
     Raises:
         InputFault: at the first line that is not a JSON object, naming file and line.
     """
-    for number, line in enumerate(_lines(path), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputFault(
-                f"not a whole JSON object (column {error.colno}: {error.msg.lower()})",
-                where=f"{path}:{number}",
-                cure="the file may be cut off; write it again, one JSON object a line",
-            ) from None
-        except (ValueError, RecursionError):
-            # A number of thousands of digits, or brackets in brackets.
-            raise InputFault(
-                "holds a number too long or is nested too deeply",
-                where=f"{path}:{number}",
-                cure="write one JSON object a line",
-            ) from None
-        if not isinstance(record, dict):
-            raise InputFault("not a JSON object", where=f"{path}:{number}", cure="write one JSON object a line")
-        yield number, record
+    for number, line in read_lines(path):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield number, json_object(parse_json(line.rstrip("\r\n"), str(path), number), where)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file one by one: files of sample sets can be larger than memory allows twice."""
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number from 1, line with its end) of a UTF-8 file, gzipped if it ends so, without a mark of byte order.
+
+    Raises:
+        InputFault: if the file is missing, no text, a line is larger than `MAX_TEXT`, or a gzip file is broken or
+            unpacks to more than `MAX_RATIO` times its size.
+    """
     start = 0
-    # Bytes are split at "\n" only: str.splitlines would also cut at U+2028 inside a JSON string.
-    with explained(path), path.open("rb") as handle:
-        for raw in handle:
-            yield _decoded(raw, path, start)
-            start += len(raw)
+    for number, raw in enumerate(_raw_lines(path), 1):
+        yield number, _decoded(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, f"{path}:{number}", start)
+        start += len(raw)
 
 
-def _decoded(raw: bytes, path: Path, start: int = 0) -> str:
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield lines as bytes, split at newlines only: str.splitlines would also cut at U+2028 inside a JSON string."""
+    zipped = path.name.endswith(".gz")
+    left = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
+    with explained(path):
+        try:
+            with gzip.open(path) if zipped else path.open("rb") as handle:
+                number = 0
+                while raw := handle.readline(MAX_TEXT + 1):
+                    number += 1
+                    if len(raw) > MAX_TEXT:
+                        what = f"the line is larger than {MAX_TEXT >> 20} MiB"
+                        raise InputFault(what, where=f"{path}:{number}", cure="write one record a line")
+                    left -= len(raw)
+                    if left < 0:
+                        what = f"unpacks to more than {MAX_RATIO} times its size"
+                        raise InputFault(what, where=str(path), cure="if you trust it, unpack it and give that file")
+                    yield raw
+        except EOFError:
+            raise InputFault("the gzip stream ends before its end", where=str(path), cure=_WHOLE) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise InputFault(f"is no sound gzip file ({error})", where=str(path), cure=_WHOLE) from None
+
+
+def parse_json(text: str, path: str, line: int) -> Any:
+    """Return the value of a JSON text, read strictly: no NaN, no field twice, no depth or size that takes the machine.
+
+    Args:
+        text: the whole text.
+        path: the file, for messages.
+        line: the number of its first line.
+
+    Raises:
+        InputFault: naming file and line.
+    """
+    where = f"{path}:{line}"
+    megabytes = (len(text) + sum(text.count(mark) * cost for mark, cost in _MEMORY_OF.items())) >> 20
+    if megabytes > MAX_JSON_MEMORY >> 20:
+        what = f"would take {megabytes} MiB of memory at once, more than {MAX_JSON_MEMORY >> 20}"
+        raise InputFault(what, where=where, cure="write it as JSON Lines (.jsonl), a record a line")
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_field_once)
+    except json.JSONDecodeError as error:
+        what = f"not whole JSON (column {error.colno}: {error.msg.lower()})"
+        cure = "one JSON object a line belongs in a .jsonl file" if error.msg == "Extra data" else _WHOLE
+        raise InputFault(what, where=f"{path}:{line + error.lineno - 1}", cure=cure) from None
+    except RecursionError:
+        raise InputFault("is nested too deeply", where=where, cure=_DEEP) from None
+    except ValueError as error:  # a constant that is none of JSON's, a number of thousands of digits, a field twice
+        what = f"not sound JSON ({error})"
+        raise InputFault(what, where=where, cure="write it as JSON asks, each field once") from None
+    if _deeper_than(value, MAX_DEPTH):
+        raise InputFault("is nested too deeply", where=where, cure=_DEEP)
+    return value
+
+
+def json_object(value: object, where: str) -> dict[str, Any]:
+    """Return a JSON value that is an object.
+
+    Raises:
+        InputFault: if it is another one.
+    """
+    if not isinstance(value, dict):
+        raise InputFault("not a JSON object", where=where, cure="write each record as one JSON object")
+    return value
+
+
+def _each_field_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {twice!r} stands twice in one object")
+    return record
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _deeper_than(value: object, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _decoded(raw: bytes, where: str, start: int = 0) -> str:
+    at = raw.find(b"\0")
+    if at >= 0:
+        raise InputFault(f"byte {start + at} is NUL: this is no text", where=where, cure=_WHOLE)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         what = f"byte {start + error.start} is not UTF-8"
-        raise InputFault(what, where=str(path), cure="save the file as UTF-8") from None
+        raise InputFault(what, where=where, cure="save the file as UTF-8") from None
 
 
 def sha256(data: str | bytes) -> str:

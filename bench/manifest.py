@@ -92,7 +92,7 @@ def _read(path: Path, shown: str) -> RepoManifest:
     text = read_text(path)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise ManifestFault(
             [Fault(shown, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
         ) from None

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import records, snapshot
 from bench.errors import InputFault, UnknownName
-from bench.files import explained, read_text, sha256, sha256_file, write_atomic, write_jsonl
+from bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
 from bench.home import Home
 from bench.snapshot import Snapshot
 from bench.types import Language, Reference, Sample
@@ -172,9 +172,9 @@ def digest_of(files: Mapping[str, str]) -> str:
 def _manifest(path: Path) -> dict[str, Any]:
     cure = "build the set again with --force"
     try:
-        manifest = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputFault(f"not JSON (line {error.lineno}: {error.msg.lower()})", where=str(path), cure=cure) from None
+        manifest = parse_json(read_text(path), str(path), 1)
+    except InputFault as fault:
+        raise InputFault(fault.what, where=fault.where, cure=cure) from None
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(version, int):
         raise InputFault("field format is missing or no number", where=str(path), cure=cure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,12 @@ from bench.samples import SampleSet
 from bench.testing.types import Verdict
 from bench.types import Sample
 from harness.execution import Executor
+from harness.imported.ctxbench import completions
 from harness.judging import judge_stored
 from harness.store.records import StoredFault, StoredVerdict
 from harness.store.store import Store
 from harness.store.verdicts import Unjudged
 
-_TEXT = ("sample", "text", "strategy", "generator", "verdict", "reason")
-"""Verdict and reason stand in exports of judged runs; they are passed over here, where the tests say anew."""
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {"verdict": "FAILED", "reason": "empty", "tests_run": 0, "seconds": 0.0, "peak_bytes": 0}
 """A completion of nothing but blanks needs no test."""
@@ -53,48 +51,20 @@ def read(file: Path, sample_set: SampleSet) -> list[Given]:
         InputFault: naming file, line and field.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
-    counted: Counter[tuple[str, ...]] = Counter()
-    seen: dict[tuple[str, ...], int] = {}
-    found: list[Given] = []
-    for number, record in read_jsonl(file):
-        where = f"{file}:{number}"
-        _check(record, where)
-        sample = samples.get(record["sample"])
+    given: list[Given] = []
+    for where, completion, index in completions((f"{file}:{number}", record) for number, record in read_jsonl(file)):
+        sample = samples.get(completion.sample)
         if sample is None:
-            fault = UnknownName(f"sample of {sample_set.name!r}", record["sample"], samples)
+            fault = UnknownName(f"sample of {sample_set.name!r}", completion.sample, samples)
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
-        labels: dict[str, str] = {name: record[name] for name in ("strategy", "generator") if name in record}
-        whose = (sample.id, labels.get("strategy", ""), labels.get("generator", ""))
-        index = record.get("index", counted[whose])
-        counted[whose] += 1
-        key = (*whose, str(index))
-        if key in seen:
-            raise InputFault(
-                f"field index: {index} of {sample.id!r} is also on line {seen[key]}",
-                where=where,
-                cure="give each completion of a sample an index of its own, or leave all of them out",
-            )
-        seen[key] = number
-        found.append(Given(sample=sample, text=record["text"], index=index, labels=labels))
-    if not found:
+        # Verdict and reason stand in exports of judged runs; they are passed over here, where the tests say anew.
+        labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
+        given.append(Given(sample=sample, text=completion.text, index=index, labels=labels))
+    if not given:
         raise InputFault("no completion in the file", where=str(file), cure=_CURE)
-    return found
-
-
-def _check(record: Mapping[str, Any], where: str) -> None:
-    for name in ("sample", "text"):
-        if name not in record:
-            raise InputFault(f"field {name} is missing", where=where, cure=_CURE)
-    for name, value in record.items():
-        if name not in (*_TEXT, "index"):
-            raise InputFault(f"field {name} is unknown", where=where, cure=_CURE)
-        if name in _TEXT and not isinstance(value, str):
-            raise InputFault(f"field {name} is no text", where=where, cure=_CURE)
-    index = record.get("index", 0)
-    if type(index) is not int or index < 0:
-        raise InputFault("field index is no whole number from 0 on", where=where, cure=_CURE)
+    return given
 
 
 def judge(executor: Executor, given: Sequence[Given]) -> Generator[Row]:

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from bench.errors import InputFault
 from bench.types import Language
 
+_NEARLY = 0.8
+"""How alike two names are, from 0 to 1, for the one to be a misspelt other."""
+_WORDS = {"missing": " is missing", "extra_forbidden": " is not known"}
+"""What is wrong with a field, by pydantic's name of the fault, where that says it better than pydantic's message."""
+_UNKNOWN = "field {key} is not known; did you mean {name}?"
+
 
 class Strict(BaseModel):
-    """A record: "3" is no number, unknown fields are passed over."""
+    """A record: "3" is no number; fields of others are passed over, but not one that is nearly the name of ours."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_misspelt(cls, record: Any) -> Any:
+        """Refuse a field that is nearly one which is absent: a verdict must not get lost by a slip of the pen."""
+        if isinstance(record, dict):
+            names = {info.alias or name for name, info in cls.model_fields.items()}
+            absent = {name.lower(): name for name in sorted(names - record.keys())}
+            for key in record.keys() - names if absent else ():
+                near = difflib.get_close_matches(str(key).lower(), absent, n=1, cutoff=_NEARLY)
+                if near:
+                    raise PydanticCustomError("misspelt", _UNKNOWN, {"key": repr(key), "name": absent[near[0]]})
+        return record
+
+
+class Own(Strict):
+    """A record of our own shape: a field that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -25,14 +52,17 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
     """Return a record as its model.
 
     Raises:
-        InputFault: at the first field that is missing or of a wrong type, naming it.
+        InputFault: at the first field that is missing, misspelt or of a wrong type, naming it.
     """
     try:
         return model.model_validate(record)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "text"
-        raise InputFault(f"field {name}: {first['msg'].lower()}", where=where, cure=cure) from None
+        name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "misspelt":
+            raise InputFault(f"{first['msg']}{f' (in {name})' if name else ''}", where=where, cure=cure) from None
+        what = _WORDS.get(first["type"]) or f": {first['msg'].lower()}"
+        raise InputFault(f"field {name or 'text'}{what}", where=where, cure=cure) from None
 
 
 class Odd(Exception):
@@ -67,6 +97,18 @@ def inside(field: str, path: str) -> str:
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name; None for another than ours."""
     return next((language for language in Language if path.endswith(language.suffix)), None)
+
+
+def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a record whose texts can all be stored.
+
+    Raises:
+        InputFault: if one holds what UTF-8 or a database cannot.
+    """
+    fault = unfit(record)
+    if fault:
+        raise InputFault(fault, where=where, cure="write the text as valid Unicode, without NUL")
+    return record
 
 
 def unfit(value: object, field: str = "") -> str:

@@ -14,10 +14,15 @@ from typing import Any
 
 from bench.errors import InputFault, MachineFault
 from bench.files import explained
-from bench.formats.checking import unfit
+from bench.formats.checking import storable
 from bench.formats.types import Row, Table
 
 _BATCH = 256
+"""Rows that are read at once, at most."""
+_BATCH_BYTES = 256 << 20
+"""Bytes that they may take if each of their values is as large as its column allows."""
+MAX_COLUMN = 512 << 20
+"""Bytes of one column in one group of rows, unpacked: a page is read whole."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _DATA_SET = re.compile(r"hub:[\w.-]+/[\w.-]+(/[\w.-]+)?")
 
@@ -44,7 +49,7 @@ def parquet(path: Path) -> Iterator[Row]:
     number = 0
     try:
         with explained(path), library.ParquetFile(path) as opened:
-            for batch in opened.iter_batches(_BATCH):
+            for batch in opened.iter_batches(_rows_at_once(opened.metadata, path)):
                 for row in batch.to_pylist():
                     where = f"{path}: row {number}"
                     yield where, _plain_row(row, where)
@@ -52,6 +57,17 @@ def parquet(path: Path) -> Iterator[Row]:
     except broken as error:
         what = f"is no sound Parquet file ({_first_line(error)})"
         raise InputFault(what, where=str(path), cure="the file may be cut off; fetch it again") from None
+
+
+def _rows_at_once(metadata: Any, path: Path) -> int:
+    """Return how many rows fit into memory: a value that is stored once may stand in every row."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    columns = (group.column(number) for group in groups for number in range(group.num_columns))
+    largest = max((column.total_uncompressed_size for column in columns), default=0)
+    if largest > MAX_COLUMN:
+        what = f"holds {largest >> 20} MiB of one column in one group of rows, more than {MAX_COLUMN >> 20}"
+        raise InputFault(what, where=str(path), cure="write it with smaller row groups (pyarrow: row_group_size=1000)")
+    return max(1, min(_BATCH, _BATCH_BYTES // max(1, largest)))
 
 
 def hub(ref: str, revision: str | None, split: str | None) -> Table:
@@ -114,11 +130,7 @@ def _library(module: str, where: str) -> Any:
 
 
 def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:
-    made = {key: _plain(value, key, where) for key, value in row.items()}
-    fault = unfit(made)
-    if fault:
-        raise InputFault(fault, where=where, cure="write the text as valid Unicode, without NUL")
-    return made
+    return storable({key: _plain(value, key, where) for key, value in row.items()}, where)
 
 
 def _plain(value: Any, field: str, where: str) -> Any:

@@ -6,23 +6,20 @@ file and the line, the byte or the record. What a record means is its format's b
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from bench.errors import InputFault
-from bench.files import explained, sha256_file
+from bench.files import MAX_TEXT, json_object, parse_json, read_jsonl, read_lines, sha256_file
 from bench.formats import columns
-from bench.formats.checking import unfit
+from bench.formats.checking import storable
 from bench.formats.types import Row, Table
 
 HUB = "hub:"
 """Begins the name of a hub's data set, ``hub:OWNER/NAME`` or ``hub:OWNER/NAME/CONFIG``."""
 _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
-_WHOLE = "the file may be cut off; fetch or write it again"
+_AS_LINES = "write it as JSON Lines (.jsonl), a record a line"
 
 
 def open_tables(refs: Sequence[str], *, revision: str | None = None, split: str | None = None) -> list[Table]:
@@ -61,43 +58,29 @@ def _name(path: Path) -> str:
     return name
 
 
-def _bytes(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, unzipped, newlines included."""
-    with explained(path):
-        try:
-            with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as handle:
-                yield from handle
-        except EOFError:
-            raise InputFault("the gzip stream ends before its end", where=str(path), cure=_WHOLE) from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise InputFault(f"is no sound gzip file ({error})", where=str(path), cure=_WHOLE) from None
-
-
 def _lines(path: Path) -> Iterator[Row]:
-    start = 0
-    for number, raw in enumerate(_bytes(path), 1):
+    for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        text = _text(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, where, start)
-        start += len(raw)
-        if text.strip():
-            yield where, _record(_parsed(text, str(path), number), where)
+        yield where, storable(record, where)
 
 
 def _document(path: Path) -> Iterator[Row]:
-    pieces, start = [], 0
-    for number, raw in enumerate(_bytes(path), 1):
-        pieces.append(_text(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, f"{path}:{number}", start))
-        start += len(raw)
+    pieces, size = [], 0
+    for _, line in read_lines(path):
+        size += len(line)
+        if size > MAX_TEXT:
+            raise InputFault(f"is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure=_AS_LINES)
+        pieces.append(line)
     text = "".join(pieces)
     pieces.clear()
     if not text.strip():
         return
-    document = _parsed(text, str(path), 1)
+    document = parse_json(text, str(path), 1)
     del text
     key, rows = _list(document)
     for number, row in enumerate(rows):
         where = f"{path}: {key}[{number}]"
-        yield where, _record(row, where)
+        yield where, storable(json_object(row, where), where)
 
 
 def _list(document: Any) -> tuple[str, list[Any]]:
@@ -110,52 +93,3 @@ def _list(document: Any) -> tuple[str, list[Any]]:
     if len(document) == 1 and lists:
         return next(iter(lists.items()))
     return "", [document]
-
-
-def _text(raw: bytes, where: str, start: int) -> str:
-    at = raw.find(b"\0")
-    if at >= 0:
-        raise InputFault(f"byte {start + at} is NUL: this is no text", where=where, cure=_WHOLE)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"byte {start + error.start} is not UTF-8"
-        raise InputFault(what, where=where, cure="save the file as UTF-8") from None
-
-
-def _parsed(text: str, path: str, number: int) -> Any:
-    where = f"{path}:{number}"
-    try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        what = f"not whole JSON (column {error.colno}: {error.msg.lower()})"
-        cure = "one JSON object a line belongs in a .jsonl file" if error.msg == "Extra data" else _WHOLE
-        raise InputFault(what, where=f"{path}:{number + error.lineno - 1}", cure=cure) from None
-    except RecursionError:
-        raise InputFault("is nested too deeply", where=where, cure="write it as the benchmark does") from None
-    except ValueError as error:  # a constant that is none of JSON's, a number of thousands of digits, a field twice
-        raise InputFault(
-            f"not sound JSON ({error})", where=where, cure="write it as JSON asks, each field once"
-        ) from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field {twice!r} stands twice in one object")
-    return found
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
-
-
-def _record(row: object, where: str) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise InputFault("not a JSON object", where=where, cure="write each record as one JSON object")
-    fault = unfit(row)
-    if fault:
-        raise InputFault(fault, where=where, cure="write the text as valid Unicode, without NUL")
-    return row

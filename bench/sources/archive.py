@@ -8,6 +8,7 @@ does one that is made to fill a disk or a memory: sizes are added up before anyt
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import lzma
 import shutil
@@ -157,7 +158,16 @@ def _shared_top(members: list[_Member]) -> int:
 def _write(member: _Member, target: Path) -> None:
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        stream = member.open()
+        stream = _stream(member)
         if stream is not None:
             with stream, target.open("wb") as out:
                 shutil.copyfileobj(stream, out)
+
+
+def _stream(member: _Member) -> IO[bytes] | None:
+    try:
+        return member.open()
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise zipfile.BadZipFile("a member lies before the file's beginning") from None
+        raise

@@ -81,21 +81,21 @@ def _read(file: Path) -> list[dict[str, Any]]:
         InputFault: naming file, line and field of each fault (the first few of them).
     """
     from bench.errors import InputFault
-    from bench.files import read_text
+    from bench.files import read_lines
 
     records: list[dict[str, Any]] = []
     faults: list[str] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate(read_text(file).split("\n"), 1):
+    for number, line in read_lines(file):
         if not line.strip():
             continue
-        record, found = _parse(line)
+        record, wrong = _parse(line, file, number)
         key = record.get("id")
-        if not found and key in seen:
-            found = [f"id {key!r} is also on line {seen[key]}"]
+        if not wrong and key in seen:
+            wrong = [f"id {key!r} is also on line {seen[key]}"]
         if isinstance(key, str):
             seen.setdefault(key, number)
-        faults += [f"{file}:{number}: {fault}" for fault in found]
+        faults += [f"{file}:{number}: {fault}" for fault in wrong]
         records.append(record)
     if faults:
         more = f" (and {len(faults) - _SHOWN_FAULTS} more)" if len(faults) > _SHOWN_FAULTS else ""
@@ -106,18 +106,15 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _parse(line: str) -> tuple[dict[str, Any], list[str]]:
+def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
     """Return the object of one line and what is wrong with it."""
-    import json
+    from bench.errors import InputFault
+    from bench.files import json_object, parse_json
 
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        return {}, [f"not a whole JSON object (column {error.colno})"]
-    except RecursionError:
-        return {}, ["nested too deep"]
-    if not isinstance(record, dict):
-        return {}, ["not a JSON object"]
+        record = json_object(parse_json(line.rstrip("\r\n"), str(file), number), "")
+    except InputFault as fault:
+        return {}, [fault.what]
     faults = [f"field {name!r} is missing" for name in _FIELDS if name not in record]
     faults += [f"field {name!r} is not text" for name in _FIELDS if not isinstance(record.get(name, ""), str)]
     if not faults and not record["id"].isprintable():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from bench.errors import InputFault
-from bench.formats.checking import Odd, Strict, checked, explained
+from bench.files import sha256
+from bench.formats.checking import Odd, Own, checked, explained
 from bench.formats.types import Row
 from bench.testing.types import Verdict
 from bench.types import Kind
@@ -24,7 +25,9 @@ TASKS = None
 _CURE = f"write {SHAPE}"
 
 
-class _Completion(Strict):
+class Completion(Own):
+    """One line of a file of completions."""
+
     sample: Annotated[str, Field(min_length=1)]
     text: str
     index: Annotated[int, Field(ge=0)] | None = None
@@ -34,32 +37,51 @@ class _Completion(Strict):
     reason: str = ""
 
 
+def completions(rows: Iterable[Row]) -> Iterator[tuple[str, Completion, int]]:
+    """Yield (where it stands, completion, its index among those of its sample, strategy and generator).
+
+    Raises:
+        InputFault: at the first malformed record, at an index that stands there twice, and at the second of two
+            equal texts without an index: that is one record twice, or two completions that must say so.
+    """
+    places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
+    texts: dict[tuple[str, str, str, str], str] = {}
+    for where, record in rows:
+        completion = checked(Completion, record, where=where, cure=_CURE)
+        key = (completion.sample, completion.strategy, completion.generator)
+        index = len(places[key]) if completion.index is None else completion.index
+        with explained(where, f"{_CURE}; the same text may come twice where each has an index"):
+            if index in places[key]:
+                raise Odd("index", f"{index} of {completion.sample!r} stands at {places[key][index]} too")
+            first = texts.setdefault((*key, sha256(completion.text)), where)
+            if completion.index is None and first != where:
+                raise Odd("text", f"{completion.sample!r} has the same at {first}")
+        places[key][index] = where
+        yield where, completion, index
+
+
 def read(rows: Iterable[Row]) -> list[Recorded]:
     """Read all records; those of one sample, strategy and generator become one, by their index."""
     wheres: dict[tuple[str, str, str], str] = {}
     grouped: dict[tuple[str, str, str], dict[int, Answer]] = defaultdict(dict)
-    for where, record in rows:
-        one = checked(_Completion, record, where=where, cure=_CURE)
-        key = (one.sample, one.strategy, one.generator)
-        mine = grouped[key]
-        index = len(mine) if one.index is None else one.index
+    for where, completion, index in completions(rows):
         with explained(where, _CURE):
-            if index in mine:
-                raise Odd("index", f"{index} of {one.sample!r} stands in the file twice")
-            if one.verdict is Verdict.BROKEN:
+            if completion.verdict is Verdict.BROKEN:
                 raise Odd("verdict", "BROKEN says that the machine failed: leave it out")
-        mine[index] = Answer(text=one.text, verdict=one.verdict, reason=" ".join(one.reason.split()))
+        key = (completion.sample, completion.strategy, completion.generator)
+        grouped[key][index] = Answer(
+            text=completion.text, verdict=completion.verdict, reason=" ".join(completion.reason.split())
+        )
         wheres.setdefault(key, where)
-    found = []
-    for key, mine in grouped.items():
+    recorded = []
+    for key, by_index in grouped.items():
         task, strategy, generator = key
-        answers = tuple(answer for _, answer in sorted(mine.items()))
-        if sorted(mine) != list(range(len(mine))):
+        answers = tuple(answer for _, answer in sorted(by_index.items()))
+        if sorted(by_index) != list(range(len(by_index))):
             raise InputFault(
-                f"field index: those of {task!r} are {', '.join(map(str, sorted(mine)))}",
+                f"field index: those of {task!r} are {', '.join(map(str, sorted(by_index)))}",
                 where=wheres[key],
                 cure="number the completions of a sample from 0 on, or leave index out",
             )
-        one_sample = Recorded(where=wheres[key], task=task, answers=answers, strategy=strategy, generator=generator)
-        found.append(one_sample)
-    return found
+        recorded.append(Recorded(where=wheres[key], task=task, answers=answers, strategy=strategy, generator=generator))
+    return recorded

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bench.visible import markdown as plain_markdown
 from harness.leaderboard import numbers
 from harness.leaderboard.compare import Compared
 from harness.leaderboard.pairs import can_be_told_apart
@@ -56,8 +57,8 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False) -> 
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full):
         tables = "\n".join(map(_markdown, section.tables))
-        remarks = "\n".join(f"- {_escaped(line)}" for line in section.notes)
-        parts.append(f"## {_escaped(section.title)}\n\n" + (f"{tables}\n" if tables else "") + f"{remarks}\n")
+        remarks = "\n".join(f"- {plain_markdown(line)}" for line in section.notes)
+        parts.append(f"## {plain_markdown(section.title)}\n\n" + (f"{tables}\n" if tables else "") + f"{remarks}\n")
     return "\n".join(parts)
 
 
@@ -111,11 +112,7 @@ def _rich(made: TextTable) -> Table:
 
 def _markdown(made: TextTable) -> str:
     headings, lines = made
-    head = [_escaped(heading) for heading in headings]
+    head = [plain_markdown(heading) for heading in headings]
     rule = ["---" if heading in _LEFT else "---:" for heading in headings]
-    rows = [head, rule, *([_escaped(cell) for cell in line] for line in lines)]
+    rows = [head, rule, *([plain_markdown(cell) for cell in line] for line in lines)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")

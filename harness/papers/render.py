@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from bench.visible import markdown as plain_markdown
 from harness.leaderboard import numbers
 from harness.papers.beside import Cell, Ours, overall
 from harness.papers.notes import notes
@@ -63,10 +64,13 @@ def table(beside: Beside, languages: Sequence[str], *, width: int = WIDTH) -> st
 
 def markdown(beside: Beside, languages: Sequence[str]) -> str:
     """Return the same as markdown."""
-    parts = [f"## {title(beside)}\n", "".join(f"- {_escaped(note)}\n" for note in notes(beside, languages))]
+    parts = [
+        f"## {plain_markdown(title(beside))}\n",
+        "".join(f"- {plain_markdown(note)}\n" for note in notes(beside, languages)),
+    ]
     for heading, columns, lines in sections(beside, languages):
         rule = ["---", "---", *["---:"] * (len(columns) - 2)]
-        rows = [columns, rule, *([_escaped(cell) for cell in line] for line in lines)]
+        rows = [columns, rule, *([plain_markdown(cell) for cell in line] for line in lines)]
         parts.append(f"### {heading}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
     return "\n".join(parts)
 
@@ -191,7 +195,3 @@ def _ours_record(one: Ours) -> dict[str, Any]:
         "unscored": one.unscored,
         **rounded,
     }
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*")

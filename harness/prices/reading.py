@@ -66,7 +66,7 @@ def _read(path: Path) -> Prices:
     text = read_text(path)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=_CURE) from None
     rates = data.get("rate", [])
     faults = [f"there is no key {key!r} at the top, only tables [[rate]]" for key in sorted(data.keys() - {"rate"})]

@@ -141,7 +141,10 @@ BROKEN = {
         manifest(repositories={"shop": {"language": "python", "checkout": "shop/1"}}),
         ["manifest.json", "repositories.shop.snapshot"],
     ),
-    "manifest is no JSON": (edit("manifest.json", lambda lines: lines[:3]), ["manifest.json", "not json"]),
+    "manifest is no JSON": (
+        edit("manifest.json", lambda lines: lines[:3]),
+        ["manifest.json", "not whole json", "--force"],
+    ),
     "manifest is a list": (lambda folder: (folder / "manifest.json").write_text("[]"), ["manifest.json", "format"]),
 }
 

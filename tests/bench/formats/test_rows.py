@@ -94,11 +94,59 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "number of digits": ("t.jsonl", b'{"a": ' + b"9" * 5000 + b"}\n", (":1", "not sound JSON")),
     "field twice": ("t.jsonl", b'{"a": {"b": 1, "c": 2, "b": 3}}\n', (":1", "the field 'b' stands twice")),
     "deep": ("t.jsonl", b'{"a": ' + b"[" * 100_000 + b"\n", (":1", "nested too deeply")),
+    "deep, but not for a parser": ("t.jsonl", b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}", (":1", "nested too deeply")),
+    "a small document of many values": (
+        "t.json",
+        b"[" + b"[]," * 5_000_000 + b"[]]",
+        (":1", "MiB of memory", ".jsonl"),
+    ),
+    "a small line of many values": ("t.jsonl", b'{"a": [' + b"{}," * 3_000_000 + b"{}]}", (":1", "MiB of memory")),
     "no gzip": ("t.jsonl.gz", LINES, ("t.jsonl.gz", "no sound gzip file")),
     "gzip cut": ("t.jsonl.gz", gzip.compress(LINES)[:-9], ("t.jsonl.gz", "ends before its end")),
     "gzip damaged": ("t.jsonl.gz", gzip.compress(LINES)[:10] + b"\xff" * 60, ("t.jsonl.gz", "no sound gzip file")),
     "no parquet": ("t.parquet", LINES, ("t.parquet", "no sound Parquet file")),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "count", "words"),
+    [
+        ("t.jsonl.gz", b" " * (1 << 20), 65, (":1", "the line is larger than 64 MiB", "one record a line")),
+        ("t.jsonl.gz", b" " * 1023 + b"\n", 150_000, ("unpacks to more than 200 times its size", "unpack it")),
+        ("t.json.gz", b" " * 1023 + b"\n", 70_000, ("is larger than 64 MiB", ".jsonl")),
+        ("t.json", b" " * 1023 + b"\n", 70_000, ("is larger than 64 MiB", ".jsonl")),
+    ],
+)
+def test_a_file_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, name: str, line: bytes, count: int, words: tuple[str, ...]
+) -> None:
+    path = tmp_path / name
+    with gzip.open(path, "wb", compresslevel=6) if name.endswith(".gz") else path.open("wb") as out:
+        for _ in range(count):
+            out.write(line)
+    with pytest.raises(InputFault) as caught:
+        rows(path)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_gzip_file_of_honest_records_is_no_bomb(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl.gz"
+    record = json.dumps({"code": "\n".join(f"    total_{n} = apply_tax(cart_{n}, rate)" for n in range(50))})
+    path.write_bytes(gzip.compress(f"{record}\n".encode() * 30_000))
+    assert path.stat().st_size < 500_000
+    assert sum(1 for _ in rows(path)) == 30_000
+
+
+def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    write_parquet(path, [{"a": "x" * 100_000, "b": number} for number in range(300)])
+    assert path.stat().st_size < 50_000
+    monkeypatch.setattr("bench.formats.columns._BATCH_BYTES", 1 << 20)
+    assert [row["b"] for _, row in rows(path)] == list(range(300))
+    monkeypatch.setattr("bench.formats.columns.MAX_COLUMN", 50_000)
+    with pytest.raises(InputFault, match=r"t\.parquet: holds .* of one column in one group of rows.*row_group_size"):
+        rows(path)
 
 
 @pytest.mark.parametrize("kind", BROKEN)

@@ -135,9 +135,11 @@ class Zeros(io.RawIOBase):
 
 def many_zeros(path: Path, kind: str, size: int) -> Path:
     if kind == "zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            with archive.open("demo/zeros", "w", force_zip64=True) as out:
-                shutil.copyfileobj(io.BufferedReader(Zeros(size)), out, 1 << 20)
+        with (
+            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            archive.open("demo/zeros", "w", force_zip64=True) as out,
+        ):
+            shutil.copyfileobj(io.BufferedReader(Zeros(size)), out, 1 << 20)
     else:
         with tarfile.open(path, f"w:{kind}", **({"compresslevel": 1} if kind == "gz" else {})) as tar:  # type: ignore[call-overload]
             info = tarfile.TarInfo("demo/zeros")
@@ -158,9 +160,7 @@ def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
     assert tree_of(tree) == {}
 
 
-def test_an_archive_of_too_many_members_is_refused(
-    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_of_too_many_members_is_refused(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.sources.archive.MAX_MEMBERS", 10)
     archive = make_tar(tmp_path / "a", [regular(f"demo/{number}.py") for number in range(11)])
     with pytest.raises(InputFault, match="has more than 10 members"):

@@ -317,9 +317,9 @@ def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
 
 def test_what_a_shape_has_no_place_for(home: Home) -> None:
     made = make_function_set(home)
-    lines = [{"sample": sample.id, "text": "x"} for sample in made.samples for _ in range(2)]
+    lines = [{"sample": sample.id, "text": text} for sample in made.samples for text in "xy"]
     [functions] = imported(home, "ctxbench", write(home.root / "f.jsonl", lines), "--samples", "functions")
-    lines = [{"sample": sample.id, "text": "x"} for sample in make_set(home).samples for _ in range(2)]
+    lines = [{"sample": sample.id, "text": text} for sample in make_set(home).samples for text in "xy"]
     [two] = imported(home, "ctxbench", write(home.root / "l.jsonl", lines), "--samples", "demo")
     out = home.root / "out.jsonl"
     assert_fault(
@@ -378,9 +378,13 @@ BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
         [{"task_id": GOOD["sample"], "pred": "x"}] * 2,
         (":2", "second time", ":1"),
     ),
+    "a misspelt verdict": ("ctxbench", [{**GOOD, "verdct": "PASSED"}], (":1", "'verdct'", "did you mean verdict?")),
+    "a verdict with a capital": ("ctxbench", [{**GOOD, "Verdict": "PASSED"}], (":1", "did you mean verdict?")),
+    "a field that is nobody's": ("ctxbench", [{**GOOD, "passed": True}], (":1", "field passed is not known")),
+    "a record twice": ("ctxbench", [GOOD, GOOD], (":2", "field text", ":1", "index")),
     "unequal numbers": (
         "ctxbench",
-        [GOOD, GOOD, {**GOOD, "sample": "shop0/shop/pay.py#L5"}],
+        [GOOD, {**GOOD, "text": "other"}, {**GOOD, "sample": "shop0/shop/pay.py#L5"}],
         (":3", "1 completions", "2"),
     ),
     "a verdict of a line": ("ctxbench", [{**GOOD, "verdict": "PASSED"}], (":1", "field verdict", "line sample")),

@@ -80,6 +80,13 @@ def _result(**changes: Any) -> dict[str, Any]:
     return record
 
 
+def _misspelt(right: str, wrong: str) -> dict[str, Any]:
+    record = python_task("a", True)
+    result = record["generate_results"][0]
+    result[wrong] = result.pop(right)
+    return record
+
+
 BROKEN = {
     "no id": (_without("_id"), "field _id"),
     "no level": (_without("level"), "field level"),
@@ -92,6 +99,11 @@ BROKEN = {
     "an answer that is a number": ({"_id": "a", "generate_results": ["x", 2]}, "field generate_results.1"),
     "a verdict as text": (_result(is_pass="true"), "field generate_results.0.is_pass"),
     "a verdict against its return code": (_result(return_code=1), "field generate_results.0.is_pass"),
+    "a misspelt return code": (
+        _misspelt("return_code", "returncode"),
+        "did you mean return_code? (in generate_results.0)",
+    ),
+    "a misspelt verdict": (_misspelt("is_pass", "is_pas"), "did you mean is_pass? (in generate_results.0)"),
     "code that is null": (_result(generate_code=None), "field generate_results.0.generate_code"),
     "a result of other code": (_result(generate_code="other"), "field generate_results.0.generate_code"),
     "an id that is a number": (python_task("a", True, _id=62), "field _id"),
