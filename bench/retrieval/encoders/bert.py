@@ -4,10 +4,8 @@ Texts are not padded to a common length. The rows of several texts are laid one 
 products with the weights, and only the attention looks at each text alone.
 
 A vector is the same to the last bit whatever is encoded with it, on every processor and with any number of threads.
-BLAS adds in an order of its own, which changes with the processor and with the shape of a product. So no sum here
-is ever rounded: before numbers are multiplied and added, they are brought to so few bits (`_rounded`) that a double
-holds every sum of theirs exactly, in whatever order it is made. All the rest is done number by number with
-operations whose result IEEE 754 prescribes (+, -, *, /, square root); no library's ``exp`` is asked.
+BLAS adds in an order of its own, which changes with the processor and with the shape of a product. So all sums here
+are exact, in whatever order they are made, and all the rest is done number by number: see `bench.doubles`.
 """
 
 from __future__ import annotations
@@ -24,21 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench.doubles import Doubles, exp, factor_bits, polynomial, rounded, sums
 from bench.errors import InputFault
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bench.retrieval.types import Floats
-
-    Doubles = npt.NDArray[np.float64]
 
 _ROWS = 256
 """Tokens handled at once: enough for the products with the weights to be quick, few enough for the caches."""
 _SLICE = 1 << 14
 """Numbers handled at once where each goes through many steps: they stay in a processor's cache."""
-_DOUBLE = 53
-"""Bits of a whole number that a double holds exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +114,7 @@ class Bert:
         hidden = self._run(texts, lengths)
         starts = itertools.accumulate(lengths, initial=0)
         parts = (hidden[start : start + length] for start, length in zip(starts, lengths, strict=False))
-        return np.stack([_sum(part, axis=0)[0] / len(part) for part in parts])
+        return np.stack([sums(part, axis=0)[0] / len(part) for part in parts])
 
     def _run(self, texts: Sequence[Sequence[int]], lengths: Sequence[int]) -> Doubles:
         """Return the last layer's rows of texts that stand one after another."""
@@ -151,12 +144,11 @@ class Bert:
             end = start + count * length
             parts = qkv[start:end].reshape(count, length, 3, self._heads, size)
             query, key, value = (parts[:, :, at].transpose(0, 2, 1, 3) for at in range(3))
-            scores = np.matmul(_rounded(query, 3, _bits(size)), _rounded(key, 3, _bits(size)).swapaxes(2, 3))
+            scores = np.matmul(rounded(query, 3, factor_bits(size)), rounded(key, 3, factor_bits(size)).swapaxes(2, 3))
             scores /= math.sqrt(size)
             scores -= scores.max(axis=3, keepdims=True)
-            _exp(scores)
-            scores = _rounded(scores, 3, _bits(length))
-            found = np.matmul(scores, _rounded(value, 2, _bits(length)))
+            scores = rounded(exp(scores), 3, factor_bits(length))
+            found = np.matmul(scores, rounded(value, 2, factor_bits(length)))
             found /= scores.sum(axis=3, keepdims=True)
             mixed[start:end] = found.transpose(0, 2, 1, 3).reshape(end - start, self.width)
             start = end
@@ -200,44 +192,23 @@ def _layer(weights: dict[str, Doubles], name: str) -> _Layer:
 
 def _matrix(weight: Doubles) -> Doubles:
     """Return a checkpoint's matrix (outputs, inputs) as `_product` takes it."""
-    return np.ascontiguousarray(_rounded(weight, 1, _bits(weight.shape[1])).T)
+    return np.ascontiguousarray(rounded(weight, 1, factor_bits(weight.shape[1])).T)
 
 
 def _norm(weights: dict[str, Doubles], name: str) -> tuple[Doubles, Doubles]:
     return weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def _bits(terms: int) -> int:
-    """Return how many bits two factors may have each, so that a double holds the sum of so many products."""
-    return (_DOUBLE - (terms - 1).bit_length()) // 2
-
-
-def _rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
-    """Return numbers as whole multiples, of `bits` bits at most, of a power of two that is one along an axis."""
-    largest = np.maximum(numbers.max(axis=axis, keepdims=True), -numbers.min(axis=axis, keepdims=True))
-    # Next to 1.5 * 2**(52 + n), doubles are the multiples of 2**n: adding it rounds to those, taking it away is exact.
-    anchor = np.ldexp(1.5, np.frexp(largest)[1] + (_DOUBLE - 1 - bits))
-    found: Doubles = numbers + anchor
-    found -= anchor
-    return found
-
-
-def _sum(numbers: Doubles, axis: int) -> Doubles:
-    """Return sums along an axis, which is kept; they do not depend on the order of addition."""
-    total: Doubles = _rounded(numbers, axis, _DOUBLE - numbers.shape[axis].bit_length()).sum(axis=axis, keepdims=True)
-    return total
-
-
 def _product(rows: Doubles, matrix: Doubles) -> Doubles:
     """Return the product with a layer's matrix, whose columns have been rounded already."""
-    found: Doubles = _rounded(rows, 1, _bits(len(matrix))) @ matrix
+    found: Doubles = rounded(rows, 1, factor_bits(len(matrix))) @ matrix
     return found
 
 
 def _normalise(rows: Doubles, norm: tuple[Doubles, Doubles], epsilon: float) -> None:
     """Bring each row to mean 0 and variance 1, then stretch and move it; in place."""
-    rows -= _sum(rows, 1) / rows.shape[1]
-    rows /= np.sqrt(_sum(rows * rows, 1) / rows.shape[1] + epsilon)
+    rows -= sums(rows, 1) / rows.shape[1]
+    rows /= np.sqrt(sums(rows * rows, 1) / rows.shape[1] + epsilon)
     rows *= norm[0]
     rows += norm[1]
 
@@ -257,7 +228,7 @@ def _gelu(rows: Doubles) -> None:
         half = np.abs(x)
         # From 10 on there is nothing left of the tail, and the power might overflow.
         a = np.minimum(half, 10.0) * math.sqrt(0.5)
-        tail = _polynomial(a, _ERF)
+        tail = polynomial(a, _ERF)
         for _ in range(4):
             np.square(tail, out=tail)
         half *= 0.5
@@ -265,32 +236,3 @@ def _gelu(rows: Doubles) -> None:
         # x * Phi(x) is x less a tail for positive x, and minus that tail for negative x.
         np.maximum(x, 0, out=x)
         x -= half
-
-
-_EXP = tuple(1 / math.factorial(power) for power in range(4, -1, -1))
-
-
-def _exp(numbers: Doubles) -> None:
-    """Apply the exponential in place to numbers up to 0: the Taylor series of a 256th, squared eight times.
-
-    The error is below 1e-10.
-    """
-    flat = numbers.reshape(-1)
-    for start in range(0, len(flat), _SLICE):
-        x = flat[start : start + _SLICE]
-        # What is less is nothing beside the 1 that stands in each row.
-        np.maximum(x, -64.0, out=x)
-        x *= 1 / 256
-        x[:] = _polynomial(x, _EXP)
-        for _ in range(8):
-            np.square(x, out=x)
-
-
-def _polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
-    """Return a polynomial's values, the coefficient of the highest power first."""
-    found = x * coefficients[0]
-    for coefficient in coefficients[1:-1]:
-        found += coefficient
-        found *= x
-    found += coefficients[-1]
-    return found

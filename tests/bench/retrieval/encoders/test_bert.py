@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -119,38 +118,6 @@ def test_equal_texts_have_equal_vectors_in_one_block(weights: dict[str, np.ndarr
     found = Bert(weights, CONFIG).means([[5, 6, 7]] * 40 + [[8]] * 3)
     assert (found[:40] == found[0]).all()
     assert (found[40:] == found[40]).all()
-
-
-def hostile_rows(count: int, length: int) -> np.ndarray:
-    """Return numbers of very different size, whose sum in doubles depends on the order."""
-    draw = np.random.default_rng(11)
-    rows = draw.normal(0, 1, (count, length)) * 10.0 ** draw.integers(-12, 12, (count, length))
-    rows[0], rows[1, 1:], rows[2] = 0, 0, 1
-    rows[3], rows[4] = -(2.0**40), np.ldexp(1.0, np.arange(length) % 60)
-    return rows
-
-
-@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 384, 512, 1536, 3072])
-def test_no_sum_is_rounded_so_its_order_cannot_matter(length: int) -> None:
-    rows, other = hostile_rows(9, length), hostile_rows(7, length)
-    matrix = module._matrix(other)
-    found, total = module._product(rows, matrix), module._sum(rows, axis=1)
-    left = module._rounded(rows, 1, module._bits(length))
-    for row, one in enumerate(left):
-        for column, two in enumerate(matrix.T):
-            assert found[row, column] == sum(Fraction(a) * Fraction(b) for a, b in zip(one, two, strict=True))
-    few = module._rounded(rows, 1, 53 - length.bit_length())
-    assert [Fraction(number) for number in total[:, 0]] == [sum(map(Fraction, row)) for row in few]
-    # What is lost is small beside the largest number.
-    assert (np.abs(left - rows).max(axis=1) <= np.abs(rows).max(axis=1) * 2.0 ** -module._bits(length)).all()
-
-
-def test_the_exponential_is_near_enough() -> None:
-    numbers = np.concatenate([np.linspace(-63.9, 0, 5001), [-700.0, -1e300]]).reshape(1, -1)
-    found = numbers.copy()
-    module._exp(found)
-    assert found[0, 5000] == 1
-    assert np.abs(found - np.exp(numbers)).max() < 1e-10
 
 
 def test_nothing_gives_nothing(weights: dict[str, np.ndarray]) -> None:
