@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.doubles import Doubles, exp, factor_bits, polynomial, rounded, sums
+from bench.doubles import SLICE, Doubles, exp, factor_bits, polynomial, rounded, sums
 from bench.errors import InputFault
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _ROWS = 256
 """Tokens handled at once: enough for the products with the weights to be quick, few enough for the caches."""
-_SLICE = 1 << 14
-"""Numbers handled at once where each goes through many steps: they stay in a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +221,8 @@ def _gelu(rows: Doubles) -> None:
     1 - erf(a) = 1 / (1 + c1*a + c2*a**2 + ... + c6*a**6)**16.
     """
     flat = rows.reshape(-1)
-    for start in range(0, len(flat), _SLICE):
-        x = flat[start : start + _SLICE]
+    for start in range(0, len(flat), SLICE):
+        x = flat[start : start + SLICE]
         half = np.abs(x)
         # From 10 on there is nothing left of the tail, and the power might overflow.
         a = np.minimum(half, 10.0) * math.sqrt(0.5)
