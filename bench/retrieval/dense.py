@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 class Dense:
     """The cosine of vectors of length 1, which is their product."""
 
-    slack = 1e-4
-    """What the fast product may be off. Its last digits depend on how many texts there are, and so on texts
-    that a view leaves out; `exact` does not."""
-
     def __init__(
         self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
     ) -> None:
@@ -38,6 +34,15 @@ class Dense:
             progress: told now and then how many texts are encoded, of how many; what it raises ends that.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
+
+    @property
+    def slack(self) -> float:
+        """Return what the fast product may be off, whatever the order of addition: a rounding a term.
+
+        Its last digits depend on the processor and on how many texts there are, and so on texts that a view leaves
+        out; `exact` does not.
+        """
+        return self._encoder.width * 2.0**-23
 
     def index(self, texts: Sequence[str]) -> Floats:
         """Return the vectors of texts: shape (texts, width)."""

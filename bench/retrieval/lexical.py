@@ -4,17 +4,17 @@ They are ours and no library's because of what is counted: how many texts hold a
 are and how long they are on average may count only what one view shows. So an index holds the shared texts of a
 snapshot once, and each query leaves out a span of them (those of the target file) and adds a few of its own.
 No score depends on a text that is left out, not even in its last digit: sums are made text by text, in the
-order of the query's words.
+order of the query's words. On every processor it is the same to the last bit.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench.code_tokens import pieces
+from bench.elementary import log
 from bench.languages.facts import Span
 from bench.retrieval.words import words
 
@@ -98,8 +98,7 @@ class BM25:
             numbers, counts = _both(token, shared, own)
             left_out = int(np.searchsorted(numbers, end)) - int(np.searchsorted(numbers, start))
             holding = len(numbers) - left_out
-            # By `math`: numpy's logarithm may differ in the last digit from one place of an array to another.
-            weight = times * math.log(1 + (count - holding + 0.5) / (holding + 0.5))
+            weight = times * log(1 + (count - holding + 0.5) / (holding + 0.5))
             found[numbers] += weight * (counts * (K1 + 1) / (counts + norms[numbers]))
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 WIDTH = 240
 """Of the axis, in the drawing's own unit."""
@@ -70,7 +71,7 @@ def _place(value: float, least: float, most: float) -> float:
 def _ticks(least: float, most: float) -> tuple[Tick, ...]:
     """Return round numbers within the axis: multiples of 1, 2 or 5 times a power of ten."""
     rough = (most - least) / _TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
+    power = float(f"1e{Decimal(rough).adjusted()}")
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
     numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
     return tuple(Tick(x=_place(one * step, least, most), label=f"{one * step:.6g}") for one in numbers)

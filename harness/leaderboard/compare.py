@@ -133,8 +133,8 @@ def _by_repository(pair: Paired) -> tuple[InRepository, ...]:
             InRepository(
                 repo=repo,
                 n=int(mine.sum()),
-                this=float(pair.this[mine].mean()),
-                other=float(pair.other[mine].mean()),
+                this=stats.mean(pair.this[mine]),
+                other=stats.mean(pair.other[mine]),
             )
         )
     return tuple(rows)
@@ -152,9 +152,9 @@ def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: st
             AtLevel(
                 level=level,
                 n=found.n,
-                this=float(pair.this[mine].mean()),
-                other=float(pair.other[mine].mean()),
-                mean=float(gap[mine].mean()),
+                this=stats.mean(pair.this[mine]),
+                other=stats.mean(pair.other[mine]),
+                mean=stats.mean(gap[mine]),
                 low=found.low,
                 high=found.high,
                 over=found.over,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from decimal import Decimal
 
 UNKNOWN = "-"
 
@@ -44,7 +44,7 @@ def dollars(number: float | None) -> str:
     """Write a mean price: three significant digits, at least cents, never with an exponent."""
     if number is None:
         return UNKNOWN
-    decimals = 2 - math.floor(math.log10(abs(number))) if number else 0
+    decimals = 2 - Decimal(number).adjusted() if number else 0
     return f"{number:.{max(2, decimals)}f}"
 
 

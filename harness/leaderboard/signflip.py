@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.doubles import rounded, term_bits
 from harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05
@@ -38,7 +39,9 @@ def p_values(sums: Array, *, seed: str) -> Array:
     tests, repositories = sums.shape
     if not tests or not repositories:
         return np.ones(tests)
-    # Ties count as hits: sums of the same numbers in another order differ in the last bits.
+    # So rounded, every sum of theirs is exact, and hits do not depend on how a processor's BLAS adds.
+    sums = rounded(sums, 1, term_bits(repositories))
+    # Ties count as hits: sums that are equal but for the rounding of their parts.
     bar = np.abs(sums.sum(axis=1)) - _TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
         return np.array([_exact(row, least) for row, least in zip(sums, bar, strict=True)])

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.doubles import rounded, term_bits
 from harness.leaderboard import student
 
 FEWEST = 5
@@ -91,6 +92,11 @@ class Clustered:
         return cluster_error(self.sums, self.sizes)
 
 
+def mean(values: Array) -> float:
+    """Return the mean of values, one or more; its sum is rounded once, so that their order cannot matter."""
+    return math.fsum(values.tolist()) / len(values)
+
+
 def coded(repos: Sequence[str]) -> Codes:
     """Return for each sample the place of its repository among the sorted names."""
     return np.unique(np.asarray(repos, dtype=np.str_), return_inverse=True)[1]
@@ -125,16 +131,16 @@ def _estimate(one: Clustered, bounds: tuple[float, float] | None, drawn: tuple[f
             n=0, repositories=0, mean=None, low=None, high=None, over=Over.NONE,
             mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
         )  # fmt: skip
-    mean = float(x.mean())
-    low, high, over = _interval(one, mean, bounds)
+    centre = mean(x)
+    low, high, over = _interval(one, centre, bounds)
     return Estimate(
         n=len(x),
         repositories=len(sums),
-        mean=mean,
+        mean=centre,
         low=low,
         high=high,
         over=over,
-        mean_of_repositories=float((sums / one.sizes).mean()),
+        mean_of_repositories=mean(sums / one.sizes),
         bootstrap_low=drawn[0],
         bootstrap_high=drawn[1],
     )
@@ -146,8 +152,8 @@ def cluster_error(sums: Array, sizes: Array) -> float:
     The variance of the clusters' summed residuals, with the C/(C-1) correction, over n squared.
     """
     count, n = len(sums), sizes.sum()
-    residuals = sums - sizes * (sums.sum() / n)
-    return float(np.sqrt(count / (count - 1) * (residuals**2).sum()) / n)
+    residuals = sums - sizes * (math.fsum(sums.tolist()) / n)
+    return math.sqrt(count / (count - 1) * math.fsum(np.square(residuals).tolist())) / float(n)
 
 
 def smallest_visible(error: float, repositories: int) -> float:
@@ -162,7 +168,7 @@ def generator(seed: str) -> np.random.Generator:
 
 
 def _interval(
-    one: Clustered, mean: float, bounds: tuple[float, float] | None
+    one: Clustered, centre: float, bounds: tuple[float, float] | None
 ) -> tuple[float | None, float | None, Over]:
     x, count = one.values, len(one.sums)
     if bounds and (x == x[0]).all() and x[0] in (*bounds, 0.0):
@@ -170,12 +176,13 @@ def _interval(
     if count >= FEWEST:
         error, df, over = one.error, count - 1, Over.REPOSITORIES
     elif len(x) > 1:
-        error, df, over = float(x.std(ddof=1)) / math.sqrt(len(x)), len(x) - 1, Over.SAMPLES
+        variance = math.fsum(np.square(x - centre).tolist()) / (len(x) - 1)
+        error, df, over = math.sqrt(variance / len(x)), len(x) - 1, Over.SAMPLES
     else:
         return None, None, Over.NONE
     half = student.quantile(1 - (1 - CONFIDENCE) / 2, df) * error
     least, most = bounds or (-math.inf, math.inf)
-    return max(least, mean - half), min(most, mean + half), over
+    return max(least, centre - half), min(most, centre + half), over
 
 
 def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -206,7 +213,9 @@ def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[fl
 
 def _resampled(one: Clustered, seed: str) -> Array:
     """Return the means of all draws, shape (draws,)."""
-    totals = [one.sums.take(drawn).sum(axis=1) for drawn in _draws(seed, len(one.sums))]
+    count = len(one.sums)
+    sums = rounded(one.sums, 0, term_bits(count))
+    totals = [sums.take(drawn).sum(axis=1) for drawn in _draws(seed, count)]
     return np.concatenate(totals) / _drawn_sizes(seed, one.sizes.tobytes())
 
 

@@ -1,15 +1,18 @@
 """A BERT encoder in numpy: token ids in, the mean of the last layer's vectors out, no torch needed.
 
 Texts are not padded to a common length. The rows of several texts are laid one after another for the
-products with the weights, and only the attention looks at each text alone. A row's sums do not depend on
-the rows around it, so a vector is the same to the last bit whatever is encoded with it; the last bit may
-differ between machines, whose BLAS add in other orders.
+products with the weights, and only the attention looks at each text alone.
+
+A vector is the same to the last bit whatever is encoded with it, on every processor and with any number of threads.
+BLAS adds in an order of its own, which changes with the processor and with the shape of a product. So all sums here
+are exact, in whatever order they are made, and all the rest is done number by number: see `bench.doubles`.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench.doubles import SLICE, Doubles, exp, factor_bits, polynomial, rounded, sums
 from bench.errors import InputFault
 
 if TYPE_CHECKING:
@@ -26,26 +30,22 @@ if TYPE_CHECKING:
 
 _ROWS = 256
 """Tokens handled at once: enough for the products with the weights to be quick, few enough for the caches."""
-_STEP = 16
-"""Rows come in multiples of this, as BLAS may add in another order at ragged ends."""
-_SLICE = 64
-"""Rows whose inner layer fits a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The weights of one layer; matrices have shape (inputs, outputs)."""
+    """The weights of one layer; matrices have shape (inputs, outputs), their columns rounded."""
 
-    qkv: Floats
-    qkv_bias: Floats
-    out: Floats
-    out_bias: Floats
-    norm: tuple[Floats, Floats]
-    inner: Floats
-    inner_bias: Floats
-    back: Floats
-    back_bias: Floats
-    last_norm: tuple[Floats, Floats]
+    qkv: Doubles
+    qkv_bias: Doubles
+    out: Doubles
+    out_bias: Doubles
+    norm: tuple[Doubles, Doubles]
+    inner: Doubles
+    inner_bias: Doubles
+    back: Doubles
+    back_bias: Doubles
+    last_norm: tuple[Doubles, Doubles]
 
 
 class Bert:
@@ -62,13 +62,14 @@ class Bert:
         self.width: int = config["hidden_size"]
         self._heads: int = config["num_attention_heads"]
         self._epsilon: float = config["layer_norm_eps"]
+        wide = {name: tensor.astype(np.float64) for name, tensor in weights.items()}
         try:
             # Position and segment (always the first) are added to every text alike.
-            segment = weights["embeddings.token_type_embeddings.weight"][0]
+            segment = wide["embeddings.token_type_embeddings.weight"][0]
             self._words = weights["embeddings.word_embeddings.weight"]
-            self._positions = weights["embeddings.position_embeddings.weight"] + segment
-            self._norm = _norm(weights, "embeddings.LayerNorm")
-            self._layers = [_layer(weights, f"encoder.layer.{at}.") for at in range(config["num_hidden_layers"])]
+            self._positions = wide["embeddings.position_embeddings.weight"] + segment
+            self._norm = _norm(wide, "embeddings.LayerNorm")
+            self._layers = [_layer(wide, f"encoder.layer.{at}.") for at in range(config["num_hidden_layers"])]
         except KeyError as error:
             raise InputFault(
                 f"has no tensor {error}", where="model.safetensors", cure="fetch the model again"
@@ -93,7 +94,7 @@ class Bert:
         found = np.empty((len(texts), self.width), dtype=np.float32)
         blocks = list(_blocks([len(text) for text in texts]))
 
-        def work(block: list[int]) -> Floats:
+        def work(block: list[int]) -> Doubles:
             return self._block_means([texts[at] for at in block])
 
         if len(blocks) < 2:
@@ -106,36 +107,34 @@ class Bert:
                 found[block] = means
         return found
 
-    def _block_means(self, texts: Sequence[Sequence[int]]) -> Floats:
+    def _block_means(self, texts: Sequence[Sequence[int]]) -> Doubles:
         lengths = [len(text) for text in texts]
         hidden = self._run(texts, lengths)
         starts = itertools.accumulate(lengths, initial=0)
         parts = (hidden[start : start + length] for start, length in zip(starts, lengths, strict=False))
-        return np.stack([part.sum(axis=0) / np.float32(len(part)) for part in parts])
+        return np.stack([sums(part, axis=0)[0] / len(part) for part in parts])
 
-    def _run(self, texts: Sequence[Sequence[int]], lengths: Sequence[int]) -> Floats:
+    def _run(self, texts: Sequence[Sequence[int]], lengths: Sequence[int]) -> Doubles:
         """Return the last layer's rows of texts that stand one after another."""
-        tokens = sum(lengths)
-        hidden = np.zeros((-(-tokens // _STEP) * _STEP, self.width), dtype=np.float32)
-        hidden[:tokens] = self._words[np.concatenate([np.asarray(text, dtype=np.int64) for text in texts])]
-        hidden[:tokens] += np.concatenate([self._positions[:length] for length in lengths])
+        hidden: Doubles = self._words[np.concatenate([np.asarray(text) for text in texts])].astype(np.float64)
+        hidden += np.concatenate([self._positions[:length] for length in lengths])
         _normalise(hidden, self._norm, self._epsilon)
         for layer in self._layers:
-            mixed = self._attention(hidden @ layer.qkv + layer.qkv_bias, lengths)
-            hidden += mixed @ layer.out
+            mixed = self._attention(_product(hidden, layer.qkv) + layer.qkv_bias, lengths)
+            hidden += _product(mixed, layer.out)
             hidden += layer.out_bias
             _normalise(hidden, layer.norm, self._epsilon)
-            inner = hidden @ layer.inner
+            inner = _product(hidden, layer.inner)
             inner += layer.inner_bias
             _gelu(inner)
-            hidden += inner @ layer.back
+            hidden += _product(inner, layer.back)
             hidden += layer.back_bias
             _normalise(hidden, layer.last_norm, self._epsilon)
         return hidden
 
-    def _attention(self, qkv: Floats, lengths: Sequence[int]) -> Floats:
+    def _attention(self, qkv: Doubles, lengths: Sequence[int]) -> Doubles:
         """Mix each text's rows; texts of equal length, which stand side by side, go together."""
-        mixed = np.zeros((len(qkv), self.width), dtype=np.float32)
+        mixed = np.empty((len(qkv), self.width))
         size = self.width // self._heads
         start = 0
         for length, group in itertools.groupby(lengths):
@@ -143,12 +142,13 @@ class Bert:
             end = start + count * length
             parts = qkv[start:end].reshape(count, length, 3, self._heads, size)
             query, key, value = (parts[:, :, at].transpose(0, 2, 1, 3) for at in range(3))
-            scores = np.matmul(query, key.swapaxes(2, 3))
-            scores /= np.float32(np.sqrt(size))
+            scores = np.matmul(rounded(query, 3, factor_bits(size)), rounded(key, 3, factor_bits(size)).swapaxes(2, 3))
+            scores /= math.sqrt(size)
             scores -= scores.max(axis=3, keepdims=True)
-            np.exp(scores, out=scores)
-            scores /= scores.sum(axis=3, keepdims=True)
-            mixed[start:end] = np.matmul(scores, value).transpose(0, 2, 1, 3).reshape(end - start, self.width)
+            scores = rounded(exp(scores), 3, factor_bits(length))
+            found = np.matmul(scores, rounded(value, 2, factor_bits(length)))
+            found /= scores.sum(axis=3, keepdims=True)
+            mixed[start:end] = found.transpose(0, 2, 1, 3).reshape(end - start, self.width)
             start = end
         return mixed
 
@@ -172,59 +172,65 @@ def _blocks(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield block
 
 
-def _layer(weights: dict[str, Floats], name: str) -> _Layer:
+def _layer(weights: dict[str, Doubles], name: str) -> _Layer:
     attention = [f"{name}attention.self.{part}" for part in ("query", "key", "value")]
     return _Layer(
-        qkv=np.ascontiguousarray(np.concatenate([weights[f"{part}.weight"] for part in attention]).T),
+        qkv=_matrix(np.concatenate([weights[f"{part}.weight"] for part in attention])),
         qkv_bias=np.concatenate([weights[f"{part}.bias"] for part in attention]),
-        out=np.ascontiguousarray(weights[f"{name}attention.output.dense.weight"].T),
+        out=_matrix(weights[f"{name}attention.output.dense.weight"]),
         out_bias=weights[f"{name}attention.output.dense.bias"],
         norm=_norm(weights, f"{name}attention.output.LayerNorm"),
-        inner=np.ascontiguousarray(weights[f"{name}intermediate.dense.weight"].T),
+        inner=_matrix(weights[f"{name}intermediate.dense.weight"]),
         inner_bias=weights[f"{name}intermediate.dense.bias"],
-        back=np.ascontiguousarray(weights[f"{name}output.dense.weight"].T),
+        back=_matrix(weights[f"{name}output.dense.weight"]),
         back_bias=weights[f"{name}output.dense.bias"],
         last_norm=_norm(weights, f"{name}output.LayerNorm"),
     )
 
 
-def _norm(weights: dict[str, Floats], name: str) -> tuple[Floats, Floats]:
+def _matrix(weight: Doubles) -> Doubles:
+    """Return a checkpoint's matrix (outputs, inputs) as `_product` takes it."""
+    return np.ascontiguousarray(rounded(weight, 1, factor_bits(weight.shape[1])).T)
+
+
+def _norm(weights: dict[str, Doubles], name: str) -> tuple[Doubles, Doubles]:
     return weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def _normalise(rows: Floats, norm: tuple[Floats, Floats], epsilon: float) -> None:
+def _product(rows: Doubles, matrix: Doubles) -> Doubles:
+    """Return the product with a layer's matrix, whose columns have been rounded already."""
+    found: Doubles = rounded(rows, 1, factor_bits(len(matrix))) @ matrix
+    return found
+
+
+def _normalise(rows: Doubles, norm: tuple[Doubles, Doubles], epsilon: float) -> None:
     """Bring each row to mean 0 and variance 1, then stretch and move it; in place."""
-    rows -= rows.mean(axis=1, keepdims=True)
-    variance = np.einsum("ij,ij->i", rows, rows)[:, None] / np.float32(rows.shape[1])
-    rows /= np.sqrt(variance + np.float32(epsilon))
+    rows -= sums(rows, 1) / rows.shape[1]
+    rows /= np.sqrt(sums(rows * rows, 1) / rows.shape[1] + epsilon)
     rows *= norm[0]
     rows += norm[1]
 
 
-_ERF = tuple(np.float32(number) for number in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592))
+_ERF = (0.0000430638, 0.0002765672, 0.0001520143, 0.0092705272, 0.0422820123, 0.0705230784, 1.0)
 
 
-def _gelu(rows: Floats) -> None:
+def _gelu(rows: Doubles) -> None:
     """Apply x * Phi(x) in place.
 
-    Phi by Abramowitz and Stegun 7.1.26, whose error of 1.5e-7 is that of the numbers themselves:
-    1 - erf(a) = (((((c1*t + c2)*t + c3)*t + c4)*t + c5)*t) * exp(-a*a) with t = 1/(1 + 0.3275911*a).
+    Phi by Abramowitz and Stegun 7.1.28, whose error is 3e-7 at most and which takes no exponential:
+    1 - erf(a) = 1 / (1 + c1*a + c2*a**2 + ... + c6*a**6)**16.
     """
-    for start in range(0, len(rows), _SLICE):
-        x = rows[start : start + _SLICE]
+    flat = rows.reshape(-1)
+    for start in range(0, len(flat), SLICE):
+        x = flat[start : start + SLICE]
         half = np.abs(x)
-        a = half * np.float32(np.sqrt(0.5))
-        t = 1 / (1 + np.float32(0.3275911) * a)
-        tail = t * _ERF[0]
-        for number in _ERF[1:]:
-            tail += number
-            tail *= t
-        np.multiply(a, a, out=a)
-        np.negative(a, out=a)
-        np.exp(a, out=a)
-        tail *= a
+        # From 10 on there is nothing left of the tail, and the power might overflow.
+        a = np.minimum(half, 10.0) * math.sqrt(0.5)
+        tail = polynomial(a, _ERF)
+        for _ in range(4):
+            np.square(tail, out=tail)
+        half *= 0.5
+        half /= tail
         # x * Phi(x) is x less a tail for positive x, and minus that tail for negative x.
-        half *= np.float32(0.5)
-        half *= tail
         np.maximum(x, 0, out=x)
         x -= half

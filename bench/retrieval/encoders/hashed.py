@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bench.elementary import log
 from bench.errors import InputFault
 from bench.retrieval.encoders.registry import encoder
 from bench.retrieval.words import words
@@ -31,7 +32,7 @@ _LEAST, _MOST = 16, 1 << 12
 class Hashed:
     """Hashed words and pieces of words."""
 
-    version = "1"
+    version = "2"
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -48,7 +49,7 @@ class Hashed:
         weights: list[float] = []
         # Sorted, so that texts of the same words have the very same vector.
         for word, count in sorted(Counter(words(text)).items()):
-            damped = 1 + math.log(count)
+            damped = 1 + log(count)
             for slot, weight in _features(word):
                 slots.append(slot % self.width)
                 weights.append(weight * damped)

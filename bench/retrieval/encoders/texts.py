@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ def unit_length(vectors: Floats) -> Floats:
     """Return the rows brought to length 1; a row of zeros becomes the first unit vector."""
     import numpy as np  # noqa: PLC0415 - generators that only need `utf8` do without it
 
-    found = np.array(vectors, dtype=np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
-    found[lengths == 0, :1] = lengths[lengths == 0] = 1
-    found /= lengths[:, None]
+    rows = np.array(vectors, dtype=np.float64)
+    # By `fsum`, which rounds once: the order of numpy's own sums is the processor's.
+    lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])
+    rows[lengths == 0, :1] = lengths[lengths == 0] = 1
+    found: Floats = (rows / lengths[:, None]).astype(np.float32)
     return found

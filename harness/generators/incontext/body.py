@@ -7,7 +7,6 @@ nothing to a test.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench import asts
+from bench.elementary import log
 from bench.types import Language
 from harness.generators.incontext.context import Context, Point
 from harness.generators.incontext.decode import Completion, next_token
@@ -144,7 +144,7 @@ def _step(model: Model, reading: Reading, body: _Body, number: int, chance: floa
     return _Body(
         reading.context.extend(body.point, token),
         body.text if leaves else body.text + space + token.text,
-        body.score + math.log(chance),
+        body.score + log(chance),
         body.tokens + 1,
         body.lines + newline,
         body.brackets + bracket,

@@ -7,13 +7,13 @@ the scores of interest are edit similarity and identifier F1, not whether a line
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
 import numpy as np
 from rapidfuzz import fuzz
 
+from bench.elementary import exp, log
 from bench.types import Language
 from harness.generators.incontext.context import Context, Point
 from harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
@@ -92,7 +92,7 @@ def choose(paths: list[_Path]) -> _Path:
     """Return the path with the highest expected likeness to the truth."""
     names = [frozenset(_NAME.findall(path.text)) for path in paths]
     top = paths[0].worth
-    chances = [math.exp(SHARPNESS * (path.worth - top)) for path in paths]
+    chances = [exp(SHARPNESS * (path.worth - top)) for path in paths]
 
     def expected(at: int) -> float:
         likeness = 0.0
@@ -125,7 +125,7 @@ def _step(model: Model, reading: Reading, path: _Path, number: int, chance: floa
     return _Path(
         reading.context.extend(path.point, token),
         path.text if ended else path.text + space + token.text,
-        path.score + math.log(chance),
+        path.score + log(chance),
         path.tokens + 1,
         opened,
         path.lines + newline,

@@ -71,7 +71,7 @@ def _line(c: Context, p: Point) -> Cases:
 
 
 def _recency(c: Context, p: Point) -> Cases:  # noqa: ARG001
-    return np.minimum(np.log2(c.distance).astype(np.int32), 12) * 4 + c.region
+    return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
 def _frequency(c: Context, p: Point) -> Cases:  # noqa: ARG001

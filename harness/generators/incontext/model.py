@@ -1,12 +1,12 @@
 """The copy model: next-token probabilities at a point, bits of a text.
 
 Every source position, the prior and the spelling of unseen tokens are candidates; each has a
-log-linear score, and the chance of a token is the share of the candidates that give it.
+log-linear score, and the chance of a token is the share of the candidates that give it. All numbers are the
+same to the last bit on every processor.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bench.doubles import exp, total
+from bench.elementary import exp2, log2
 from bench.types import Language
 from harness.generators.incontext import features, spacing
 from harness.generators.incontext.context import UNKNOWN, Context, Ints, Point
@@ -26,7 +28,7 @@ from strategies.api import Prompt
 QUANTUM = 64
 """Weights are stored as integers, so many to one."""
 DECIMALS = 3
-"""Bits are rounded to so many decimals: machines differ in the last bits of exp and log."""
+"""Bits are rounded to so many decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,9 @@ class Model:
         if not point.written:
             gate[REPEAT] = -np.inf
         top = max(float(scores.max()), float(gate.max()))
-        copied, gated = np.exp(scores - top), np.exp(gate - top)
-        total = copied.sum() + gated.sum()
-        return Shares(rows, gates, copied / total, gated / total)
+        copied, gated = exp(scores - top), exp(gate - top)
+        whole = total(copied) + total(gated)
+        return Shares(rows, gates, copied / whole, gated / whole)
 
     def chances(self, reading: Reading, point: Point, token: Token) -> Floats:
         """Return the chance that prior, spelling and repetition each give a token."""
@@ -112,7 +114,7 @@ class Model:
         known = self.prior.distribution(point.recent, point.frame.opener)[number] if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
         # A token may be too long for its chance to be a float: it still costs no more than its floor.
-        spelled = 2.0 ** -min(self.prior.spelling(token, before, reading.words), 1000.0)
+        spelled = exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
         return np.array([known, spelled, _repeats(point).get(token.entry, 0.0)])
 
     def next(self, context: Context, point: Point) -> Next:
@@ -152,12 +154,12 @@ class Model:
         """Return minus log2 of the chance of one token, however it comes."""
         shares = self.weigh(reading.context, point)
         number = reading.context.ids.get(token.entry, UNKNOWN)
-        chance = float(shares.copied[reading.context.id == number].sum())
-        chance += float(shares.gated @ self.chances(reading, point, token))
+        chance = total(shares.copied[reading.context.id == number])
+        chance += total(shares.gated * self.chances(reading, point, token))
         if chance > 1e-290:
-            return -math.log2(chance)
+            return -log2(chance)
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        return self.prior.spelling(token, before, reading.words) - math.log2(max(float(shares.gated[SPELL]), 1e-300))
+        return self.prior.spelling(token, before, reading.words) - log2(max(float(shares.gated[SPELL]), 1e-300))
 
     def space(self, point: Point, text: str, kind: TokenClass) -> str:
         """Return the whitespace to expect before a token."""

@@ -6,13 +6,14 @@ tokens common to many files, are kept.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from bench import elementary
+from bench.doubles import exp2, total
 from harness.generators.incontext.frame import OPENERS
 from harness.generators.incontext.lexer import Token, TokenClass, words
 
@@ -27,7 +28,7 @@ ALPHABET = 97
 END, OTHER = 95, 96
 STEPS = 8
 """Quantisation: a stored byte is `STEPS` times a base-2 logarithm."""
-_OTHER_BITS = math.log2(0x110000)
+_OTHER_BITS = elementary.log2(0x110000)
 
 
 def key(token: Token | None, static: Mapping[str, int]) -> int:
@@ -66,15 +67,13 @@ class Prior:
         keys = np.cumsum(arrays["keys"].astype(np.int64))
         self._rows = {int(k): (int(a), int(b)) for k, a, b in zip(keys, starts[:-1], starts[1:], strict=True)}
         self._ids = arrays["ids"].astype(np.int64)
-        self._counts = np.exp2(arrays["counts"].astype(np.float64) / STEPS)
-        self._rest = dict(zip(self._rows, np.exp2(arrays["rest"].astype(np.float64) / STEPS).tolist(), strict=True))
-        classes = np.exp2(-arrays["classes"].astype(np.float64) / STEPS)
-        self._class_bits = -np.log2(classes / classes.sum(axis=1, keepdims=True))
-        spell = np.exp2(-arrays["spell"].astype(np.float64) / STEPS)
-        self._spell_bits = -np.log2(spell / spell.sum(axis=1, keepdims=True))
+        self._counts = exp2(arrays["counts"].astype(np.float64) / STEPS)
+        self._rest = dict(zip(self._rows, exp2(arrays["rest"].astype(np.float64) / STEPS).tolist(), strict=True))
+        self._class_bits = _shares_in_bits(arrays["classes"].astype(np.float64) / STEPS)
+        self._spell_bits = _shares_in_bits(arrays["spell"].astype(np.float64) / STEPS)
         common = bytes(arrays["words"].astype(np.uint8)).decode("utf-8").split("\0")
-        shares = np.exp2(arrays["word_counts"].astype(np.float64) / STEPS)
-        self._words = dict(zip(common, (shares / shares.sum()).tolist(), strict=True))
+        shares = exp2(arrays["word_counts"].astype(np.float64) / STEPS)
+        self._words = dict(zip(common, (shares / total(shares)).tolist(), strict=True))
         self._uniform = np.full(self.size, 1.0 / max(1, self.size - 1))
         self._uniform[0] = 0.0
 
@@ -86,8 +85,9 @@ class Prior:
             if row is not None:
                 ids, counts = self._ids[row[0] : row[1]], self._counts[row[0] : row[1]]
                 rest = self._rest[number]
-                chances = chances * (rest / (rest + counts.sum()))
-                chances[ids] += counts / (rest + counts.sum())
+                whole = rest + total(counts)
+                chances = chances * (rest / whole)
+                chances[ids] += counts / whole
         return chances
 
     def spelling(self, token: Token, before: TokenClass, known: Counter[str]) -> float:
@@ -105,9 +105,9 @@ class Prior:
             common = self._words.get(word.lower(), 0.0) / 3
             cached = (0.3 * known[word] + 0.1 * known[_fold(word)]) / total if total else 0.0
             # A folded word stands for three, in lower, upper and title case; so the parts sum to 1.
-            chance = 0.2 * 2.0 ** -min(letters, 1000.0) + 0.2 * common + cached
+            chance = 0.2 * elementary.exp2(-min(letters, 1000.0)) + 0.2 * common + cached
             # A word may be too long for its chance to be a float; its bits never are.
-            bits += -math.log2(chance) if chance > 1e-280 else letters - math.log2(0.2)
+            bits += -elementary.log2(chance) if chance > 1e-280 else letters - elementary.log2(0.2)
             bits += _MORE
         return bits + _LAST
 
@@ -122,8 +122,15 @@ class Prior:
         return bits + float(self._spell_bits[last, END])
 
 
-_MORE = -math.log2(0.6)
-_LAST = -math.log2(0.4)
+_MORE = -elementary.log2(0.6)
+_LAST = -elementary.log2(0.4)
+
+
+def _shares_in_bits(bits: Floats) -> Floats:
+    """Return the bits of each row's shares, given up to a constant a row."""
+    whole = np.array([elementary.log2(total(row)) for row in exp2(-bits)], dtype=np.float64)
+    found: Floats = bits + whole[:, None]
+    return found
 
 
 def vocabulary(tokens: Iterable[Token]) -> Counter[str]:

@@ -6,9 +6,9 @@ same after every prompt.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
+from bench.elementary import log2
 from bench.types import Language
 from harness.generators.incontext.frame import Frame
 from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
@@ -99,7 +99,7 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
 def cost(space: str, wanted: str) -> float:
     """Return the bits to code the whitespace `space` where `wanted` is expected."""
     if space == wanted:
-        return -math.log2(EXPECTED)
+        return -log2(EXPECTED)
     # Any other string: its length by coin tosses, its characters almost surely blanks.
-    bits = -math.log2(1 - EXPECTED) + len(space) + 1
-    return bits + sum(-math.log2(0.9 if char == " " else 0.05) for char in space)
+    bits = -log2(1 - EXPECTED) + len(space) + 1
+    return bits + sum(-log2(0.9 if char == " " else 0.05) for char in space)

@@ -1,0 +1,57 @@
+"""Sums that cannot depend on their order, and exponentials that are near enough."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bench import doubles, elementary
+
+
+def hostile_rows(count: int, length: int) -> np.ndarray:
+    """Return numbers of very different size, whose sum in doubles depends on the order."""
+    draw = np.random.default_rng(11)
+    rows = draw.normal(0, 1, (count, length)) * 10.0 ** draw.integers(-12, 12, (count, length))
+    rows[0], rows[1, 1:], rows[2] = 0, 0, 1
+    rows[3], rows[4] = -(2.0**40), np.ldexp(1.0, np.arange(length) % 60)
+    return rows
+
+
+@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 384, 512, 1536, 3072])
+def test_no_sum_of_products_is_rounded(length: int) -> None:
+    bits = doubles.factor_bits(length)
+    rows, columns = (doubles.rounded(hostile_rows(count, length), 1, bits) for count in (9, 7))
+    product = rows @ columns.T
+    for row, one in enumerate(rows):
+        for column, two in enumerate(columns):
+            assert product[row, column] == sum(Fraction(a) * Fraction(b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 33, 512, 3072])
+def test_no_sum_is_rounded_and_little_is_lost(length: int) -> None:
+    rows = hostile_rows(9, length)
+    few = doubles.rounded(rows, 1, doubles.term_bits(length))
+    assert doubles.sums(rows, 1).shape == (9, 1)
+    assert [Fraction(number) for number in doubles.sums(rows, 1)[:, 0]] == [sum(map(Fraction, row)) for row in few]
+    assert (np.abs(few - rows).max(axis=1) <= np.abs(rows).max(axis=1) * 1e-12).all()
+    assert (doubles.sums(rows.T, 0)[0] == doubles.sums(rows, 1)[:, 0]).all()
+
+
+def test_a_row_is_added_one_after_the_other() -> None:
+    numbers = hostile_rows(9, 3072)[8]
+    whole = 0.0
+    for number in numbers.tolist():
+        whole += number
+    assert doubles.total(numbers) == whole != doubles.total(numbers[::-1])
+    assert doubles.total(np.zeros(0)) == 0
+
+
+def test_exponentials_are_near_enough() -> None:
+    numbers = np.concatenate([np.linspace(-700, 690, 5001), np.linspace(-1, 1, 5001)])
+    assert np.abs(doubles.exp(numbers) / np.exp(numbers) - 1).max() < 1e-13
+    assert doubles.exp(np.array([0.0, -np.inf, -1e300])).tolist() == [1, 0, 0]
+    assert (doubles.exp2(np.arange(-1074.0, 1000)) == np.ldexp(1.0, np.arange(-1074, 1000))).all()
+    # An array's numbers are those of `elementary`, wherever they stand.
+    assert doubles.exp2(numbers).tolist() == [elementary.exp2(number) for number in numbers.tolist()]
