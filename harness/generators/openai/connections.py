@@ -21,6 +21,8 @@ __all__ = ["Connections", "Ended", "TooLarge"]
 
 _IDLE = 5.0
 """Seconds after which an idle connection is not used again; common servers close theirs about then."""
+_AROUND = 1 << 17
+"""Bytes of a reply around its body: status, headers, sizes of chunks."""
 _PROXIES = {"http": 80, "socks5": 1080, "socks5h": 1080}
 """Kinds of proxies, and the port where theirs is not said."""
 
@@ -88,9 +90,8 @@ class Connections:
                 raise Ended
             self._under_way += 1
         try:
-            # What is around a body, its chunks for one, may be as large as itself.
-            with self._network.bounded(seconds, 2 * largest):
-                return self._exchange(path, body, largest)
+            self._network.begin(seconds, _AROUND)
+            return self._exchange(path, body, largest)
         finally:
             with self._lock:
                 self._under_way -= 1
@@ -115,9 +116,14 @@ class Connections:
         )
         headers = [*self._headers, ("Content-Length", str(len(body)))]
         with self._pool.stream("POST", url, headers=headers, content=body) as reply:
-            data = b"".join(reply.iter_stream())
+            data = bytearray()
+            for part in reply.iter_stream():
+                self._network.allow(len(part))
+                data += part
+                if len(data) > largest:
+                    raise TooLarge
         found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
-        return reply.status, found, unpacked(data, found.get("content-encoding", ""), largest)
+        return reply.status, found, unpacked(bytes(data), found.get("content-encoding", ""), largest)
 
 
 def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:

@@ -46,7 +46,7 @@ class Credentials:
             key = variables[settings.key_variable]
             headers[settings.key_header] = f"Bearer {key}" if settings.key_header == BEARER else key
         patterns = [pattern for value in dict.fromkeys(variables.values()) for pattern in _spellings(value)]
-        return cls(headers, variables, re.compile("|".join(patterns)) if patterns else None)
+        return cls(headers, variables, re.compile("|".join(patterns), re.I) if patterns else None)
 
     def filled(self, body: Any) -> Any:
         """Return a body with the values of the variables that it names in the place of secrets."""

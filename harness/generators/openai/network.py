@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import httpcore
@@ -44,7 +44,7 @@ class TooLarge(Exception):
 
 
 class Network(httpcore.NetworkBackend):
-    """Connections of many threads, each of which does one request at a time, see `bounded`."""
+    """Connections of many threads, each of which does one request at a time, see `begin`."""
 
     def __init__(self) -> None:
         """Open nothing but the bell that wakes all who wait."""
@@ -53,17 +53,17 @@ class Network(httpcore.NetworkBackend):
         weakref.finalize(self, os.close, self._bell)
         self._of_thread = threading.local()
 
-    @contextlib.contextmanager
-    def bounded(self, seconds: float, most: int) -> Iterator[None]:
-        """Within this, the calling thread waits so long in all, and reads so many bytes.
+    def begin(self, seconds: float, most: int) -> None:
+        """From now on, the calling thread waits so long in all, and reads so many bytes; what waits then raises.
 
-        Raises:
-            TimeoutError: where the time is over.
-            TooLarge: where there is more to read.
-            Ended: when the network is closed.
+        ``TimeoutError`` where the time is over, `TooLarge` where there is more to read, `Ended` when the network is
+        closed.
         """
         self._of_thread.until, self._of_thread.left = time.monotonic() + seconds, most
-        yield
+
+    def allow(self, more: int) -> None:
+        """Let the calling thread read so many bytes more."""
+        self._of_thread.left += more
 
     def close(self) -> None:
         """Wake everyone who waits; they get `Ended`. At once, from any thread, as often as wanted."""
@@ -263,7 +263,7 @@ def unpacked(data: bytes, coding: str, most: int) -> bytes:
         if len(data) <= most and not unpacking.eof:
             raise ValueError(f"is half a {coding}")
     elif coding not in ("", "identity"):
-        raise ValueError(f"is packed by {coding!r}, which nobody asked for")
+        raise ValueError(f"is packed as nobody asked for ({coding!r})")
     if len(data) > most:
         raise TooLarge
     return data
