@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from bench import secrets
 from bench.errors import InputFault
 from bench.spec import Spec, Value
 
@@ -52,6 +53,9 @@ def arguments(factory: Callable[..., Any], spec: Spec, *, command: str = "") -> 
             raise InputFault(
                 f"{spec.name} has no parameter {key!r}", cure=f"it has {', '.join(parameters) or 'none'}{see}"
             )
+        if secrets.shaped(spelled(value)):
+            cure = "put it into an environment variable: what a spec says is stored and shown"
+            raise InputFault(f"{key} holds what looks like a key or a password", where=spec.name, cure=cure)
         checked = _checked(parameters[key], value, spec.name)
         if checked != parameters[key].default:
             given[key] = checked

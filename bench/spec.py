@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bench.errors import InputFault
+from bench.secrets import redacted
 
 Value = None | bool | int | float | str | tuple["Value", ...]
 
@@ -62,7 +63,7 @@ def parse(text: str) -> Spec:
     text = text.strip()
     match = _NAME.match(text)
     if not match:
-        raise InputFault(f"{text!r} is not a spec", cure=_CURE)
+        raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
     name, rest = match.group(), text[match.end() :].strip()
     arguments: dict[str, Value] = {}
     before, colon, behind = name.partition(":")
@@ -70,20 +71,20 @@ def parse(text: str) -> Spec:
         form, shape = _SHORT[before]
         short = shape.fullmatch(behind)
         if not short:
-            raise InputFault(f"{text!r} is not a spec", cure=f"write it as {form}")
+            raise InputFault(f"{redacted(text)!r} is not a spec", cure=f"write it as {form}")
         name, arguments = before, {key: value for key, value in short.groupdict().items() if value}
     if not rest:
         return Spec(name, arguments)
     if not (rest.startswith("(") and rest.endswith(")")):
-        raise InputFault(f"{text!r} is not a spec", cure=_CURE)
+        raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
     for number, part in enumerate(_split(rest[1:-1], text)):
         named = _ARGUMENT.match(part)
         key = named.group(1) if named else POSITIONAL
         value = part[named.end() if named else 0 :].strip()
         if not value or (number and not named):
-            raise InputFault(f"{part.strip()!r} in {text!r} is not key=value", cure=_CURE)
+            raise InputFault(f"{redacted(part.strip())!r} in {redacted(text)!r} is not key=value", cure=_CURE)
         if key in arguments:
-            raise InputFault(f"{key!r} is given twice in {text!r}", cure="keep one of them")
+            raise InputFault(f"{key!r} is given twice in {redacted(text)!r}", cure="keep one of them")
         arguments[key] = _read(value, text)
     return Spec(name, arguments)
 
@@ -106,7 +107,7 @@ def _split(inner: str, text: str) -> list[str]:
     else:
         if depth == 0:
             return parts if parts[-1].strip() else parts[:-1]
-    raise InputFault(f"brackets or quotes do not match in {text!r}", cure=_CURE)
+    raise InputFault(f"brackets or quotes do not match in {redacted(text)!r}", cure=_CURE)
 
 
 def _read(value: str, text: str) -> Value:
@@ -122,7 +123,9 @@ def _read(value: str, text: str) -> Value:
     try:
         return str(parse(value))
     except InputFault:
-        raise InputFault(f"cannot read the value {value!r} in {text!r}", cure="quote text with ' or \"") from None
+        raise InputFault(
+            f"cannot read the value {redacted(value)!r} in {redacted(text)!r}", cure="quote text with ' or \""
+        ) from None
 
 
 def _freeze(value: object) -> Value:

@@ -26,7 +26,7 @@ from typing import Protocol
 from bench.errors import MachineFault
 from bench.files import sha256
 from harness.accounting import stored
-from harness.generators.base import Generator, Request, Response
+from harness.generators.base import Generator, Request, Response, accounted
 from harness.inflight import InFlight, Outcome, Slot
 from harness.prices import Prices
 from harness.runspec import sampling_key
@@ -177,7 +177,10 @@ class Batcher:
             outcomes = self.generator.generate([slot.request for slot in slots])
         except MachineFault as error:
             return [error] * len(slots)
-        return [
-            dataclasses.replace(outcome, text=clean(outcome.text)) if isinstance(outcome, Response) else outcome
-            for outcome in outcomes
-        ]
+        return [self._storable(outcome) if isinstance(outcome, Response) else outcome for outcome in outcomes]
+
+    def _storable(self, response: Response) -> Outcome:
+        if accounted(response):
+            return dataclasses.replace(response, text=clean(response.text))
+        what = "an answer says of itself what cannot be: its end, its tokens or its seconds"
+        return MachineFault(what, where=self._spec, cure="see that the generator is well: `ctxbench generator check`")

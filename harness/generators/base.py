@@ -10,6 +10,11 @@ from bench.errors import MachineFault
 from bench.types import Kind, Language
 from strategies.api import Prompt
 
+MOST_TOKENS = 100_000_000
+"""Tokens of a prompt or an answer: no model takes a tenth of it, and sums of what is stored stay whole numbers."""
+_LONGEST = 1e8
+"""Seconds of an answer: three years."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
@@ -51,6 +56,17 @@ class Response:
     """Wall time of this answer; a batch's time is shared out evenly."""
     cached: int = 0
     """How many of `tokens_in` the service had at hand from earlier requests, as it says."""
+
+
+def accounted(response: Response) -> bool:
+    """Return whether what a response says of itself can be: how it ended, its tokens, its seconds."""
+    return (
+        response.finish in ("stop", "length")
+        and all(type(tokens) is int for tokens in (response.tokens_in, response.tokens_out, response.cached))
+        and 0 <= response.cached <= response.tokens_in <= MOST_TOKENS
+        and 0 <= response.tokens_out <= MOST_TOKENS
+        and 0 <= response.seconds <= _LONGEST
+    )
 
 
 class TooLong(MachineFault):

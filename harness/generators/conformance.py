@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bench.errors import CtxbenchError, MachineFault
 from bench.types import Language
 from harness.generators import reading
-from harness.generators.base import Coder, Generator, Request, Response, Sampling
+from harness.generators.base import Coder, Generator, Request, Response, Sampling, accounted
 from strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
@@ -43,7 +43,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     yield "has a batch size", generator.batch_size >= 1, str(generator.batch_size)
     first = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
     yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
-    yield "accounts for its answers", all(map(_sound, first)), "finish, tokens and seconds"
+    yield "accounts for its answers", all(map(accounted, first)), "finish, tokens and seconds"
     again = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
     equal = [one.text for one in first] == [one.text for one in again]
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
@@ -84,15 +84,6 @@ def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
     yield "prices texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
     yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
-
-
-def _sound(response: Response) -> bool:
-    return (
-        response.finish in ("stop", "length")
-        and min(response.tokens_out, response.cached) >= 0
-        and response.tokens_in >= response.cached
-        and response.seconds >= 0
-    )
 
 
 def _prompt(text: str) -> Prompt:

@@ -10,7 +10,7 @@ from harness.generators.openai.generator import OpenAI, PricingOpenAI
 from harness.generators.registry import generator
 
 
-@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env", "key_header"))
+@generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure"))
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,
@@ -31,8 +31,9 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     timeout: float = 300.0,
     retries: int = 8,
     backoff: float = 0.5,
-    key_env: str = "OPENAI_API_KEY",
+    key_env: str = "",
     key_header: str = given.BEARER,
+    insecure: bool = False,
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
@@ -47,17 +48,18 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         window: tokens of prompt and answer that the model takes; 0 if the server refuses what is too long.
         tokenizer: folder with the model's ``tokenizer.json``: prompts are cut to `window` by it.
         fim: family of the model's marks for ``run --fim``, or ``auto``: by its name.
-        extra: JSON object of more fields of every request; null takes a field out.
+        extra: JSON object of more fields of every request; null takes a field out, ``$NAME`` stands for a secret.
         thinking: tokens that the model may think, asked for beside those of the answer.
         whole: whether an answer counts only if the server's count of tokens says that the whole prompt was read.
-        headers: JSON object of more headers of every request, no key among them.
+        headers: JSON object of more headers of every request; ``$NAME`` stands for the secret in that variable.
         query: what stands behind the address after a question mark, ``api-version=2024-10-21``, no key in it.
         concurrency: requests at once.
         timeout: seconds that one try may take.
         retries: tries after the first.
         backoff: seconds before the second try; doubles with every further one.
-        key_env: the environment variable that holds the key.
+        key_env: the environment variable that holds the key; ``OPENAI_API_KEY`` goes to OpenAI's own service alone.
         key_header: the header that it is sent in; ``Authorization`` has the word Bearer before it.
+        insecure: whether secrets may go over plain http to another machine.
     """
     for name, number, least in (
         ("window", window, 0),
@@ -91,6 +93,8 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         headers=given.header_fields(headers),
         query=given.query_text(query),
     )
+    if not insecure:
+        given.see_private(settings)
     if tokenizer and not window:
         raise InputFault("tokenizer= counts for a window that is not given", where="openai", cure="give window=TOKENS")
     made = PricingOpenAI if bits else OpenAI

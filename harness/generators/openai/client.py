@@ -11,39 +11,45 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.errors import CtxbenchError, InputFault, MachineFault
+from bench.visible import visible
+from harness.generators.openai.credentials import Credentials
 from harness.generators.openai.faults import AGAIN, Problem, refused
 from harness.generators.openai.replies import Garbled, dig, failure
-from harness.generators.openai.settings import BEARER, Settings
+from harness.generators.openai.settings import Settings
 from harness.generators.openai.wire import LONG, Body, renamed
 
 if TYPE_CHECKING:
-    import httpx
+    from harness.generators.openai.connections import Connections
 
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
 """A reply's JSON data and the seconds that it took -> what it says; raises `Garbled` for what is no answer."""
-_CONNECT = 10.0
-_SHOWN = 60
-"""Characters of what is no answer that a fault repeats."""
+LARGEST = 8 << 20
+"""Bytes of a reply that is read, its compression undone: an answer of a million tokens has fewer."""
+_SHOWN = 300
+"""Characters of a fault at most: it may repeat what a server says."""
 _LONGEST = 30.0
 """Seconds between tries, unless the server asks for more."""
+_STEPS = 16
+"""Requests in the place of one that the server does not take: halving a limit of tokens takes fewer."""
 
 
 class Client:
     """Sends requests from many threads, at most `Settings.concurrency` at once."""
 
     def __init__(self, settings: Settings) -> None:
-        """Prepare; nothing is opened, and the key is not read, before the first request."""
+        """Prepare; nothing is opened, and no secret is read, before the first request."""
         self._settings = settings
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._http: httpx.Client | None = None
-        self._key = ""
+        self._connections: Connections | None = None
+        self._credentials = Credentials()
         self._not_before = 0.0
         self._long = False  # whether the server takes the limit of tokens by its long name only
+        self._answered = False  # whether the service takes what is sent: key, model, address
 
-    def post(self, path: str, body: Body, read: Read[T]) -> T:
+    def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or cannot be.
 
         Tried again, after pauses that double: status 429 and 5xx, no connection, no answer in time, a reply that was
@@ -53,124 +59,135 @@ class Client:
             path: below the server's address.
             body: what is sent.
             read: what makes an answer of the reply.
+            largest: bytes that the reply may have.
 
         Raises:
             InputFault: if no request would be answered: a wrong key, model or address.
-            MachineFault: if this one was not.
+            MachineFault: if this one was not; also, within a second, when the client is closed.
         """
-        tries = 0
-        if self._long:
-            body = renamed(body)
-        with self._slots:
-            while True:
-                self._pause(self._not_before - time.monotonic())
-                found = self._try(path, body, read)
-                if not isinstance(found, Problem):
-                    return found
-                if found.instead is not None:
-                    # Each asks for less than the one before, or by another name, and so they come to an end.
-                    self._long = self._long or (LONG in found.instead and LONG not in body)
-                    body = found.instead
-                    continue
-                if not found.again or tries >= self._settings.retries:
-                    raise _after(found.fault, tries) if found.again else found.fault
-                if found.wait:
-                    # What one is told holds for all: a hundred that ask on keep the door shut.
-                    with self._lock:
-                        self._not_before = max(self._not_before, time.monotonic() + found.wait)
-                self._pause(max(found.wait, _backoff(self._settings.backoff, tries)))
-                tries += 1
+        try:
+            with self._slots:
+                return self._answer(path, renamed(body) if self._long else body, read, largest)
+        except CtxbenchError as fault:
+            raise self._shown(fault) from None
 
     def close(self) -> None:
-        """Close every connection; who waits between tries gives up."""
+        """Close every connection, from any thread: who waits for a reply or between tries gives up at once."""
         self._closed.set()
         with self._lock:
-            http, self._http = self._http, None
-        if http is not None:
-            http.close()
+            connections, self._connections = self._connections, None
+        if connections is not None:
+            connections.close()
 
-    def _try(self, path: str, body: Body, read: Read[T]) -> T | Problem:
-        import httpx  # noqa: PLC0415 - a finished run does without it
+    def scrub(self, text: str) -> str:
+        """Return a server's words without the secrets that were sent to it, which some repeat."""
+        return self._credentials.scrub(text)
+
+    def _answer(self, path: str, body: Body, read: Read[T], largest: int) -> T:
+        tries = steps = 0
+        while True:
+            self._pause(self._not_before - time.monotonic())
+            outcome = self._try(path, body, read, largest)
+            if not isinstance(outcome, Problem):
+                self._answered = True
+                return outcome
+            if outcome.instead is not None and steps < _STEPS:
+                # Each asks for less than the one before, or by another name.
+                self._long = self._long or (LONG in outcome.instead and LONG not in body)
+                body, steps = outcome.instead, steps + 1
+                continue
+            if not outcome.again or tries >= self._settings.retries:
+                raise self._final(outcome, tries)
+            if outcome.wait:
+                # What one is told holds for all: a hundred that ask on keep the door shut.
+                with self._lock:
+                    self._not_before = max(self._not_before, time.monotonic() + outcome.wait)
+            self._pause(max(outcome.wait, _backoff(self._settings.backoff, tries)))
+            tries += 1
+
+    def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
+        # A finished run does without them.
+        import httpcore  # noqa: PLC0415
+
+        from harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
 
         start = time.monotonic()
         try:
-            status, headers, text = self._send(path, body, start + self._settings.timeout)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return self._broken(f"no connection ({self._scrub(str(error)) or 'timed out'})")
-        except (httpx.TimeoutException, TimeoutError):
+            status, headers, data = self._send(path, body, largest)
+        except Ended:
+            return Problem(fault=self._stopped())
+        except httpcore.ConnectError as error:
+            return self._broken(f"no connection ({error})")
+        except TimeoutError:
             return self._broken(f"no answer within {self._settings.timeout:g} s")
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError) as error:
+        except TooLarge:
+            return self._broken(f"the reply is larger than {largest >> 20} MiB")
+        except (httpcore.UnsupportedProtocol, httpcore.LocalProtocolError) as error:
             what = f"the request cannot be sent ({type(error).__name__})"
             return Problem(fault=InputFault(what, where=self._settings.where, cure="check the url and the key"))
-        except httpx.HTTPError as error:
-            return self._broken(f"the answer was cut off ({self._scrub(str(error)) or type(error).__name__})")
-        except RuntimeError:
-            # httpx says so of a client that another thread has closed.
-            if not self._closed.is_set():
-                raise
-            return Problem(fault=self._stopped())
+        except (httpcore.ProtocolError, httpcore.NetworkError, httpcore.ProxyError) as error:
+            return self._broken(f"the answer was cut off ({error or type(error).__name__})")
+        except ValueError as error:
+            return self._broken(f"the reply {error}")
         if not 200 <= status < 300:
-            return refused(status, headers, self._scrub(text), body, self._settings)
+            return refused(status, headers, self.scrub(data.decode("utf-8", "replace")), body, self._settings)
+        return self._read(data, body, read, time.monotonic() - start)
+
+    def _read(self, data: bytes, body: Body, read: Read[T], seconds: float) -> T | Problem:
+        """Return the answer in the body of a reply that says it has one."""
         try:
-            reply = json.loads(text)
+            reply = json.loads(data.decode("utf-8-sig"))
             if (failed := failure(reply)) is not None:
                 # Without a code it is a fault of the server's, and may pass.
                 code = dig(failed, "error", "code")
                 status = code if type(code) is int and 400 <= code < 600 else 502
-                return refused(status, headers, self._scrub(json.dumps(failed)), body, self._settings)
-            return read(reply, time.monotonic() - start)
+                return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
+            return read(reply, seconds)
         except Garbled as error:
             return self._broken(str(error))
         except (ValueError, RecursionError):
-            begin = " ".join(self._scrub(text[:_SHOWN]).split())
+            begin = " ".join(self.scrub(data[:_SHOWN].decode("utf-8", "replace")).split())[:60]
             return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
-    def _send(self, path: str, body: Body, until: float) -> tuple[int, dict[str, str], str]:
-        """Send once and read the whole reply, by `until`: a time-out of httpx's own begins anew with every byte."""
-        http = self._opened()
+    def _send(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes]:
+        connections = self._opened()
         # Half characters, which no server takes, go out as the question marks that the store keeps.
-        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        parts = []
+        data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
         query = f"?{self._settings.query}" if self._settings.query else ""
-        with http.stream("POST", f"{self._settings.url}{path}{query}", content=data) as reply:
-            for part in reply.iter_bytes():
-                parts.append(part)
-                if time.monotonic() > until:
-                    raise TimeoutError
-            headers = {name.lower(): value for name, value in reply.headers.items()}
-        return reply.status_code, headers, b"".join(parts).decode("utf-8", "replace")
+        return connections.post(f"{path}{query}", data, seconds=self._settings.timeout, largest=largest)
 
-    def _opened(self) -> httpx.Client:
-        import httpx  # noqa: PLC0415 - a finished run does without it
+    def _opened(self) -> Connections:
+        from harness.generators.openai.connections import Connections  # noqa: PLC0415 - as in `_try`
 
         with self._lock:
             if self._closed.is_set():
                 raise self._stopped()
-            if self._http is None:
-                self._key = self._read_key()
-                width = self._settings.concurrency
-                name = self._settings.key_header
-                key = {name: f"Bearer {self._key}" if name == BEARER else self._key} if self._key else {}
-                self._http = httpx.Client(
-                    headers={"Content-Type": "application/json", **self._settings.headers, **key},
-                    limits=httpx.Limits(max_connections=width, max_keepalive_connections=width),
-                    timeout=httpx.Timeout(self._settings.timeout, connect=min(_CONNECT, self._settings.timeout)),
+            if self._connections is None:
+                self._credentials = Credentials.read(self._settings, os.environ)
+                self._connections = Connections(
+                    self._settings.url,
+                    {"Content-Type": "application/json", **self._credentials.headers},
+                    width=self._settings.concurrency,
+                    secret=bool(self._credentials.variables),
+                    where=self._settings.where,
                 )
-            return self._http
+            return self._connections
 
-    def _read_key(self) -> str:
-        """Return the key; servers of one's own mostly want none."""
-        name = self._settings.key_env
-        key = os.environ.get(name, "").strip()
-        if not key and self._settings.official:
-            raise InputFault(f"{name} is not set", where=self._settings.where, cure=f"export {name}=… and run again")
-        if not (key.isascii() and key.isprintable() and " " not in key):
-            raise InputFault(f"{name} holds no key", where=self._settings.where, cure="check for blanks and line ends")
-        return key
+    def _final(self, problem: Problem, tries: int) -> CtxbenchError:
+        """Return the fault that is left of a problem after so many tries more than one."""
+        fault = problem.fault
+        if problem.turned_away and self._answered:
+            # What has taken this key, model and address before will take them again.
+            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if it stays so")
+        if not (problem.again and tries):
+            return fault
+        return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
 
-    def _scrub(self, text: str) -> str:
-        """Return a server's words without the key, which some repeat."""
-        return text.replace(self._key, "…") if self._key else text
+    def _shown(self, fault: CtxbenchError) -> CtxbenchError:
+        """Return a fault that may repeat a server's words as it may be stored and shown: short, and without secrets."""
+        what = visible(" ".join(self.scrub(fault.what).split()))
+        what = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
+        return type(fault)(what, where=fault.where, cure=fault.cure)
 
     def _broken(self, what: str) -> Problem:
         return Problem(fault=MachineFault(what, where=self._settings.where, cure=AGAIN), again=True)
@@ -181,11 +198,6 @@ class Client:
     def _pause(self, seconds: float) -> None:
         if seconds > 0 and self._closed.wait(seconds):
             raise self._stopped()
-
-
-def _after(fault: CtxbenchError, tries: int) -> CtxbenchError:
-    """Return the fault that is left after so many tries more than one."""
-    return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure) if tries else fault
 
 
 def _backoff(first: float, tries: int) -> float:

@@ -11,12 +11,12 @@ from typing import Any
 from bench.errors import CtxbenchError, InputFault, MachineFault
 from harness.generators.base import TooLong
 from harness.generators.openai.replies import ROOM, SHORTER, dig
-from harness.generators.openai.settings import Settings
+from harness.generators.openai.settings import OFFICIAL_KEY, Settings
 from harness.generators.openai.waiting import wait
 from harness.generators.openai.wire import LONG, SHORT, Body, renamed
 
-_SHOWN = 240
-"""Characters of a server's words that a fault repeats."""
+_READ = 2000
+"""Characters of a server's words that are looked at."""
 LONGEST_WAIT = 300.0
 """Seconds; a server that asks to wait longer is not waited for."""
 AGAIN = "see that the server is well, then run the same command again"
@@ -29,9 +29,9 @@ _TOO_LONG = re.compile(
     re.I,
 )
 _TOO_LONG_CODES = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
-_WINDOW = re.compile(r"(?:context|model|sequence) (?:length|window|size)(?: is| of)?(?: only)?\D{0,3}(\d+)", re.I)
+_WINDOW = re.compile(r"(?:context|model|sequence) (?:length|window|size)(?: is| of)?(?: only)?\D{0,3}(\d{1,9})", re.I)
 _PROMPT = re.compile(
-    r"(\d+) (?:in (?:the messages|the prompt|your prompt)|of text input|tokens from the input|input tokens)", re.I
+    r"(\d{1,9}) (?:in (?:the messages|the prompt|your prompt)|of text input|tokens from the input|input tokens)", re.I
 )
 _FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _FILTERED = re.compile(r"content (?:policy|filter|management)|moderation|flagged", re.I)
@@ -44,6 +44,7 @@ _REFUSED = re.compile(
 """What servers say of a field that they do not take."""
 _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
+_ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template|v1/(?:chat/)?completions", re.I)
 
@@ -59,6 +60,8 @@ class Problem:
     """Seconds that the server asks to wait."""
     instead: Body | None = None
     """A request that the server would take where it refuses this one."""
+    turned_away: bool = False
+    """Whether it is the key, the model or the address that is not taken, and not this request."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: Settings) -> Problem:
@@ -78,7 +81,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return Problem(fault=MachineFault(f"{what}: {said}", where=where, cure=cure), **more)
 
     def user(what: str, cure: str) -> Problem:
-        return Problem(fault=InputFault(f"{what}: {said}", where=where, cure=cure))
+        return Problem(fault=InputFault(f"{what}: {said}", where=where, cure=cure), turned_away=True)
 
     if status == 402 or (status == 429 and code in _NO_CREDIT):
         return machine(
@@ -92,10 +95,14 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         cure = "use a service that lets the model answer; the sample stays missing"
         return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)
     if status in (401, 403):
-        return user(f"the key is not accepted (status {status})", f"put a valid one into {settings.key_env}")
-    if status < 400:
+        name = settings.key_variable
+        cure = f"put a valid one into {name}" if name else f"name the variable with its key, key_env={OFFICIAL_KEY} say"
+        return user(f"the key is not accepted (status {status}{'' if name else ', none was sent'})", cure)
+    if status in _ELSEWHERE:
         to = headers.get("location", "elsewhere")
-        return user(f"status {status}, the server points to {to[:_SHOWN]}", "give that address as url=")
+        return user(f"status {status}, the server points to {to}", "give that address as url=")
+    if status < 400:
+        return machine(f"status {status} is no answer", AGAIN, again=True)
     if (found := _unfit(status, text, body, settings)) is not None:
         return found
     if _OTHER_ENDPOINT.search(said):
@@ -185,5 +192,4 @@ def _said(text: str) -> tuple[str, str]:
         words = "no reason given"
     codes = [dig(at, key) for at in (error, dig(error, "innererror"), data) for key in ("code", "type")]
     code = next((one for one in codes if one in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
-    line = " ".join(words.split())
-    return (line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"), code
+    return " ".join(words[:_READ].split()), code

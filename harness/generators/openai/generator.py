@@ -13,13 +13,17 @@ from bench.types import Language
 from harness.generators import fim
 from harness.generators.base import Request, Response
 from harness.generators.openai import counting, pricing, replies, wire
-from harness.generators.openai.client import Client
+from harness.generators.openai.client import LARGEST, Client
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.spread import spread
 from strategies.api import Prompt
 
 PROTOCOL = "2"
 """Counts up when the same request would be asked in other words, or its answer read in another way."""
+_MOST_SERVED = 20
+"""Names that are kept of who answered."""
+_A_CHARACTER = 512
+"""Bytes of a reply with log-probabilities for each character sent, at most: it may be three tokens."""
 
 
 class OpenAI:
@@ -39,6 +43,7 @@ class OpenAI:
         self._client = Client(settings)
         self._lock = threading.Lock()
         self._served: dict[replies.Served, None] = {}
+        self._counts, self._others = True, False
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
@@ -72,13 +77,13 @@ class OpenAI:
     def served(self) -> tuple[str, ...]:
         """Who answered so far, where the server says more than the spec: model, fingerprint of its configuration."""
         with self._lock:
-            return tuple(sorted(map(str, self._served)))
+            return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
     @property
     def counts(self) -> bool:
         """Whether the server has counted the tokens of every answer so far."""
         with self._lock:
-            return all(one.counted for one in self._served)
+            return self._counts
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
         """Answer every request, in order; one that failed has its fault in its place.
@@ -108,13 +113,24 @@ class OpenAI:
 
         def read(reply: Any, seconds: float) -> Response:
             answered = replies.response(reply, request, self._settings, seconds, least=least)
-            who = replies.served(reply, self._settings)
-            if str(who) != self._settings.model:
-                with self._lock:
-                    self._served[who] = None
-            return answered
+            text = self._client.scrub(answered.text)
+            self._note(replace(replies.served(reply, self._settings), repeats=text != answered.text))
+            return replace(answered, text=text)
 
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
+
+    def _note(self, who: replies.Served) -> None:
+        """Keep who answered where that is more than the spec says; of a server that is always another, the first."""
+        names = map(self._client.scrub, (who.model, who.fingerprint, who.provider))
+        who = replies.Served(*names, counted=who.counted, repeats=who.repeats)
+        if str(who) == self._settings.model:
+            return
+        with self._lock:
+            self._counts = self._counts and who.counted
+            if who in self._served or len(self._served) < _MOST_SERVED:
+                self._served[who] = None
+            else:
+                self._others = True
 
     def _least(self, text: str) -> int:
         """Return how many tokens of a text the server must have read; 0 if its counts are not to be believed."""
@@ -144,7 +160,10 @@ class PricingOpenAI(OpenAI):
         def read(reply: Any, _: float) -> float:
             return pricing.bits(reply, text, self._settings, least=least)
 
-        return self._client.post("/completions", pricing.body(prompt, text, self._settings), read)
+        # A reply names every token that was sent, with its number.
+        largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
+        body = pricing.body(prompt, text, self._settings)
+        return self._client.post("/completions", body, read, largest=largest)
 
 
 def _both(first: Response, second: Response) -> Response:

@@ -8,13 +8,20 @@ whole: prompts of one sample end alike, so that this cancels out in a context ga
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import InputFault
-from harness.generators.openai.replies import Garbled, dig, see_whole
+from harness.generators.base import MOST_TOKENS
+from harness.generators.openai.replies import Garbled, choice, dig, see_whole
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.wire import Body, with_extra
+
+_LOWEST, _HIGHEST = -1e5, 0.01
+"""Of a log-probability: servers that leave a token out say -9999, and a sure one may be rounded up a little."""
+_BYTES = re.compile(r"<0x[0-9A-Fa-f]{2}>|bytes:(?:\\x[0-9a-fA-F]{2})+|[^A-Za-z0-9]")
+"""What servers may show otherwise than the text has it: bytes, blanks, marks."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
@@ -45,24 +52,34 @@ def bits(reply: Any, text: str, settings: Settings, *, least: int = 0) -> float:
         CutShort: if the server did not read all of the prompt.
         InputFault: if the server does not give such prices.
     """
-    given = dig(reply, "choices", 0, "logprobs")
+    given = dig(choice(reply), "logprobs")
     tokens, costs = dig(given, "tokens"), dig(given, "token_logprobs")
     read = dig(reply, "usage", "prompt_tokens")
     if not (isinstance(tokens, list) and isinstance(costs, list)) or not tokens:
         raise _lacking("the reply has no log-probabilities", settings)
-    if len(tokens) != len(costs) or type(read) is not int or read < 1:
+    if len(tokens) != len(costs) or type(read) is not int or not 1 <= read <= MOST_TOKENS:
         raise Garbled("the log-probabilities do not fit the tokens")
     see_whole(reply, read, least, settings)
     if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
-    shown = [str(token) for token in tokens]
+    shown = [token if isinstance(token, str) else "" for token in tokens]
     if not "".join(shown[:read]).endswith(text) and "".join(shown[: read - 1]).endswith(text):
         # llama-cpp-python counts the token that marks the beginning, and does not show it.
         read -= 1
+    if not settings.whole and not _spell(shown[:read], text):
+        # Its count is not to be believed; what it made is one token behind those of the prompt.
+        read = len(tokens) - 1
+    if not _spell(shown[:read], text):
+        raise Garbled("the tokens of the log-probabilities do not spell the text")
     found = costs[_begin(shown[:read], text) : read]
-    if not all(isinstance(cost, int | float) and math.isfinite(cost) for cost in found):
-        raise Garbled("a token of the text has no log-probability")
+    if not all(type(cost) in (int, float) and _LOWEST <= cost <= _HIGHEST for cost in found):
+        raise Garbled("a token of the text has no log-probability that can be")
     return max(0.0, -math.fsum(found) / math.log(2))
+
+
+def _spell(tokens: Sequence[str], text: str) -> bool:
+    """Return whether tokens end with a text, as far as all servers show its characters alike."""
+    return _BYTES.sub("", "".join(tokens)).endswith(_BYTES.sub("", text))
 
 
 def _begin(tokens: Sequence[str], text: str) -> int:

@@ -10,8 +10,9 @@ from typing import Any
 
 from bench import code_tokens
 from bench.errors import InputFault, MachineFault
+from bench.visible import visible
 from harness.generators import fim
-from harness.generators.base import Request, Response, TooLong
+from harness.generators.base import MOST_TOKENS, Request, Response, TooLong
 from harness.generators.openai import lines
 from harness.generators.openai.settings import Settings
 from harness.generators.reading import CutShort
@@ -25,6 +26,12 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _BEGIN, _END = "<think>", "</think>"
 """Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
+_LONGEST = 200_000
+"""Characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
+_LABEL = 100
+"""Characters of a name that a server gives itself."""
+_READ = 1000
+"""Characters of it that are looked at."""
 _FEW = 16
 """Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
 SHORTER = "give the strategy a smaller window or limit, or serve the model with a longer context"
@@ -46,11 +53,14 @@ class Served:
     """Who ran it, where the server only passes requests on."""
     counted: bool = True
     """Whether it said how many tokens it read and wrote."""
+    repeats: bool = False
+    """Whether a secret that was sent to it stood in its answer."""
 
     def __str__(self) -> str:
         """Return the model, and behind it what else was said."""
         more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
         more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
+        more += ["repeats the key that it is sent, which was taken out of its answers"] if self.repeats else []
         return f"{self.model} ({', '.join(filter(None, more))})" if any(more) else self.model
 
 
@@ -89,7 +99,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
         MachineFault: if the service kept the answer back, or the model cannot have read the whole prompt.
         InputFault: if the model thinks, and its thoughts took the room of the answer.
     """
-    finish = dig(reply, "choices", 0, "finish_reason")
+    finish = dig(choice(reply), "finish_reason")
     finish = finish.lower() if isinstance(finish, str) else finish
     if finish in _BROKEN:
         raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
@@ -103,6 +113,8 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     words = _words(reply, settings)
     if settings.chat:
         _see_answer(words, finish in _CUT, request, settings)
+    if len(words.text) > _LONGEST:
+        raise Garbled(f"the answer has {len(words.text):,} characters")
     text = fim.cut(words.text) if request.sampling.fim else words.text
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
@@ -130,9 +142,9 @@ def served(reply: Any, settings: Settings) -> Served:
     """Return who answered, as far as the reply says."""
     model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
     return Served(
-        model=model if isinstance(model, str) and model else settings.model,
-        fingerprint=fingerprint if isinstance(fingerprint, str) else "",
-        provider=provider if isinstance(provider, str) else "",
+        model=_label(model) or settings.model,
+        fingerprint=_label(fingerprint),
+        provider=_label(provider),
         counted=None not in _tokens(reply),
     )
 
@@ -149,12 +161,31 @@ def dig(value: Any, *keys: str | int) -> Any:
     return value
 
 
+def choice(reply: Any) -> Any:
+    """Return the one answer of a reply to a request for one.
+
+    Raises:
+        Garbled: if it has none or several, or one that it counts as another.
+    """
+    choices = dig(reply, "choices")
+    if not isinstance(choices, list) or not choices:
+        raise Garbled("the reply has no answer")
+    if len(choices) > 1 or dig(choices, 0, "index") not in (None, 0):
+        raise Garbled("the reply answers more than one request")
+    return choices[0]
+
+
+def _label(value: Any) -> str:
+    """Return a name as it is stored and shown: short, in one line."""
+    text = visible(" ".join(value[:_READ].split())) if isinstance(value, str) else ""
+    return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
+
+
 def _words(reply: Any, settings: Settings) -> _Words:
     """Return the model's words without its thoughts; one that says nothing says an empty text."""
-    choice = dig(reply, "choices", 0)
     if not settings.chat:
-        return _Words(_text(dig(choice, "text")), False)
-    message = dig(choice, "message")
+        return _Words(_text(dig(choice(reply), "text")), False)
+    message = dig(choice(reply), "message")
     if not isinstance(message, dict):
         raise Garbled("the reply has no message")
     content = message.get("content")
@@ -238,5 +269,6 @@ def _cached(reply: Any) -> int:
 
 
 def _count(reply: Any, *keys: str) -> int | None:
+    """Return a number of tokens; None where there is none, or one that cannot be."""
     found = dig(reply, "usage", *keys)
-    return found if type(found) is int and found >= 0 else None
+    return found if type(found) is int and 0 <= found <= MOST_TOKENS else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from bench import secrets
 from bench.errors import InputFault
 
 OFFICIAL = "https://api.openai.com/v1"
@@ -16,6 +18,9 @@ CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 ASKED, RAW = "asked", "raw"
 BEARER = "Authorization"
 """The header that holds the key behind the word Bearer; in any other it stands alone."""
+OFFICIAL_KEY = "OPENAI_API_KEY"
+"""The variable that holds the key of OpenAI's own service, and of no other."""
+_OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _WORD = re.compile(r"\S+")
@@ -25,7 +30,6 @@ _FOLLOWS = re.compile(
     re.I,
 )
 """A piece of a model's name by which its maker says that it follows instructions."""
-_SECRET = re.compile(r"key|token|secret|auth|cookie|password|signature|^sig$", re.I)
 _LONGEST_HEADER = 40
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suffix")
@@ -53,6 +57,7 @@ class Settings:
     fim: str
     """Family of the marks around what follows the cursor; `AUTO` goes by the model's name."""
     key_env: str
+    """The environment variable that holds the key; empty for none but OpenAI's own."""
     extra: Mapping[str, Any]
     """More fields of every request's body; None takes a field out."""
     thinking: int = 0
@@ -73,7 +78,18 @@ class Settings:
     @property
     def official(self) -> bool:
         """Whether this is OpenAI's own service."""
-        return urlsplit(self.url).hostname == urlsplit(OFFICIAL).hostname
+        return urlsplit(self.url).hostname == _OFFICIAL_HOST
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable with the key that is sent; empty if none is."""
+        return self.key_env or (OFFICIAL_KEY if self.official else "")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables whose values are sent, and must be stored and shown nowhere."""
+        named = filter(None, map(secrets.reference, self.headers.values()))
+        return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named, *_references(self.extra)]))
 
 
 def follows_instructions(model: str) -> bool:
@@ -101,6 +117,7 @@ def base_url(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        sound = sound and parts.geturl().isascii() and parts.geturl().isprintable() and " " not in parts.geturl()
     except ValueError:
         sound = False
     if not sound:
@@ -111,16 +128,41 @@ def base_url(url: str) -> str:
             where=_WHERE,
             cure="give the bare address, and the key in an environment variable (key_env=NAME)",
         )
+    if parts.hostname == _OFFICIAL_HOST and parts.scheme != "https":
+        raise InputFault("the service is not asked over plain http", where=_WHERE, cure=f"write url={OFFICIAL}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its address or as ``localhost``."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def see_private(settings: Settings) -> None:
+    """See that no secret goes over plain http to another machine.
+
+    Raises:
+        InputFault: if one would.
+    """
+    address = urlsplit(settings.url)
+    if address.scheme == "http" and settings.variables and not is_loopback(address.hostname or ""):
+        raise InputFault(
+            f"{settings.variables[0]} would go over plain http to another machine, readable on the way",
+            where=settings.where,
+            cure="give an https address, tunnel to one of this machine, or allow it: insecure=on",
+        )
+
+
 def key_variable(name: str) -> str:
-    """Return the name of an environment variable.
+    """Return the name of an environment variable; empty if none was given.
 
     Raises:
         InputFault: if it cannot be one; it is not repeated, because it may be the key itself.
     """
-    if not _VARIABLE.fullmatch(name):
+    if name and not _VARIABLE.fullmatch(name):
         raise InputFault(
             "key_env is no name of an environment variable",
             where=_WHERE,
@@ -181,6 +223,7 @@ def extra_fields(text: str) -> dict[str, Any]:
     taken = [key for key in _OURS if key in found]
     if taken:
         raise InputFault(f"extra has the field {taken[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
+    _see_no_secret("extra", found)
     return found
 
 
@@ -202,7 +245,7 @@ def header_fields(text: str) -> dict[str, str]:
         raise InputFault(
             "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
         )
-    _no_secret("headers", found)
+    _see_no_secret("headers", found)
     return found
 
 
@@ -227,13 +270,39 @@ def query_text(text: str) -> str:
         pairs = parse_qsl(text, strict_parsing=True, keep_blank_values=True) if text else []
     except ValueError as error:
         raise InputFault("query is none", where=_WHERE, cure="write query='api-version=2024-10-21'") from error
-    _no_secret("query", dict(pairs))
+    for name, value in pairs:
+        # An address with a secret in it is one that logs keep.
+        if secrets.named(name) or secrets.suspect(name, value):
+            cure = f"leave it out; a key comes from key_env=NAME, and goes into key_header={name}"
+            raise InputFault(f"query has {name!r}, which may be a secret", where=_WHERE, cure=cure)
     return urlencode(pairs)
 
 
-def _no_secret(parameter: str, found: Mapping[str, object]) -> None:
-    """A spec is stored and shown."""
-    name = next(filter(_SECRET.search, found), None)
-    if name is not None:
-        cure = f"leave it out; the key comes from key_env=NAME, and goes into key_header={name}"
+def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
+    """See that JSON data has no secret in it, because a spec is stored and shown.
+
+    Raises:
+        InputFault: if it may; the value is not repeated.
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _see_no_secret(parameter, item, key)
+    elif isinstance(value, list):
+        for item in value:
+            _see_no_secret(parameter, item, name)
+    elif isinstance(value, str) and secrets.suspect(name, value):
+        cure = f"""put it into an environment variable and write {{"{name}": "$NAME"}}, or give key_env=NAME"""
         raise InputFault(f"{parameter} has {name!r}, which may be a secret", where=_WHERE, cure=cure)
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Yield the environment variables that the secrets in JSON data stand for."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if secrets.named(key) and (variable := secrets.reference(item)):
+                yield variable
+            else:
+                yield from _references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item)

@@ -394,7 +394,11 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with serving(key="another") as server, model(server) as made, pytest.raises(InputFault) as caught:
+    with (
+        serving(key="another") as server,
+        model(server, key_env="OPENAI_API_KEY") as made,
+        pytest.raises(InputFault) as caught,
+    ):
         made.generate([ask()])
     assert "put a valid one into OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
     assert KEY not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {caplog.text}"
@@ -403,7 +407,7 @@ def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: p
 @pytest.mark.parametrize("bad", ["two words", "line\nend", "schlüssel"])
 def test_a_key_that_cannot_be_one(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", bad)
-    with serving() as server, model(server) as made, pytest.raises(InputFault) as caught:
+    with serving() as server, model(server, key_env="OPENAI_API_KEY") as made, pytest.raises(InputFault) as caught:
         made.generate([ask()])
     assert bad not in str(caught.value) and not server.calls
 

@@ -193,7 +193,7 @@ def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPa
     key = "sk-5Zq8-secret"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     bench.server.faults = [Fault(status=400, text=f'{{"error": {{"message": "Bearer {key} is odd"}}}}')] * 3
-    summary = bench.run()
+    summary = bench.run("key_env=OPENAI_API_KEY")
     assert summary.missing == 3 and "Bearer … is odd" in str(fault_of([summary]))
     assert bench.server.headers[0]["Authorization"] == f"Bearer {key}"
     bench.store.close()

@@ -502,7 +502,7 @@ def test_azure_has_a_header_and_a_query(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"headers": '{"Authorization": "5Zq8"}'}, "key_header=Authorization"),
+        ({"headers": '{"Authorization": "5Zq8"}'}, 'write {"Authorization": "$NAME"}'),
         ({"headers": '{"x-api-key": "5Zq8"}'}, "may be a secret"),
         ({"headers": '{"X-Title": 3}'}, "no JSON object of texts"),
         ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "no JSON object of texts"),

@@ -1,0 +1,71 @@
+"""Secrets by their look: names of fields that hold one, texts that are one. Pure.
+
+Whatever is spelled in a spec is stored with every answer, shown on boards and exported. A secret has no place there:
+it comes from an environment variable, which a spec may name (``$NAME``).
+"""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORDS = frozenset(
+    ("apikey", "apitoken", "accesskey", "accesstoken", "auth", "authkey", "authtoken", "authorization", "bearer",
+     "cookie", "credential", "credentials", "jwt", "passphrase", "passwd", "password", "privatekey", "pwd", "secret",
+     "secretkey", "secrets", "sig", "signature", "subscriptionkey")
+)  # fmt: skip
+_LAST_WORDS = frozenset(("key", "keys", "token"))
+_HARMLESS = frozenset((word, "token") for word in ("bos", "cls", "eos", "mask", "pad", "sep", "special", "stop", "unk"))
+_CACHE_KEY = ("cache", "key")
+"""A mark under which a service keeps computed prompts."""
+_SHAPES = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:sk|pk|rk|csk|nvapi|pplx|xai|glpat|xox[abeprs])-[A-Za-z0-9_-]{16,}"  # most services of models; GitLab, Slack
+    r"|(?:hf|gsk|r8|fw|tgp_v1|dop_v1|github_pat|gh[opsru])_[A-Za-z0-9_-]{16,}"
+    r"|AKIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"  # a JSON web token
+    r"|(?:Bearer|Basic) (?=\S*[0-9=])[A-Za-z0-9._~+/=-]{8,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:[^\s/?#@]+(?=@)"  # a user and a password in an address
+    r")"
+)
+_ASSIGNED = re.compile(
+    r"""((?:key|token|secret|passw(?:or)?d|authorization|signature)\\?["']?\s*[=:]\s*\\?["']?)([^\s"'\\,;&)}\]]+)""",
+    re.I,
+)
+_REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$([A-Z_][A-Z0-9_]*)")
+HIDDEN = "…"
+"""What stands where a secret was."""
+
+
+def named(field: str) -> bool:
+    """Return whether a field's name says that it holds a secret: ``api_key``, ``X-Auth-Token``, ``password``."""
+    words = [word.lower() for word in _WORDS.findall(field)]
+    if not words or tuple(words[-2:]) in (*_HARMLESS, _CACHE_KEY):
+        return False
+    return words[-1] in _LAST_WORDS or not _SECRET_WORDS.isdisjoint(words)
+
+
+def shaped(text: str) -> bool:
+    """Return whether a text has in it what looks like a key of a common service, or an address with a password."""
+    return _SHAPES.search(text) is not None
+
+
+def reference(value: object) -> str | None:
+    """Return the environment variable that a value stands for, ``$NAME`` or ``Bearer $NAME``; None if for none."""
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return match.group(1) if match else None
+
+
+def suspect(field: str, value: str) -> bool:
+    """Return whether the value of a field may be a secret, and does not only say where one is."""
+    return reference(value) is None and (shaped(value) or (value != "" and named(field)))
+
+
+def redacted(text: str) -> str:
+    """Return a text without what looks like a secret in it, by its shape or by the name before it."""
+    return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
+
+
+def _hide(match: re.Match[str]) -> str:
+    return match.group() if reference(match[2]) else f"{match[1]}{HIDDEN}"

@@ -1,0 +1,150 @@
+"""Closing the generator `openai` ends every request that waits, wherever on its way it is, within a second."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.errors import MachineFault
+from bench.types import Language
+from harness.generators import openai
+from harness.generators.openai.generator import PricingOpenAI
+from tests.harness.generators.test_openai import ask
+
+AT_ONCE = 8
+Hang = Callable[[socket.socket], object]
+
+
+def silent(connection: socket.socket) -> None:
+    """Take a request and say nothing."""
+
+
+def half_a_head(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Ty")
+
+
+def half_a_body(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+
+
+def one_byte_in_a_while(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    with contextlib.suppress(OSError):
+        while True:
+            connection.sendall(b"X")
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Event]]:
+    """Give the address of a server that does this to every connection, and an event: the first one is there."""
+    begun = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as server:
+        kept = []
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    kept.append(connection)
+                    threading.Thread(target=work, args=(connection,), daemon=True).start()
+                    begun.set()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}", begun
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            for connection in kept:
+                connection.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("work", [silent, half_a_head, half_a_body, one_byte_in_a_while])
+def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
+    with hanging(work) as (place, begun):
+        made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, bits=True, concurrency=AT_ONCE)
+        assert isinstance(made, PricingOpenAI)
+        faults: list[object] = []
+
+        def generate() -> None:
+            faults.extend(made.generate([ask(str(number)) for number in range(2 * AT_ONCE)]))
+
+        def price() -> None:
+            try:
+                made.bits([ask().prompt], ["x"], Language.PYTHON)
+            except MachineFault as fault:
+                faults.append(fault)
+
+        threads = [threading.Thread(target=work, daemon=True) for work in (generate, price)]
+        for thread in threads:
+            thread.start()
+        assert begun.wait(20)
+        time.sleep(0.2)
+        begin = time.monotonic()
+        made.close()
+        for thread in threads:
+            thread.join(20)
+        assert time.monotonic() - begin < 5  # a second, on a machine that has one to spare
+    assert len(faults) == 2 * AT_ONCE + 1
+    assert {fault.what for fault in faults if isinstance(fault, MachineFault)} == {"the generator was closed"}
+
+
+def test_closing_ends_who_waits_for_a_connection() -> None:
+    # Nobody accepts, and the line of those who wait is full: a connection is never there.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as stack:
+        address = server.getsockname()
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        made = openai.openai(model="tiny", url=f"http://127.0.0.1:{address[1]}", timeout=600)
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.extend(made.generate([ask()])), daemon=True)
+        thread.start()
+        time.sleep(0.3)
+        begin = time.monotonic()
+        made.close()
+        thread.join(20)
+        assert time.monotonic() - begin < 5
+    assert isinstance(found[0], MachineFault) and found[0].what == "the generator was closed"
+
+
+def test_a_name_that_is_not_resolved_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, over = threading.Event(), threading.Event()
+    real = socket.getaddrinfo
+
+    def slow(host: str, *given: Any, **more: Any) -> object:
+        if host != "nowhere.invalid" or more.get("flags"):
+            return real(host, *given, **more)
+        asked.set()
+        over.wait(60)
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    late = openai.openai(model="tiny", url="http://nowhere.invalid", timeout=0.3, retries=0)
+    [fault] = late.generate([ask()])
+    assert isinstance(fault, MachineFault) and "no answer within 0.3 s" in str(fault)
+    made = openai.openai(model="tiny", url="http://nowhere.invalid", timeout=600)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.extend(made.generate([ask()])), daemon=True)
+    thread.start()
+    assert asked.wait(20)
+    made.close()
+    thread.join(20)
+    over.set()
+    assert isinstance(found[0], MachineFault) and found[0].what == "the generator was closed"
+
+
+def test_a_generator_that_was_closed_sends_nothing() -> None:
+    made = openai.openai(model="tiny", url="http://127.0.0.1:1", retries=0)
+    made.close()
+    made.close()
+    [fault] = made.generate([ask()])
+    assert isinstance(fault, MachineFault) and fault.what == "the generator was closed"
