@@ -95,6 +95,11 @@ def for_reading(connection: Connection) -> Connection:
     return connection.execution_options(**options)
 
 
+def for_locks(connection: Connection) -> Connection:
+    """Return the connection, told that it holds locks of its session and is in no transaction."""
+    return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
+
+
 def read_url(text: str) -> URL:
     """Parse a URL; a plain ``postgresql://`` means the driver that our extra installs."""
     url = make_url(text)
