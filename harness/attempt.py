@@ -22,6 +22,7 @@ from harness.execution import Executor
 from harness.generators.base import Sampling
 from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
+from harness.pace import Pace
 from harness.portion import Portion
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
@@ -107,7 +108,7 @@ class Attempt:
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
-        self._scorer = scorer
+        self._scorer, self._pace = scorer, Pace(2 * machinery.workers)
         self._executes = executes
         # A digest, not to be taken again for every sample.
         self._run = spec.id
@@ -238,13 +239,14 @@ class Attempt:
         return None
 
     def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:
-        try:
-            finished = self._scorer.finish(made)
-        except MachineFault as fault:
-            for one in made:
-                self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
-            return
-        tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
+        for part in self._pace.parts(made):
+            try:
+                finished = self._scorer.finish(part)
+            except MachineFault as fault:
+                for one in part:
+                    self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
+                continue
+            tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
 
     def _note(self, fault: StoredFault, tally: _Tally) -> None:
         self._store.add_fault(self._attempt, fault)
