@@ -188,6 +188,18 @@ def _an_index_that_never_answers(tmp_path: Path) -> Iterator[At]:
 
 
 @case
+def _versions_to_lock(tmp_path: Path) -> Iterator[At]:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "shop.py").write_text('def pay():\n    """Pay."""\n    return 1\n')
+    manifest = tmp_path / "shop.toml"
+    manifest.write_text(f'{MANIFEST}[tests]\nrequirements = ["attrs"]\n')
+    arguments = ["samples", "build", "own", "--kind", "function", "--repo", str(manifest), "--sandbox", "bubblewrap"]
+    with _silent() as (port, met):
+        variables = {"PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple", "PIP_CONFIG_FILE": os.devnull}
+        yield At([*arguments, "--home", str(tmp_path / "home")], met.is_set, variables)
+
+
+@case
 def _many_predictions_to_score(tmp_path: Path) -> Iterator[At]:
     file = tmp_path / "predictions.jsonl"
     line = '{"id": "%d", "prompt": "x = ", "prediction": "%s", "ground_truth": "%s"}\n'
@@ -285,17 +297,32 @@ def check_end(process: subprocess.Popen[str], began: float, seconds: float, tmp_
     assert not host.processes(str(tmp_path))
 
 
-@pytest.mark.parametrize("group", [False, True], ids=["kill", "terminal"])
 @pytest.mark.parametrize("name", CASES)
-def test_an_interrupt_ends_a_command_in_time(name: str, group: bool, tmp_path: Path) -> None:
+def test_a_terminals_interrupt_ends_a_command_in_time(name: str, tmp_path: Path) -> None:
+    """A terminal interrupts every process of its group, workers and helpers too."""
     with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
         began = time.monotonic()
-        # A terminal interrupts every process of its group, workers and helpers too.
-        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
         check_end(process, began, SECONDS, tmp_path)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["a-model-that-computes", "an-index-that-never-answers", "samples-in-the-making"])
+def test_an_interrupt_of_the_command_alone_ends_its_helpers(name: str, tmp_path: Path) -> None:
+    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        check_end(process, began, SECONDS, tmp_path)
+
+
+SLOW_TO_END = [
+    "a-server-that-never-answers",
+    "a-strategy-that-never-ends",
+    "a-program-in-a-container",
+    "a-database-that-another-process-keeps-locked",
+]
+
+
+@pytest.mark.parametrize("name", SLOW_TO_END)
 def test_a_second_interrupt_ends_it_at_once(name: str, tmp_path: Path) -> None:
     with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
         os.killpg(process.pid, signal.SIGINT)
