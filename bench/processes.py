@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 
 
 @contextlib.contextmanager
@@ -15,6 +16,8 @@ def uninterrupted() -> Iterator[None]:
     that its parent waits for. The mask of the thread that starts it is inherited, from its first instruction on; an
     interrupt of this very thread comes when this ends.
     """
+    # It begins with the first pool, and whoever starts it then lets interrupts through to all that follows.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -23,6 +22,8 @@ from harness.execution import Executor
 from harness.generators.base import Sampling
 from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
+from harness.pace import Pace
+from harness.portion import Portion
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import verdicts
@@ -72,6 +73,8 @@ class _Tally:
     """What one attempt has done so far."""
 
     new: int = 0
+    elsewhere: int = 0
+    """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
 
 
@@ -105,7 +108,7 @@ class Attempt:
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
-        self._scorer = scorer
+        self._scorer, self._pace = scorer, Pace(2 * machinery.workers)
         self._executes = executes
         # A digest, not to be taken again for every sample.
         self._run = spec.id
@@ -173,9 +176,8 @@ class Attempt:
             with contextlib.suppress(InputFault, MachineFault):
                 add_remarks(self._store, self._run, [f"Answered by {one}." for one in machinery.batcher.served])
                 self._store.add_construction(self._attempt, machinery.construction.take())
-                self._store.end_attempt(
-                    self._attempt, reason=reason, finished=tally.new, missing=len(missing) - tally.new
-                )
+                left = len(missing) - tally.new - tally.elsewhere
+                self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=left)
 
     def _judge(
         self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]
@@ -200,22 +202,30 @@ class Attempt:
         self, make: Callable[[Sample], Made], missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]
     ) -> None:
         """Keep every thread busy; score and store what comes back, as much at once as has come meanwhile."""
-        left = iter(missing)
-        under_way = UnderWay(self._machinery.threads, make)
+
+        def elsewhere(count: int) -> None:
+            tally.elsewhere += count
+            tick(count)
+
+        machinery = self._machinery
+        portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
+        under_way = UnderWay(machinery.threads, make)
         while True:
-            if self._machinery.batcher.lost:
+            if machinery.batcher.lost:
                 # What has not begun is left for the next attempt.
-                under_way.drop()
+                portion.release(under_way.drop())
             else:
                 # As many again wait for a thread: none idles while this one scores and stores.
-                for sample in itertools.islice(left, 2 * self._machinery.width - len(under_way)):
+                for sample in portion.take(2 * machinery.width - len(under_way)):
                     under_way.begin(sample)
-            if not under_way:
+            if under_way:
+                ready = under_way.take()
+                made = [self._outcome(future, sample, tally) for sample, future in ready]
+                self._store_all([one for one in made if one is not None], tally)
+                portion.release([sample for sample, _ in ready])
+                tick(len(ready))
+            elif machinery.batcher.lost or not portion.wait():
                 return
-            ready = under_way.take()
-            made = [self._outcome(future, sample, tally) for sample, future in ready]
-            self._store_all([one for one in made if one is not None], tally)
-            tick(len(ready))
 
     def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
         try:
@@ -229,13 +239,14 @@ class Attempt:
         return None
 
     def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:
-        try:
-            finished = self._scorer.finish(made)
-        except MachineFault as fault:
-            for one in made:
-                self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
-            return
-        tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
+        for part in self._pace.parts(made):
+            try:
+                finished = self._scorer.finish(part)
+            except MachineFault as fault:
+                for one in part:
+                    self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
+                continue
+            tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
 
     def _note(self, fault: StoredFault, tally: _Tally) -> None:
         self._store.add_fault(self._attempt, fault)

@@ -30,6 +30,7 @@ from harness.generators.base import Generator, Request, Response, accounted
 from harness.inflight import InFlight, Outcome, Slot
 from harness.prices import Prices
 from harness.runspec import sampling_key
+from harness.store.claims import Claims, Unshared
 from harness.store.records import StoredGeneration
 from harness.store.rows import clean
 
@@ -63,7 +64,14 @@ class Stopped(MachineFault):
 class Batcher:
     """A generator, shared by threads."""
 
-    def __init__(self, generator: Generator, spec: str, store: AnswerStore, prices: Prices | None = None) -> None:
+    def __init__(
+        self,
+        generator: Generator,
+        spec: str,
+        store: AnswerStore,
+        prices: Prices | None = None,
+        claims: Claims | None = None,
+    ) -> None:
         """Prepare; threads start with the first request.
 
         Args:
@@ -71,8 +79,10 @@ class Batcher:
             spec: its canonical spec, which together with its version says whose answers these are.
             store: where answers are looked up and kept.
             prices: what models cost; the price of an answer is kept with it.
+            claims: which requests are this process's while others may ask the same; None if there are no others.
         """
         self.generator, self._spec, self._store = generator, spec, store
+        self._claims, self._claimed = claims or Unshared(), set[str]()
         self.rate = (prices or Prices()).rate(spec)  # what it costs; None if nobody knows
         batch = max(1, generator.batch_size)
         self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
@@ -153,10 +163,20 @@ class Batcher:
         while (work := self._in_flight.to_book()) is not None:
             asked, answered = work
             if asked:
-                self._in_flight.looked_up(asked, self._store.generations([slot.id for slot in asked]))
+                self._look_up(asked)
             if answered:
                 self._keep(answered)
                 self._in_flight.kept(answered)
+            settled = self._in_flight.settled(self._claimed)
+            self._claimed -= settled
+            self._claims.release(settled)
+
+    def _look_up(self, asked: Sequence[Slot]) -> None:
+        """Look requests up; of the others this process asks those that no other one is asking already."""
+        ids = [slot.id for slot in asked]
+        mine = self._claims.take(ids)
+        self._claimed |= mine
+        self._in_flight.looked_up(asked, self._store.generations(ids), mine)
 
     def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)

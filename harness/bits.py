@@ -6,8 +6,10 @@ A model that measures beside the one that writes does so as soon as a prompt is 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -18,6 +20,7 @@ from harness import extract
 from harness.asking import Made
 from harness.generators import fim
 from harness.generators.base import Coder, Waking
+from harness.pace import Pace
 from harness.store.records import StoredBits
 from harness.store.store import Store
 from strategies.api import Prompt
@@ -25,6 +28,8 @@ from strategies.infile_text import WHOLE, infile_prompt
 
 _SEEN = 40
 """Characters before the cursor that tell whether a prompt ends there."""
+_FIRST = 16
+"""Prompts that are measured ahead first."""
 _Key = tuple[str, str, str]
 """Language, prompt's digest, target's digest."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
@@ -54,6 +59,9 @@ class Bits:
         """Use the answers of the set, and what was measured before."""
         self._store, self._references, self._pricer = store, references, pricer
         self._lock, self._measuring = threading.Lock(), threading.Lock()
+        self._free = threading.Condition(self._lock)
+        self._askers = 0  # calls of `of`, which come before what is measured ahead
+        self._pace = Pace(_FIRST)
         self._begun: dict[str, tuple[Prompt, _Pairs]] = {}
         self._wanted: _Pairs = {}
         self._known: dict[_Key, float] = {}
@@ -68,9 +76,12 @@ class Bits:
             self._wanted.update(pairs)
             self._begun[sample.id] = prompt, pairs
         if pairs and not begun:
-            # Refused at the end of a run that was interrupted.
-            with contextlib.suppress(RuntimeError):
-                self._pricer.aside.submit(self._measure_wanted)
+            self._go_on(self._pricer.aside)
+
+    def _go_on(self, aside: Executor) -> None:
+        # Refused at the end of a run that was interrupted.
+        with contextlib.suppress(RuntimeError):
+            aside.submit(self._measure_wanted, aside)
 
     def of(self, made: Sequence[Made]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the costs of its reference after the in-file and the final prompt.
@@ -81,7 +92,7 @@ class Bits:
             MachineFault: if the coder was lost.
         """
         found = [self._pairs_of(one) for one in made]
-        with self._measuring:
+        with self._asker(), self._measuring:
             known = self._measured({key: pair for pairs in found for key, pair in pairs.items()})
         return [tuple(_stored(key, pair[0], known[key]) for key, pair in pairs.items()) for pairs in found]
 
@@ -99,15 +110,33 @@ class Bits:
         prompts = infile_prompt(sample.query(), WHOLE), fim.left(prompt)
         return {(str(sample.language), one.digest, sha256(target)): (one, target) for one in prompts}
 
-    def _measure_wanted(self) -> None:
+    @contextlib.contextmanager
+    def _asker(self) -> Iterator[None]:
+        with self._lock:
+            self._askers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._askers -= 1
+                self._free.notify_all()
+
+    def _measure_wanted(self, aside: Executor) -> None:
+        """Measure a part of what is wanted, then go on with the rest."""
+        with self._lock:
+            self._free.wait_for(lambda: not self._askers)
         with self._measuring:
             with self._lock:
-                wanted, self._wanted = self._wanted, {}
+                wanted = dict(itertools.islice(self._wanted.items(), self._pace.size))
+            began = time.monotonic()
             # Who needs them asks again, and is told.
             with contextlib.suppress(MachineFault):
                 known = self._measured(wanted)
                 with self._lock:
                     self._known |= known
+            self._pace.took(len(wanted), time.monotonic() - began)
+        if self._wanted:
+            self._go_on(aside)
 
     def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
         """Return what pairs cost. Called by one thread at a time."""

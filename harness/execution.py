@@ -1,14 +1,15 @@
 """`Executor`: verdicts of completions of functions; none is computed twice, none is made up.
 
 A verdict is looked up in the store, else the judge runs the tests and the verdict is kept. Equal work that
-several threads ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a machine fault
-and never stored, so that the work is done again. Boxes and tests are the judge's.
+several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
+machine fault and never stored, so that the work is done again. Boxes and tests are the judge's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -23,12 +24,15 @@ from bench.testing.types import Judgement, Verdict
 from bench.types import Sample
 from harness.batcher import Stopped
 from harness.store import verdicts
+from harness.store.claims import Claims, Unshared
 from harness.store.records import StoredVerdict
 from harness.store.rows import clean
 from harness.store.store import Store
 from harness.verdict import sample_digest, stored, verdict_key
 from sandbox.errors import SandboxError
 
+_AGAIN = 0.25
+"""Seconds until tests that another process runs are looked at again."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
@@ -54,7 +58,14 @@ class Executor:
     """Gives verdicts; safe to use from many threads."""
 
     def __init__(
-        self, judge: Judge, store: Store, sample_set: SampleSet, *, sandbox: str, threads: ThreadPoolExecutor
+        self,
+        judge: Judge,
+        store: Store,
+        sample_set: SampleSet,
+        *,
+        sandbox: str,
+        threads: ThreadPoolExecutor,
+        claims: Claims | None = None,
     ) -> None:
         """Use a judge.
 
@@ -64,7 +75,9 @@ class Executor:
             sample_set: whose samples are judged.
             sandbox: name of the back end, kept with each verdict.
             threads: where tests are waited for: as many run at once.
+            claims: which tests are this process's to run; None if no other one runs the same.
         """
+        self._claims = claims or Unshared()
         self._judge, self._store, self._set = judge, store, sample_set
         self.sandbox, self._threads = sandbox, threads
         self._lock = threading.Lock()
@@ -125,13 +138,28 @@ class Executor:
         image = self._image(sample)
         content = sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
-        known = verdicts.find(self._store, [key]).get(key)
-        if known is not None:
-            return known
+        while not self._claims.take([key]):
+            # Another process runs these tests; its verdict is found below, or it gave up.
+            time.sleep(_AGAIN)
+            self._check(sample)
+        try:
+            known = verdicts.find(self._store, [key]).get(key)
+            if known is not None:
+                return known
+            self._check(sample)
+            judgement = self._judged(sample, text)
+            return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+        finally:
+            self._claims.release([key])
+
+    def _check(self, sample: Sample) -> None:
+        """Refuse to begin with a sample's tests if they could not be run."""
         if self._closed:
             raise _stopped()
         if sample.repo in self._lost:
             raise self._lost[sample.repo]
+
+    def _judged(self, sample: Sample, text: str) -> Judgement:
         try:
             judgement = self._judge.judge(sample, text)
         except (SandboxError, MachineFault) as error:
@@ -140,7 +168,7 @@ class Executor:
             raise self._fault(sample, judgement.reason or "the sandbox was lost")
         with self._lock:
             self._broken[sample.repo] = 0
-        return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+        return judgement
 
     def _image(self, sample: Sample) -> str:
         """Return the image of a sample's repository, made once however many ask; a fault is kept too."""
@@ -206,10 +234,11 @@ def open_executor(
         SandboxUnavailable: if the back end is not there.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first to end last: what runs comes back when the judge's boxes are gone.
+        # Entered first to end last: what runs comes back, and gives back, when the judge's boxes are gone.
+        claims = stack.enter_context(store.claims())
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
-        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
+        executor = Executor(judge, store, sample_set, sandbox=name, threads=threads, claims=claims)
         stack.callback(executor.close)
         yield executor
 

@@ -1,7 +1,8 @@
 """`InFlight`: requests that are not answered yet, who waits for them, and where on their way each of them is.
 
 On its way a request is *asked* (to be looked up), *pending* (to be sent), under way, and *answered* (to be stored);
-then it is settled. All of it changes under one lock; there is no I/O here.
+then it is settled. One that another process is asking stays *elsewhere* and is looked up again and again. All of it
+changes under one lock; there is no I/O here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.errors import MachineFault
@@ -22,6 +23,9 @@ GIVE_UP = 3
 
 _MOMENT = 0.05
 """Seconds that what is to be looked up or stored waits for more: many cost a database about as much as one."""
+
+_AGAIN = 0.25
+"""Seconds until what another process is asking is looked up again."""
 
 Outcome = Response | MachineFault
 """What the generator says to one request."""
@@ -62,6 +66,8 @@ class InFlight:
         self._asked: list[Slot] = []
         self._pending: list[Slot] = []
         self._answered: list[tuple[Slot, Outcome]] = []
+        self._elsewhere: list[Slot] = []
+        self._look_again = 0.0
         self._unknown = self._under_way = 0  # requests that are not looked up yet; batches
         self._members = self._waiting = self._failures = 0
         self._newest, self._gathers = 0.0, False
@@ -123,6 +129,7 @@ class InFlight:
             self._fatal = self._fatal or error
             self._settle(dict.fromkeys(self._slots.values(), self._fatal))
             self._pending.clear()
+            self._elsewhere.clear()
             self._books.notify_all()
             self._work.notify_all()
 
@@ -146,10 +153,12 @@ class InFlight:
                 # What is under way at the end is stored as well.
                 if self._fatal is not None and not self._under_way:
                     return None
-                self._books.wait()
+                self._books.wait(self._look_again - time.monotonic() if self._elsewhere else None)
+                self._ask_again()
             self._gathers = True
             self._books.wait_for(self._all_there, timeout=_MOMENT)
             self._gathers = False
+            self._ask_again()
             work = self._asked, self._answered
             self._asked, self._answered = [], []
             return work
@@ -163,23 +172,43 @@ class InFlight:
         if not self._gathers or self._all_there():
             self._books.notify()
 
-    def looked_up(self, asked: Sequence[Slot], found: Mapping[str, Response]) -> None:
-        """Settle the requests that were answered before; the others are pending."""
+    def _ask_again(self) -> None:
+        """Have looked up again what another process was asking, if it is time. Called with the lock held."""
+        if self._elsewhere and time.monotonic() >= self._look_again:
+            self._asked += self._elsewhere
+            self._unknown += len(self._elsewhere)
+            self._elsewhere = []
+
+    def looked_up(self, asked: Sequence[Slot], found: Mapping[str, Response], mine: Collection[str]) -> None:
+        """Settle the requests that were answered before; of the others those with the ids `mine` are pending."""
         with self._lock:
             self._unknown -= len(asked)
             self._settle({slot: found[slot.id] for slot in asked if slot.id in found})
             # Those that a fault for all has settled are no longer there.
-            self._pending += [slot for slot in asked if slot.id in self._slots]
+            left = [slot for slot in asked if slot.id in self._slots]
+            self._pending += [slot for slot in left if slot.id in mine]
+            self._elsewhere += [slot for slot in left if slot.id not in mine]
+            self._look_again = time.monotonic() + _AGAIN
+            if not self._under_way:
+                self._drop_pending()
             self._work.notify(max(1, len(self._pending)))
+
+    def settled(self, ids: Collection[str]) -> set[str]:
+        """Return those of these requests that nobody waits for any more."""
+        with self._lock:
+            return {id_ for id_ in ids if id_ not in self._slots}
 
     def kept(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         """Settle requests whose answers are stored; with a lost generator, the pending ones too."""
         with self._lock:
             self._settle(dict(answered))
-            if self._gone is not None:
-                # They would only wait to fail as well.
-                self._settle(dict.fromkeys(self._pending, self._gone))
-                self._pending.clear()
+            self._drop_pending()
+
+    def _drop_pending(self) -> None:
+        """With a lost generator, settle what would only wait to fail as well. Called with the lock held."""
+        if self._gone is not None:
+            self._settle(dict.fromkeys(self._pending, self._gone))
+            self._pending.clear()
 
     def next_batch(self) -> list[Slot]:
         """Wait until a batch is due, and return it; an empty one means the end."""

@@ -20,6 +20,7 @@ from harness.execution import Executor
 from harness.generators import registry
 from harness.generators.base import Coder, Generator
 from harness.prices import Prices
+from harness.store.claims import Claims
 from harness.store.store import Store
 from harness.summaries import Summaries
 from harness.tools import OpenTools
@@ -39,6 +40,8 @@ class Machinery:
     """Everything that runs, and the names under which its work is stored."""
 
     cells: Cells
+    claims: Claims
+    """Which work is this process's, while others do the same run."""
     generator: str
     """Canonical spec."""
     version: str
@@ -98,6 +101,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
     spec = registry.canonical(generator)
     workers = workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
+        claims = stack.enter_context(store.claims())
         # As it is written: what is no part of the canonical spec still says how to ask.
         model = resolve(generator)
         stack.callback(model.close)
@@ -105,7 +109,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         width = min(_MOST_THREADS, max(workers, 2 * model.batch_size))
         # Entered early to end late: its threads end only when cells and batcher let go of them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
-        batcher = Batcher(model, spec, store, prices)
+        batcher = Batcher(model, spec, store, prices, claims)
         stack.callback(batcher.close)
         summaries = Summaries(batcher)
         construction = Construction()
@@ -127,6 +131,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
 
         yield Machinery(
             cells=opened,
+            claims=claims,
             generator=spec,
             version=model.version,
             batcher=batcher,

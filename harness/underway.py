@@ -34,9 +34,10 @@ class UnderWay(Generic[K, R]):
         self._begun[future] = what
         future.add_done_callback(self._back.put)
 
-    def drop(self) -> None:
-        """Forget what no thread has begun."""
-        self._begun = {future: what for future, what in self._begun.items() if not future.cancel()}
+    def drop(self) -> list[K]:
+        """Forget what no thread has begun; return it."""
+        dropped = [future for future in self._begun if future.cancel()]
+        return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
         """Wait until something is done, and a moment for more; return it in the order in which it was begun."""

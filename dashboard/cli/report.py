@@ -50,10 +50,10 @@ def _check(out: Path) -> None:
 
 
 def _works(made: Board, url: str) -> dict[str, RunWork]:
-    from harness.store import open_store
+    from harness.store.reading import open_reader
     from harness.store.work import works
 
-    with open_store(url) as store:
+    with open_reader(url) as store:
         return {one.id: one for one in works(store, {row.run.id for row in made.rows})}
 
 

@@ -161,15 +161,17 @@ def read_tables(
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
+    from harness.store.reading import exists, open_current
+
     url = db or home.database
     # Looking must not leave an empty database behind.
-    if db is None and not Path(url.removeprefix("sqlite:///")).exists():
+    if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
-    from harness.store import open_store, queries
+    from harness.store import queries
 
     rates = load(prices) if prices else None
     name = samples and samples.partition("[:")[0]
-    with open_store(url) as store:
+    with open_current(url) as store:
         read = functools.partial(queries.run_tables, store, profile=profile, ks=ks, marked=marked, prices=rates)
         tables = read(samples=name)
         others = read(samples=None) if not tables and samples else []

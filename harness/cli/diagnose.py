@@ -13,6 +13,7 @@ from harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
     from harness.diagnostics.gains import Diagnosed
+    from harness.store import Store
 
 
 @click.command()
@@ -31,12 +32,23 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
     from harness.cli.progress import progress
     from harness.diagnostics.gains import diagnose as price
     from harness.diagnostics.gains import find
-    from harness.store import open_store
 
-    with open_store(db or home.database, create=False) as store:
+    with _open(db or home.database) as store:
         for run in [find(store, wanted) for wanted in runs]:
             made = price(home, store, run, limit=limit, progress=progress)
             click.echo(dump_line(_record(made)) if form == "json" else _lines(made), nl=False)
+
+
+def _open(url: str) -> Store:
+    """Open a database to price what is missing there, or for reading where nothing can be written."""
+    from harness.store import open_store
+    from harness.store.faults import Unwritable
+    from harness.store.reading import open_reader
+
+    try:
+        return open_store(url, create=False)
+    except Unwritable:
+        return open_reader(url)
 
 
 def _record(made: Diagnosed) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import click
 
 from bench.errors import CtxbenchError
 from bench.files import fault_of
+from harness.cli import interrupts
 from sandbox.errors import SandboxError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -76,7 +77,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Sums split over threads can differ in the last bit from machine to machine.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    interrupts.watch()
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if interrupts.came():
+        interrupts.end()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -91,8 +96,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _say(error.format_message())
     except (KeyboardInterrupt, click.Abort):
-        click.echo("ctxbench: interrupted; run the same command again to go on", err=True)
-        return 130
+        if not interrupts.came():
+            click.echo(interrupts.LINE, err=True)
+        return interrupts.CODE
     except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
@@ -107,6 +113,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _say(message: str) -> int:
+    if interrupts.came():
+        # What was cut short fails in many ways.
+        return interrupts.CODE
     from bench.visible import visible  # what fails may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
@@ -114,6 +123,8 @@ def _say(message: str) -> int:
 
 
 def _bug() -> int:
+    if interrupts.came():
+        return interrupts.CODE
     text = traceback.format_exc()
     try:
         handle, name = tempfile.mkstemp(prefix="ctxbench-", suffix=".log")

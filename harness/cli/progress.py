@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = "bench.retrieval"
-"""The logger of what else may take long while a run goes on."""
+_REMARKS = ("bench.retrieval", "harness.portion")
+"""The loggers of what else may take long while a run goes on."""
 
 Tick = Callable[[int], None]
 
@@ -52,12 +52,14 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def _remarks() -> Iterator[None]:
-    logger, handler = logging.getLogger(_REMARKS), _Echo(logging.INFO)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)

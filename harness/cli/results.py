@@ -124,12 +124,12 @@ def export(
     from bench.errors import InputFault
     from bench.files import write_jsonl
     from harness.exported import check, rows
-    from harness.store import open_store
     from harness.store.completions import completed
+    from harness.store.reading import open_current
 
     if repeat > 1 and shape != "codereval":
         raise click.UsageError("--repeat is for --format codereval")
-    with open_store(db or home.database, create=False) as store:
+    with open_current(db or home.database) as store:
         found = completed(store, run)
     lacking = f"{len(found.missing)} of {len(found.kinds)} samples of the run {found.run} are missing"
     if found.missing and not partial:

@@ -6,16 +6,19 @@ One writer at a time, and readers that see one state and keep no writer waiting,
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 
 from bench.errors import InputFault
 from bench.files import explained as explained_file
 
+_LOG = logging.getLogger(__name__)
 _BUSY_MS = 60_000
 _PRAGMAS = (
     f"busy_timeout={_BUSY_MS}",
@@ -69,12 +72,39 @@ def reading_engine(url: URL) -> Engine:
     path = Path(str(url.database))
     if not path.is_file():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench quickstart` or `ctxbench run` first")
-    name = f"file:{quote(str(path.absolute()))}?mode=ro"
-    # SQLAlchemy hands a connection from thread to thread, to one at a time.
-    engine = create_engine(url, creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False))
+    # No connection is kept: whether there is a log to be read with the file may change from one to the next.
+    engine = create_engine(url, creator=lambda: _open_to_read(path.absolute()), poolclass=NullPool)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin_reading)
     return engine
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Connect to a file that is not written, where need be in a folder where nothing can be.
+
+    SQLite keeps its log and an index of it beside the file, and makes them to read it. Where it cannot, there is mostly
+    no log: the file is whole, and nobody writes it, or there would be one.
+    """
+    name = f"file:{quote(str(path))}"
+    # SQLAlchemy hands a connection from thread to thread, to one at a time.
+    connection = sqlite3.connect(f"{name}?mode=ro", uri=True, check_same_thread=False)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            raise
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            _remark(str(path))
+        return sqlite3.connect(f"{name}?immutable=1", uri=True, check_same_thread=False)
+    return connection
+
+
+@functools.cache
+def _remark(path: str) -> None:
+    """Say once of a file that its newest rows are out of reach."""
+    _LOG.warning("%s: its log cannot be read here, so the newest results may not be shown", path)
 
 
 def _postgresql(url: URL) -> Engine:
@@ -93,6 +123,11 @@ def for_reading(connection: Connection) -> Connection:
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     return connection.execution_options(**options)
+
+
+def for_locks(connection: Connection) -> Connection:
+    """Return the connection, told that it holds locks of its session and is in no transaction."""
+    return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
 
 
 def read_url(text: str) -> URL:

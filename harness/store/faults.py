@@ -11,6 +11,11 @@ from sqlalchemy import exc
 
 from bench.errors import CtxbenchError, InputFault, MachineFault
 
+
+class Unwritable(InputFault):
+    """Raised for a database that can be read at most."""
+
+
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check its host and port, and that the server runs"
@@ -19,7 +24,7 @@ _KNOWN: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     ("file is not a database", InputFault, "is not a database", "choose another file with --db sqlite:///FILE"),
     ("malformed", InputFault, "the database is damaged", "move it away, or restore a copy"),
     ("unable to open database file", InputFault, "cannot be opened", "check that its folder exists and is writable"),
-    ("readonly database", InputFault, "cannot be written", "check who owns it, or choose another --db"),
+    ("readonly database", Unwritable, "cannot be written", "check who owns it, or choose another --db"),
     ("is full|no space left", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
     ("disk i/o error", MachineFault, "the disk cannot be written (full, or out of order)", f"mend it, {_AGAIN}"),
     (

@@ -14,12 +14,36 @@ from bench.errors import InputFault
 from harness.store import schema
 from harness.store.engine import read_url, reading_engine
 from harness.store.faults import explained
-from harness.store.store import Store
+from harness.store.store import Store, open_store
 
 _SEEN = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
 """A snapshot names the transactions whose rows are seen; that of a standby does not name those that go on."""
+
+
+class Older(InputFault):
+    """Raised for a database that an older version made."""
+
+
+def open_current(url: str) -> Store:
+    """Open a database for reading; one that an older version made is brought up to date first.
+
+    Args:
+        url: a SQLAlchemy URL.
+
+    Raises:
+        InputFault: as `open_reader`; `Older` where an older schema cannot be changed.
+        MachineFault: if the server does not answer.
+    """
+    try:
+        return open_reader(url)
+    except Older as older:
+        try:
+            open_store(url, create=False).close()
+        except InputFault:
+            raise older from None
+        return open_reader(url)
 
 
 def open_reader(url: str) -> Store:
@@ -61,10 +85,11 @@ def _check(engine: Engine, where: str) -> None:
             where=where,
             cure="upgrade ctxbench, or choose another database with --db",
         )
-    raise InputFault(
+    raise Older(
         f"was made by an older ctxbench (schema {current})",
         where=where,
-        cure="bring it up to date: run `ctxbench leaderboard` on it once",
+        cure="bring it up to date: run `ctxbench leaderboard` on it once, as somebody who may write it, or on a copy "
+        "(--db sqlite:///COPY)",
     )
 
 

@@ -1,7 +1,7 @@
 """`Store`: opens the database, appends rows, looks up what the runner needs. Never changes a row.
 
-Two processes may do the same run at once: whoever stores a sample second finds it there and drops
-its own copy, so that no sample is stored twice; what both computed is computed twice.
+Two processes may do the same run at once: claims keep them from doing the same sample (`harness.store.claims`), and
+whoever stores one second all the same finds it there and drops its own copy, so that no sample is stored twice.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from harness.runspec import RunSpec, sampling_key
 from harness.store import rows, schema
 from harness.store import tables as t
 from harness.store.appending import append, append_finished, append_new, parts
+from harness.store.claims import Claims, open_claims
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
 from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
@@ -67,6 +69,10 @@ class Store:
         with self._turn, explained(self.where), self._engine.begin() as connection:
             yield connection
 
+    def claims(self) -> AbstractContextManager[Claims]:
+        """Open the claims by which processes share the work on this database; they end with the block."""
+        return open_claims(self._engine, self.where)
+
     def add_run(self, spec: RunSpec, planned: Sequence[Sample]) -> str:
         """Note a run and its samples, unless they are there already; return the run's id."""
         id_ = spec.id
@@ -86,10 +92,13 @@ class Store:
             append(connection, t.PLANNED, plan)
         return id_
 
-    def finished(self, run: str) -> frozenset[str]:
-        """Return the ids of the samples that a run has results for."""
+    def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
+        """Return the ids of the samples that a run has results for; of these, if they are given."""
+        r = t.RESULT.c
+        query = select(r.sample_id).where(r.run_id == run)
+        queries = [query] if among is None else [query.where(r.sample_id.in_(part)) for part in parts(among)]
         with self.reading() as connection:
-            return frozenset(connection.scalars(select(t.RESULT.c.sample_id).where(t.RESULT.c.run_id == run)))
+            return frozenset(id_ for one in queries for id_ in connection.scalars(one))
 
     def start_attempt(self, run: str, isolation: str) -> int:
         """Note that work on a run begins; return the attempt's number."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,30 @@ def test_processes_started_meanwhile_are_spared(in_thread: bool) -> None:
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (0, "lived\n", "")
+
+
+FIRST_POOL = """
+import multiprocessing, signal
+from concurrent.futures import ProcessPoolExecutor
+from bench.processes import uninterrupted
+
+def blocked(_):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+if __name__ == "__main__":
+    with uninterrupted():
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        print(list(pool.map(blocked, [0])))
+    pool.shutdown()
+"""
+
+
+def test_the_first_pool_of_a_process_is_spared(tmp_path: Path) -> None:
+    """What starts the library's own helper lets interrupts through afterwards."""
+    file = tmp_path / "pool.py"
+    file.write_text(FIRST_POOL)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+    assert done.stdout == "[True]\n"
 
 
 def test_an_interrupt_of_this_thread_comes_afterwards() -> None:

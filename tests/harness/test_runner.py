@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,23 @@ def test_what_no_strategy_may_read(tmp_path: Path) -> None:
     entry["source"] = f"local:{source}"
     hidden = _hidden(bench.home, bench.store, bench.set)
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
+
+
+def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
+    """A kill loses what is not stored: while the last contexts are measured, samples are stored already."""
+    bench = Bench(tmp_path, repos=1, per_repo=100)
+    unstored: list[int] = []
+
+    class Slow(Coder):
+        def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+            [(stored,)] = bench.rows("SELECT count(*) FROM result")
+            self.priced += len(texts)
+            unstored.append(self.priced - stored)
+            time.sleep(0.03 * len(texts))
+            return [1.0] * len(texts)
+
+    bench.coder = Slow()
+    # All answers come at once, long before they are measured.
+    [summary] = bench.run(Scripted(lambda _: "x", batch_size=100), choices=Choices(workers=2))
+    assert summary.scored == 100 and bench.coder.priced == 100
+    assert unstored[-1] < 90, unstored

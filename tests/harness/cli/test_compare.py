@@ -10,6 +10,7 @@ import pytest
 
 from harness import store
 from harness.results import RunTable
+from harness.store import reading
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
 
@@ -26,7 +27,7 @@ def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
         return [table for table in STORED if table.run.profile == profile]
 
-    monkeypatch.setattr(store, "open_store", contextlib.nullcontext)
+    monkeypatch.setattr(reading, "open_current", contextlib.nullcontext)
     monkeypatch.setattr(store, "queries", types.SimpleNamespace(run_tables=run_tables), raising=False)
 
 

@@ -1,0 +1,97 @@
+"""Ctrl-C: a command ends tidily where that takes a moment, else at once; a second Ctrl-C always ends it at once.
+
+Python tells an interrupt to the main thread alone, and only when that is about to do something in Python: not while it
+waits for a database or computes. So a thread of its own watches for them. What it cuts short is as safe as a kill:
+a finished sample is a transaction, boxes and cells go when this process does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+SECONDS = 2.0
+"""What a command has to end tidily after the first interrupt."""
+CODE = 130
+LINE = "ctxbench: interrupted; run the same command again to go on"
+_QUIET = "ignore:resource_tracker:UserWarning"
+"""What cannot be tidied up any more, the helper process of `multiprocessing` tidies up; it would say so."""
+_came, _told = threading.Event(), threading.Lock()
+
+
+def watch() -> None:
+    """Begin; to be called once, by the main thread. Where interrupts are ignored they stay so."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, _raise)
+    sys.unraisablehook = _unless_interrupted
+    threading.Thread(target=_watch, args=(reader,), name="interrupts", daemon=True).start()
+
+
+def came() -> bool:
+    """Return whether there was an interrupt."""
+    return _came.is_set()
+
+
+def end() -> NoReturn:
+    """Say in one line that the command was interrupted, and end the process with what it has started."""
+    # The other thread that ends us may be saying it.
+    if _told.acquire(timeout=0.5):
+        with contextlib.suppress(OSError, ValueError):
+            click.echo(LINE, err=True)
+            sys.stdout.flush()
+    _end_children()
+    os._exit(CODE)
+
+
+def _raise(_: int, __: FrameType | None) -> None:
+    """Interrupt the main thread, once: a second interrupt would meet it while it tidies up."""
+    if not _came.is_set():
+        _came.set()
+        raise KeyboardInterrupt
+
+
+def _unless_interrupted(unraisable: Any) -> None:
+    """Say nothing of an interrupt that came where nothing can be raised: the watching thread ends the command."""
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+
+
+def _watch(reader: int) -> None:
+    while signal.SIGINT not in os.read(reader, 1):
+        pass
+    if signal.getsignal(signal.SIGINT) is not _raise:
+        # A server of pages has handlers of its own, and ends by itself.
+        return
+    select.select([reader], [], [], SECONDS)
+    end()
+
+
+def _end_children() -> None:
+    """End what would go on without us, such as a download; workers do not hear of an interrupt, but of this."""
+    for pid in _below(os.getpid()):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _below(pid: int) -> list[int]:
+    """Return the processes that one has started, and those that these have; none where the system does not say."""
+    found: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, children.read_text(encoding="ascii").split()):
+                found += [child, *_below(child)]
+    return found

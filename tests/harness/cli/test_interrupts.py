@@ -1,0 +1,333 @@
+"""Ctrl-C, sent to real commands at work: they end in time, in one line, and leave nothing that works on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from tests.helpers.openai_server import Fault, Server, serving
+from tests.helpers.sets import make_set
+from tests.sandbox.attacks import host
+
+pytestmark = pytest.mark.slow
+SECONDS = 3.0
+"""What a command may take to end."""
+_USUAL = 0.5
+"""Seconds that `ctxbench --help` takes at most on a machine with nothing else to do."""
+# A shell that starts the tests in the background lets them inherit an ignored interrupt.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from harness.cli.main import main; main()"
+)
+BUSY = '''
+from strategies.api import Prompt
+from strategies.registry import strategy
+
+@strategy("busy")
+def busy(query, repo):
+    """Never be done."""
+    open(__import__("tempfile").mkdtemp() + "/begun", "w").close()
+    while True:
+        pass
+'''
+BOXED = '''
+from strategies.api import Context
+from strategies.registry import strategy
+
+@strategy("boxed")
+def boxed(query, repo, generate, execute):
+    """Wait for a program that does not end."""
+    execute("import subprocess; subprocess.run(['sleep', '59.5'])", seconds=60.0)
+    return Context(())
+'''
+
+MANIFEST = """
+name = "shop"
+language = "python"
+license = "MIT"
+version = "1"
+sets = []
+[[source]]
+kind = "local"
+path = "shop"
+"""
+
+
+@dataclass
+class At:
+    """A command, and how to tell that it is where it is to be interrupted."""
+
+    arguments: list[str]
+    ready: Callable[[], object]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+Case = Callable[[Path], AbstractContextManager[At]]
+CASES: dict[str, Case] = {}
+
+
+def case(make: Callable[[Path], Iterator[At]]) -> Case:
+    found = contextlib.contextmanager(make)
+    CASES[make.__name__.strip("_").replace("_", "-")] = found
+    return found
+
+
+def _run(home: Home, strategy: str, generator: str = "scripted(text=x)", *more: str) -> list[str]:
+    make_set(home, per_repo=30)
+    command = ["run", "--samples", "demo", "--strategy", strategy, "--generator", generator]
+    return [*command, "--home", str(home.root), *more]
+
+
+def _asking(tmp_path: Path, server: Server) -> At:
+    home = Home(tmp_path / "home")
+    generator = f"openai(model=tiny, url={server.url}, endpoint=completions, concurrency=8)"
+    return At(_run(home, "lc.infile", generator), lambda: len(server.calls) >= 8)
+
+
+@case
+def _a_server_that_never_answers(tmp_path: Path) -> Iterator[At]:
+    with serving(delay=600) as server:
+        yield _asking(tmp_path, server)
+
+
+@case
+def _a_server_that_never_ends_its_answer(tmp_path: Path) -> Iterator[At]:
+    with serving(faults=[Fault(drip=0.05)] * 100) as server:
+        yield _asking(tmp_path, server)
+
+
+@case
+def _a_server_that_says_later(tmp_path: Path) -> Iterator[At]:
+    with serving(faults=[Fault(status=503, headers=(("Retry-After", "600"),))] * 1000) as server:
+        at = _asking(tmp_path, server)
+        yield At(at.arguments, lambda: len(server.calls) >= 1)
+
+
+@case
+def _a_model_that_computes(tmp_path: Path) -> Iterator[At]:
+    home = Home(tmp_path / "home")
+    yield At(_run(home, "lc.repocoder", "incontext"), lambda: _rows(home, "generation"))
+
+
+@case
+def _a_strategy_that_never_ends(tmp_path: Path) -> Iterator[At]:
+    home, scratch = Home(tmp_path / "home"), tmp_path / "scratch"
+    scratch.mkdir()
+    file = tmp_path / "own.py"
+    file.write_text(BUSY)
+    arguments = _run(home, f"{file}@busy")
+    yield At(arguments, lambda: list(scratch.rglob("begun")), {"TMPDIR": str(scratch)})
+
+
+def _boxed(tmp_path: Path, back_end: str) -> Iterator[At]:
+    home, file = Home(tmp_path / "home"), tmp_path / "own.py"
+    # Told from what other tests run at the same time by how long it sleeps.
+    seconds = f"59.{int(time.time() * 1000) % 1000000}"
+    file.write_text(BOXED.replace("59.5", seconds))
+
+    def asleep() -> bool:
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if file.read_bytes() == f"sleep\0{seconds}\0".encode():
+                    return True
+        return False
+
+    yield At(_run(home, f"{file}@boxed", "scripted(text=x)", "--sandbox", back_end), asleep)
+
+
+@case
+def _a_program_in_a_bubblewrap_box(tmp_path: Path) -> Iterator[At]:
+    yield from _boxed(tmp_path, "bubblewrap")
+
+
+@case
+def _a_program_in_a_container(tmp_path: Path) -> Iterator[At]:
+    yield from _boxed(tmp_path, "docker")
+
+
+@case
+def _an_engine_that_never_answers(tmp_path: Path) -> Iterator[At]:
+    with _silent() as (port, met):
+        file = tmp_path / "own.py"
+        file.write_text(BOXED)
+        arguments = _run(Home(tmp_path / "home"), f"{file}@boxed", "scripted(text=x)", "--sandbox", "docker")
+        yield At(arguments, met.is_set, {"DOCKER_HOST": f"tcp://127.0.0.1:{port}"})
+
+
+@case
+def _a_database_that_another_process_keeps_locked(tmp_path: Path) -> Iterator[At]:
+    home = Home(tmp_path / "home")
+    arguments = _run(home, "lc.infile")
+    home.root.mkdir(exist_ok=True)
+    with contextlib.closing(sqlite3.connect(home.root / "results.db")) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        # It can be told from outside only by its doing nothing.
+        yield At(arguments, lambda: time.sleep(5) is None)
+
+
+@case
+def _an_index_that_never_answers(tmp_path: Path) -> Iterator[At]:
+    with _silent() as (port, met):
+        url = f"http://127.0.0.1:{port}/simple"
+        variables = {"PIP_INDEX_URL": url, "PIP_TIMEOUT": "600", "PIP_CONFIG_FILE": os.devnull}
+        home = Home(tmp_path / "home")
+        yield At(["repo", "fetch", "cachetools", "--home", str(home.root)], met.is_set, variables)
+
+
+@case
+def _versions_to_lock(tmp_path: Path) -> Iterator[At]:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "shop.py").write_text('def pay():\n    """Pay."""\n    return 1\n')
+    manifest = tmp_path / "shop.toml"
+    manifest.write_text(f'{MANIFEST}[tests]\nrequirements = ["attrs"]\n')
+    arguments = ["samples", "build", "own", "--kind", "function", "--repo", str(manifest), "--sandbox", "bubblewrap"]
+    with _silent() as (port, met):
+        variables = {"PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple", "PIP_CONFIG_FILE": os.devnull}
+        yield At([*arguments, "--home", str(tmp_path / "home")], met.is_set, variables)
+
+
+@case
+def _many_predictions_to_score(tmp_path: Path) -> Iterator[At]:
+    file = tmp_path / "predictions.jsonl"
+    line = '{"id": "%d", "prompt": "x = ", "prediction": "%s", "ground_truth": "%s"}\n'
+    long = "apply_tax(cart, rate) + " * 60
+    file.write_text("".join(line % (number, long, long[5:]) for number in range(40_000)))
+    arguments = ["score", str(file), "--profile", "all", "--language", "python", "--out", str(tmp_path / "out")]
+    yield At(arguments, lambda: time.sleep(4) is None)
+
+
+@case
+def _samples_in_the_making(tmp_path: Path) -> Iterator[At]:
+    tree = tmp_path / "shop" / "shop"
+    tree.mkdir(parents=True)
+    (tree / "__init__.py").write_text("")
+    for number in range(400):
+        lines = [f"from shop import m{number - 1}", "", *(f"def f{n}(x):\n    return x + {n}\n" for n in range(400))]
+        (tree / f"m{number}.py").write_text("\n".join(lines))
+    manifest = tmp_path / "shop.toml"
+    manifest.write_text(MANIFEST)
+    home = str(tmp_path / "home")
+    yield At(["samples", "build", "own", "--repo", str(manifest), "--home", home], lambda: time.sleep(6) is None)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[tuple[int, threading.Event]]:
+    """Listen and never say anything; tell when somebody has come."""
+    met = threading.Event()
+    taken = []
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(server.accept())
+                met.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield server.getsockname()[1], met
+
+
+def _rows(home: Home, table: str) -> list[object]:
+    file = home.root / "results.db"
+    if not file.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        try:
+            return connection.execute(f"SELECT 1 FROM {table}").fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+
+def slowness() -> float:
+    """Return how much slower than usual the machine is now."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", PROGRAM, "--help"], check=True, capture_output=True)
+    return max(1.0, (time.monotonic() - began) / _USUAL)
+
+
+@contextlib.contextmanager
+def started(at: At, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Give a command that is where it is to be interrupted."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *at.arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "CTXBENCH_ATTACK": str(tmp_path), **at.variables},
+    ) as process:
+        try:
+            until = time.monotonic() + 120
+            while not at.ready():
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert process.poll() is None, process.communicate()
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def check_end(process: subprocess.Popen[str], began: float, seconds: float, tmp_path: Path) -> None:
+    """Check that a command that was interrupted at `began` ends within so many seconds, and how."""
+    err = process.communicate(timeout=60)[1]
+    took = time.monotonic() - began
+    lines = [line for line in err.splitlines() if line]
+    assert process.returncode == 130 and took < seconds * slowness(), (process.returncode, took, err)
+    assert lines[-1] == "ctxbench: interrupted; run the same command again to go on"
+    for word in ("Traceback", "Exception", "Error", "Warning", "ctxbench: "):
+        assert not any(word in line for line in lines[:-1]), err
+    until = time.monotonic() + 30
+    while host.processes(str(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not host.processes(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_terminals_interrupt_ends_a_command_in_time(name: str, tmp_path: Path) -> None:
+    """A terminal interrupts every process of its group, workers and helpers too."""
+    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
+        began = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        check_end(process, began, SECONDS, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a-model-that-computes", "an-index-that-never-answers", "samples-in-the-making"])
+def test_an_interrupt_of_the_command_alone_ends_its_helpers(name: str, tmp_path: Path) -> None:
+    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        check_end(process, began, SECONDS, tmp_path)
+
+
+SLOW_TO_END = [
+    "a-server-that-never-answers",
+    "a-strategy-that-never-ends",
+    "a-program-in-a-container",
+    "a-database-that-another-process-keeps-locked",
+]
+
+
+@pytest.mark.parametrize("name", SLOW_TO_END)
+def test_a_second_interrupt_ends_it_at_once(name: str, tmp_path: Path) -> None:
+    with CASES[name](tmp_path) as at, started(at, tmp_path) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.3)
+        began = time.monotonic()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        check_end(process, began, 1.0, tmp_path)

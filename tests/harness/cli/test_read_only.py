@@ -1,0 +1,221 @@
+"""What reads only works where nothing can be written: as a plain user on others' files, and on a read-only mount."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.home import Home
+from tests.helpers import plain_user
+from tests.helpers.cli import run_cli
+from tests.helpers.extras import missing, needed
+from tests.helpers.sets import make_set
+
+pytestmark = pytest.mark.slow
+
+
+def made(root: Path) -> tuple[str, str]:
+    """Make a home with a sample set and two runs; return their ids."""
+    make_set(Home(root), per_repo=3)
+    ids = []
+    for strategy in ("lc.infile", "lc.repocoder(iterations=1)"):
+        done = run_cli(
+            *("run", "--samples", "demo", "--strategy", strategy, "--generator", "scripted(mode=echo)"),
+            *("--home", str(root)),
+        )
+        assert done.code == 0, done.err
+        ids.append(done.out.split()[0])
+    return ids[0], ids[1]
+
+
+@contextlib.contextmanager
+def closed(root: Path) -> Iterator[None]:
+    """Let nobody but root write in a folder, and others read all of it."""
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """Give a folder that every user can enter, which the test runner's own are not."""
+    with tempfile.TemporaryDirectory(prefix="ctxbench-read-only-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def runs(place: Path) -> Iterator[tuple[Path, str, str]]:
+    """Give a home that is read-only, and the ids of its runs."""
+    root = place / "home"
+    first, second = made(root)
+    (place / "predictions.jsonl").write_text('{"id": "1", "prompt": "x", "prediction": "y", "ground_truth": "y"}\n')
+    with closed(root):
+        yield root, first, second
+
+
+def everything(root: Path) -> dict[str, int]:
+    """Return the files of a home and the number of bytes of each."""
+    return {str(path): path.stat().st_size for path in root.rglob("*") if path.is_file()}
+
+
+COMMANDS = {
+    "leaderboard": ("leaderboard", "--home", "HOME"),
+    "leaderboard --format json": ("leaderboard", "--format", "json", "--home", "HOME"),
+    "compare": ("compare", "FIRST", "SECOND", "--home", "HOME"),
+    "runs": ("runs", "--home", "HOME"),
+    "runs RUN": ("runs", "FIRST", "--home", "HOME"),
+    "samples list": ("samples", "list", "--home", "HOME"),
+    "samples show": ("samples", "show", "demo", "--home", "HOME"),
+    "samples show ID": ("samples", "show", "demo", "shop0/shop/pay.py#L4", "--home", "HOME"),
+    "strategy list": ("strategy", "list"),
+    "report": ("report", "--out", "OUT/report.html", "--home", "HOME"),
+    "results export": (
+        "results",
+        "export",
+        "FIRST",
+        "--format",
+        "ctxbench",
+        "--out",
+        "OUT/out.jsonl",
+        "--home",
+        "HOME",
+    ),
+    "diagnose": ("diagnose", "FIRST", "--home", "HOME"),
+    "score": ("score", "PLACE/predictions.jsonl", "--profile", "all", "--language", "python"),
+    "doctor": ("doctor", "--home", "HOME"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_plain_user_reads_the_home_of_another(name: str, place: Path, runs: tuple[Path, str, str]) -> None:
+    root, first, second = runs
+    with tempfile.TemporaryDirectory() as out:
+        os.chmod(out, 0o777)
+        words = {"HOME": str(root), "FIRST": first, "SECOND": second, "OUT": out, "PLACE": str(place)}
+        argv = [re.sub("HOME|FIRST|SECOND|OUT|PLACE", lambda word: words[word[0]], one) for one in COMMANDS[name]]
+        before = everything(root)
+        done = plain_user.run(*argv)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert done.stdout.strip() or name == "report"
+    assert everything(root) == before
+
+
+def test_what_writes_says_in_a_line_that_it_cannot(runs: tuple[Path, str, str]) -> None:
+    arguments = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)")
+    done = plain_user.run(*arguments, "--home", str(runs[0]))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.fullmatch(r"ctxbench: .*results.db: cannot be written; .*--db\n", done.stderr)
+
+
+def test_the_dashboard_shows_the_home_of_another(runs: tuple[Path, str, str]) -> None:
+    needed("streamlit", "dashboard")
+    argv = ["dashboard", "--port", "0", "--home", str(runs[0])]
+    with plain_user.start(*argv) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[0]
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    with urllib.request.urlopen(f"{url}/_stcore/health") as answer:
+                        assert answer.status == 200
+                    break
+                except OSError:
+                    assert process.poll() is None and time.monotonic() < until
+                    time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_root_reads_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
+    if os.geteuid():
+        missing("only root can mount a folder read-only")
+    root, first, _ = runs
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
+    command = [sys.executable, "-c", plain_user.PROGRAM, "runs", first, "--home", str(root)]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", str(root), *command], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 99:
+        missing(f"no folder can be mounted read-only here: {done.stderr}")
+    assert done.returncode == 0 and first in done.stdout, done.stderr
+
+
+@pytest.fixture
+def database(place: Path, runs: tuple[Path, str, str], tmp_path: Path) -> Iterator[Path]:
+    """Give a copy of the database in a folder of its own."""
+    folder = place / tmp_path.name
+    folder.mkdir()
+    shutil.copyfile(runs[0] / "results.db", folder / "results.db")
+    yield folder / "results.db"
+    shutil.rmtree(folder)
+
+
+def finished(done: subprocess.CompletedProcess[str], run: str) -> int:
+    assert done.returncode == 0, done.stderr
+    return next(int(one["finished"]) for one in json.loads(done.stdout) if one["run"] == run)
+
+
+@contextlib.contextmanager
+def written(database: Path, run: str) -> Iterator[None]:
+    """Keep a writer at the database, whose newest rows are in the log: the last result of a run is gone."""
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        for trigger in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger[0]}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("DELETE FROM result WHERE rowid = (SELECT max(rowid) FROM result WHERE run_id = ?)", (run,))
+        yield
+
+
+def test_what_a_run_writes_meanwhile_is_seen(database: Path, runs: tuple[Path, str, str]) -> None:
+    _, first, _ = runs
+    argv = ("runs", "--format", "json", "--db", f"sqlite:///{database}")
+    with written(database, first), closed(database.parent):
+        assert finished(plain_user.run(*argv), first) == 5
+        assert finished(plain_user.run(*argv), first) == 5
+
+
+def test_a_log_that_cannot_be_read_is_named(database: Path, runs: tuple[Path, str, str]) -> None:
+    _, first, _ = runs
+    copy = database.parent / "copy"
+    with written(database, first):
+        copy.mkdir()
+        for name in ("results.db", "results.db-wal"):
+            shutil.copyfile(database.parent / name, copy / name)
+    with closed(copy):
+        done = plain_user.run("runs", "--format", "json", "--db", f"sqlite:///{copy}/results.db")
+        assert finished(done, first) == 6
+        assert (
+            done.stderr == f"{copy}/results.db: its log cannot be read here, so the newest results may not be shown\n"
+        )
+
+
+def test_an_older_database_that_cannot_be_changed_is_a_line_with_a_cure(database: Path) -> None:
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+    for command in (["leaderboard"], ["runs"], ["diagnose", "x"]):
+        with closed(database.parent):
+            done = plain_user.run(*command, "--db", f"sqlite:///{database}")
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        [line] = done.stderr.splitlines()
+        assert "was made by an older ctxbench (schema 0004)" in line and "on a copy (--db sqlite:///COPY)" in line

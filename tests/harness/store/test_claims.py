@@ -1,0 +1,72 @@
+"""Whose work is whose: claims of several holders on one SQLite database."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.store import Store, open_store
+
+HOLDER = """
+import sys
+from harness.store import open_store
+with open_store(sys.argv[1]) as store, store.claims() as claims:
+    print(*sorted(claims.take(["a", "b"])), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'results.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with open_store(url) as store:
+        yield store
+
+
+def test_what_one_has_claimed_no_other_one_gets(store: Store) -> None:
+    with store.claims() as mine, store.claims() as theirs:
+        assert mine.take(["a", "b"]) == {"a", "b"}
+        assert theirs.take(["a", "b", "c"]) == {"c"}
+        mine.release(["a"])
+        assert theirs.take(["a", "b"]) == {"a"}
+
+
+def test_what_was_held_at_the_end_is_free(store: Store) -> None:
+    with store.claims() as mine:
+        assert mine.take(["a"])
+    with store.claims() as theirs:
+        assert theirs.take(["a"]) == {"a"}
+
+
+@pytest.mark.slow
+def test_a_killed_process_holds_nothing(store: Store, url: str) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with store.claims() as claims:
+        assert holder.stdout is not None and holder.stdout.readline() == "a b\n"
+        assert claims.take(["a", "b", "c"]) == {"c"}
+        holder.kill()
+        holder.communicate()
+        assert claims.take(["a", "b"]) == {"a", "b"}
+
+
+def test_where_no_file_can_be_locked_everything_is_there_for_the_taking(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with store.claims() as mine, store.claims() as theirs:
+        monkeypatch.setattr(fcntl, "fcntl", refuse)
+        assert mine.take(["a"]) == theirs.take(["a"]) == {"a"}

@@ -1,0 +1,157 @@
+"""Several processes do the same run, or ask the same, at the same time: what one does no other one does again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from bench.home import Home
+from harness.store.engine import read_url
+from tests.harness.store import postgres_server
+from tests.helpers.extras import missing
+from tests.helpers.openai_server import Server, serving
+from tests.helpers.sets import make_set
+
+pytestmark = pytest.mark.slow
+SAMPLES = 60
+
+
+class Shared:
+    """One home, one database, one server, and processes that do the same run."""
+
+    def __init__(self, home: Home, database: str) -> None:
+        self.home, self.database = home, database
+        self.go_on = threading.Event()
+
+    def answer(self, _: str, __: Any) -> str:
+        """Answer once all processes are at work."""
+        assert self.go_on.wait(120)
+        return "apply_tax(cart_1, rate)"
+
+    def start(self, server: Server, strategy: str = "lc.repocoder(iterations=1)") -> subprocess.Popen[str]:
+        command = ["run", "--samples", "demo", "--strategy", strategy, "--home", str(self.home.root)]
+        command += ["--generator", f"openai(model=tiny, url={server.url}, endpoint=completions, concurrency=4)"]
+        return subprocess.Popen(
+            [sys.executable, "-c", "from harness.cli.main import main; main()", *command, "--db", self.database],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, question: str) -> list[Any]:
+        """Return the first column of what the database answers; nothing while there is none."""
+        if self.database.startswith("sqlite") and not Path(self.database.removeprefix("sqlite:///")).exists():
+            return []
+        engine = create_engine(read_url(self.database))
+        try:
+            with engine.connect() as connection:
+                return list(connection.scalars(text(question)))
+        except Exception as error:
+            if "no such table" in str(error) or "does not exist" in str(error):
+                return []
+            raise
+        finally:
+            engine.dispose()
+
+    def at_work(self, many: int) -> None:
+        """Let the server answer as soon as so many processes have begun."""
+        wait_for(lambda: len(self.ask("SELECT id FROM attempt")) == many)
+        self.go_on.set()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def ended_well(process: subprocess.Popen[str]) -> None:
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0 and f"scored {SAMPLES}  model-failed 0  missing 0" in out, err
+
+
+def most(server: Server) -> int:
+    """Return how often the prompt that was asked most often was asked."""
+    return max(Counter(str(call["prompt"]) for call in server.calls).values())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shared]:
+    home = Home(tmp_path / "home")
+    make_set(home, per_repo=SAMPLES // 2)
+    if request.param == "sqlite":
+        yield Shared(home, home.database)
+        return
+    folder = postgres_server.binaries()
+    if folder is None:
+        missing("no PostgreSQL server is installed: shared runs are not tested in it here")
+    with postgres_server.running(folder) as port:
+        postgres_server.execute(postgres_server.url(port), "CREATE DATABASE ctx")
+        yield Shared(home, postgres_server.shown(postgres_server.url(port, "ctx")))
+
+
+@pytest.mark.parametrize("many", [2, 3])
+def test_runs_at_once_share_the_samples(shared: Shared, many: int) -> None:
+    with serving(answer=shared.answer) as server:
+        processes = [shared.start(server) for _ in range(many)]
+        shared.at_work(many)
+        for process in processes:
+            ended_well(process)
+        assert len(server.calls) == SAMPLES and most(server) == 1
+    parts = shared.ask("SELECT finished FROM outcome")
+    assert len(parts) == many and sum(parts) == SAMPLES and min(parts) > 0
+    assert shared.ask("SELECT missing FROM outcome") == [0] * many
+    assert len(shared.ask("SELECT sample_id FROM result")) == SAMPLES
+
+
+def test_one_that_is_killed_leaves_its_samples_to_the_other(shared: Shared) -> None:
+    with serving(answer=shared.answer) as server:
+        killed, left = shared.start(server), shared.start(server)
+        wait_for(lambda: len(server.calls) == 8)
+        shared.at_work(2)
+        wait_for(lambda: len(shared.ask("SELECT sample_id FROM result")) > 0)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        ended_well(left)
+        # What was on its way to the killed one is asked for again: at most as much as it asks for at once.
+        assert len(server.calls) <= SAMPLES + 4
+    assert len(shared.ask("SELECT sample_id FROM result")) == SAMPLES
+
+
+def test_different_runs_at_once_ask_for_the_same_prompt_once(shared: Shared) -> None:
+    with serving(answer=shared.answer) as server:
+        processes = [shared.start(server, f"lc.infile(limit={limit})") for limit in (5000, 6000)]
+        shared.at_work(2)
+        for process in processes:
+            ended_well(process)
+        assert len(server.calls) == SAMPLES and most(server) == 1
+    assert len(set(shared.ask("SELECT run_id FROM result"))) == 2
+
+
+def test_one_that_stands_still_is_waited_for_and_named(shared: Shared) -> None:
+    with serving(answer=shared.answer) as server:
+        still = shared.start(server)
+        wait_for(lambda: len(server.calls) == 4)
+        os.kill(still.pid, signal.SIGSTOP)
+        other = shared.start(server)
+        shared.at_work(2)
+        wait_for(lambda: len(shared.ask("SELECT sample_id FROM result")) == SAMPLES - 16)
+        assert other.stderr is not None
+        said = next(line for line in other.stderr if "waiting" in line)
+        assert said == "waiting for 16 samples that another process has begun\n" and other.poll() is None
+        os.kill(still.pid, signal.SIGCONT)
+        for process in (still, other):
+            ended_well(process)
+        assert len(server.calls) == SAMPLES
