@@ -11,6 +11,7 @@ import click
 
 from bench.errors import InputFault
 from bench.home import Home
+from sandbox.registry import NAMES, SPELLINGS, runtime_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10_000
@@ -26,6 +27,25 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is no finite number", param, ctx)
         return number
+
+
+class SandboxName(click.ParamType):
+    """A back end's name, or one of some words beside."""
+
+    name = "sandbox"
+
+    def __init__(self, *beside: str) -> None:
+        self._beside = beside
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return how it is spelled, for the help."""
+        return f"[{'|'.join((*NAMES, *self._beside))}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if value not in self._beside and runtime_of(str(value)) is None:
+            self.fail(f"{value!r} is none of {', '.join((SPELLINGS.replace(' or', ','), *self._beside))}", param, ctx)
+        return str(value)
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:

@@ -48,7 +48,7 @@ def key(client: Client, environment: Environment) -> str:
 
 
 @contextlib.contextmanager
-def opened(client: Client, environment: Environment, limits: Limits, width: int) -> Iterator[Pool]:
+def opened(client: Client, environment: Environment, limits: Limits, width: int, runtime: str = "") -> Iterator[Pool]:
     """Open a pool; end every box on leaving.
 
     Raises:
@@ -56,7 +56,7 @@ def opened(client: Client, environment: Environment, limits: Limits, width: int)
     """
     if width < 1:
         raise ValueError("a pool needs a width of at least 1")
-    pool = ForeignPool(client, environment, limits, width)
+    pool = ForeignPool(client, environment, limits, width, runtime)
     try:
         pool.begin()
         yield pool
@@ -67,14 +67,14 @@ def opened(client: Client, environment: Environment, limits: Limits, width: int)
 class ForeignPool:
     """See `sandbox.types.Pool`; every job has a container of its own, and only commands run."""
 
-    def __init__(self, client: Client, environment: Environment, limits: Limits, width: int) -> None:
+    def __init__(self, client: Client, environment: Environment, limits: Limits, width: int, runtime: str) -> None:
         """Start nothing yet."""
         self.image = key(client, environment)
         check_paths(environment.tree)
         self._client, self._limits, self._folder = client, limits, environment.folder
         self._tree = archive(environment.tree)
         self._image, self._variables = str(_inspected(client, environment)["Id"]), variables(environment)
-        self._engine = Engine.of(client)
+        self._engine = Engine.of(client, runtime)
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._boxes: set[DockerBox] = set()

@@ -40,10 +40,16 @@ class DockerLauncher:
     """Starts boxes of one image; holds no state but the settings."""
 
     def __init__(
-        self, client: Client, found: Mapping[str, Any], environment: Environment, limits: Limits, image: str
+        self,
+        client: Client,
+        found: Mapping[str, Any],
+        environment: Environment,
+        limits: Limits,
+        image: str,
+        runtime: str = "",
     ) -> None:
-        """Take an inspected image; `image` is the digest that outcomes are stored under."""
-        self.image = image
+        """Take an inspected image; `image` is the digest that outcomes are stored under, `runtime` see `Engine`."""
+        self.image, self._runtime = image, runtime
         self._client, self._id, self._limits = client, found["Id"], limits
         self._variables = variables(found["Config"]["Env"] or [], environment)
 
@@ -66,7 +72,7 @@ class DockerLauncher:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine.of(self._client)
+        return Engine.of(self._client, self._runtime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +83,16 @@ class Engine:
     """Of the machine; it refuses a share of more."""
     users: range
     """Numbers of users that its boxes may have."""
+    runtime: str = ""
+    """What it runs containers with, such as gVisor's ``runsc``; empty for its own choice."""
 
     @classmethod
-    def of(cls, client: Client) -> Engine:
+    def of(cls, client: Client, runtime: str = "") -> Engine:
         """Ask an engine."""
         info = client.api.info()
         options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
         mapped = options & {"name=userns", "name=rootless"}
-        return cls(int(info["NCPU"]), _MAPPED_USERS if mapped else USERS)
+        return cls(int(info["NCPU"]), _MAPPED_USERS if mapped else USERS, runtime)
 
 
 def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
@@ -156,6 +164,7 @@ def hardened(limits: Limits, engine: Engine, user: int) -> dict[str, Any]:
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     return {
+        "runtime": engine.runtime or None,
         "network_mode": "none",
         # Without a network the engine would still show the box the machine's name servers and domains.
         "dns": ["127.0.0.1"],

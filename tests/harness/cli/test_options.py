@@ -1,0 +1,19 @@
+"""Options that many commands share."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from harness.cli.options import SandboxName
+
+
+@pytest.mark.parametrize("name", ["docker", "bubblewrap", "docker(runtime=runsc)", "none"])
+def test_a_back_end_is_named_with_its_runtime(name: str) -> None:
+    assert SandboxName("none").convert(name, None, None) == name
+
+
+@pytest.mark.parametrize("name", ["podman", "", "docker(runsc)", "docker(runtime=)", "docker(runtime=a;b)", "none"])
+def test_another_name_is_refused_with_those_that_are_known(name: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"docker, docker\(runtime=NAME\), bubblewrap"):
+        SandboxName().convert(name, None, None)
