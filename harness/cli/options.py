@@ -11,7 +11,7 @@ import click
 
 from bench.errors import InputFault
 from bench.home import Home
-from sandbox.registry import NAMES, SPELLINGS, runtime_of
+from sandbox.registry import SPELLINGS, runtime_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10_000
@@ -29,23 +29,16 @@ class Finite(click.FloatRange):
         return number
 
 
-class SandboxName(click.ParamType):
-    """A back end's name, or one of some words beside."""
+def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return what checks the value of an option that names a back end, or one of some words beside."""
 
-    name = "sandbox"
+    def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value not in beside and runtime_of(value) is None:
+            words = ", ".join((SPELLINGS.replace(" or", ","), *beside))
+            raise click.BadParameter(f"{value!r} is none of {words}", param=param)
+        return value
 
-    def __init__(self, *beside: str) -> None:
-        self._beside = beside
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return how it is spelled, for the help."""
-        return f"[{'|'.join((*NAMES, *self._beside))}]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name."""
-        if value not in self._beside and runtime_of(str(value)) is None:
-            self.fail(f"{value!r} is none of {', '.join((SPELLINGS.replace(' or', ','), *self._beside))}", param, ctx)
-        return str(value)
+    return check
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:
