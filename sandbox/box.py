@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+NETWORK = {"net/ipv4/tcp_rmem": "4096 131072 262144", "net/ipv4/tcp_wmem": "4096 16384 262144"}
+"""Settings of a box's own network, below ``/proc/sys``: the least, first and largest buffers of a socket, in bytes.
+They are memory of the machine's that a box's limit may not count."""
+
 
 class Box(Protocol):
     """One running box; its first process is `sandbox.guest`, which reads and writes frames."""

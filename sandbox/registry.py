@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from sandbox.errors import SandboxError, SandboxUnavailable
@@ -12,6 +13,17 @@ NAMES = ("docker", "bubblewrap")
 """In the order in which they are tried."""
 _SECONDS = 5.0
 """An engine that takes longer to say that it is there is taken for hung."""
+_WITH_RUNTIME = re.compile(r"docker\(runtime=([A-Za-z0-9][A-Za-z0-9._-]*)\)")
+SPELLINGS = "docker, docker(runtime=NAME) or bubblewrap"
+_GVISOR = "install gVisor (gvisor.dev/docs/user_guide/install), run `runsc install`, and restart the engine"
+
+
+def runtime_of(name: str) -> str | None:
+    """Return the runtime that a back end's name asks for, empty for the engine's own; None if there is no such name."""
+    if name in NAMES:
+        return ""
+    named = _WITH_RUNTIME.fullmatch(name)
+    return named[1] if named else None
 
 
 def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -> Sandbox:
@@ -20,7 +32,8 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     Code that a model wrote is never run by a plain subprocess: where neither works, nothing is run.
 
     Args:
-        name: one of `NAMES`, or None to choose.
+        name: one of `NAMES`, ``docker(runtime=NAME)`` for a runtime of the engine's such as gVisor's ``runsc``, or
+            None to choose.
         cache: a folder of the sandbox's own.
         base_image: what Docker images are built on; None for what CTXBENCH_BASE_IMAGE names, else the official
             Python image.
@@ -28,15 +41,19 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     Raises:
         SandboxUnavailable: if the one named, or both, cannot be used here.
     """
-    if name not in (None, *NAMES):
-        raise SandboxUnavailable(f"there is no sandbox {name!r}", where="--sandbox", cure=f"use {' or '.join(NAMES)}")
+    runtime = "" if name is None else runtime_of(name)
+    if runtime is None:
+        raise SandboxUnavailable(f"there is no sandbox {name!r}", where="--sandbox", cure=f"use {SPELLINGS}")
     docker = docker_fault() if name != "bubblewrap" else None
-    if name == "docker" and docker is not None:
+    if docker is None and runtime:
+        docker = runtime_fault(runtime)
+    if name not in (None, "bubblewrap") and docker is not None:
         raise docker
     if name != "bubblewrap" and docker is None:
         from sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
 
-        return DockerSandbox(cache, base_image=base_image or os.environ.get("CTXBENCH_BASE_IMAGE", ""))
+        base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
+        return DockerSandbox(cache, base_image=base_image, runtime=runtime)
     from sandbox.bubblewrap import BubblewrapSandbox  # noqa: PLC0415 - not needed where Docker is
 
     if (other := bubblewrap_fault(cache)) is None:
@@ -61,6 +78,36 @@ def docker_fault() -> SandboxError | None:
         return SandboxUnavailable("Docker's SDK is not installed", where="docker", cure="run `pip install docker`")
     except SandboxError as fault:
         return fault
+
+
+def runtimes() -> list[str]:
+    """Return the names of the engine's runtimes.
+
+    Raises:
+        SandboxUnavailable: if no engine answers.
+    """
+    from sandbox.docker.engine import connected, told  # noqa: PLC0415 - imports Docker's SDK when it connects
+
+    with connected(_SECONDS) as client, told(SandboxUnavailable, "docker"):
+        return sorted(client.api.info().get("Runtimes") or {})
+
+
+def runtime_fault(name: str) -> SandboxError | None:
+    """Return why boxes cannot be run with a runtime; None if the engine has it."""
+    try:
+        present = runtimes()
+    except SandboxError as fault:
+        return fault
+    if name in present:
+        return None
+    cure = (
+        _GVISOR
+        if name == "runsc"
+        else f"use one of them: --sandbox 'docker(runtime={present[-1] if present else 'runc'})'"
+    )
+    return SandboxUnavailable(
+        f"the engine has no runtime {name!r}, but {', '.join(present) or 'none'}", where="docker", cure=cure
+    )
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:

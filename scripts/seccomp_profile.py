@@ -1,68 +1,33 @@
-"""Write sandbox/docker/seccomp.json, the system calls that a box may make: python -m scripts.seccomp_profile.
+"""Write sandbox/docker/seccomp.json, the system calls that a container may make: python -m scripts.seccomp_profile.
 
-Everything that is not named here fails with EPERM, so a call that a later kernel adds is refused until
-somebody names it. What is left out on purpose, and why, stands in BLOCKED: a test checks that none of it
-is allowed. Only the machine's own 64-bit ABI is there: a filter on `socket` can be passed by the 32-bit
+They are those of the guest's own filter (`sandbox.guest.permitted`), and what the guest needs to install that:
+images that are taken as they stand have no guest. Everything else fails with EPERM, so a call that a later kernel
+adds is refused until somebody names it. What is left out on purpose, and why, stands in BLOCKED: a test checks that
+none of it is allowed. Only the machine's own 64-bit ABI is there: a filter on `socket` can be passed by the 32-bit
 `socketcall`, whose arguments a filter cannot read.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).resolve().parents[1] / "sandbox" / "docker" / "seccomp.json"
+from sandbox.guest import permitted, seccomp
+from sandbox.guest.syscalls import ALLOWED
 
-ALLOWED: dict[str, str] = {
-    "files: open, read, write": """
-        open openat openat2 creat close close_range read pread64 readv preadv preadv2 write pwrite64 writev pwritev
-        pwritev2 lseek dup dup2 dup3 fcntl flock sendfile splice tee vmsplice copy_file_range fadvise64 readahead
-        fsync fdatasync sync sync_file_range syncfs fallocate truncate ftruncate ioctl""",
-    "files: names and attributes": """
-        stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getdents
-        getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat
-        symlink symlinkat mknod mknodat chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat umask utime
-        utimes utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr lsetxattr
-        fsetxattr removexattr lremovexattr fremovexattr""",
-    "memory": """
-        brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall memfd_create
-        membarrier pkey_alloc pkey_free pkey_mprotect""",
-    "processes and threads": """
-        fork vfork execve execveat exit exit_group wait4 waitid getpid getppid gettid getpgid getpgrp setpgid getsid
-        setsid set_tid_address set_robust_list get_robust_list futex futex_waitv futex_wake futex_wait
-        futex_requeue rseq arch_prctl prctl getrlimit setrlimit prlimit64 getrusage times sched_yield
-        sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler sched_setscheduler
-        sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min sched_rr_get_interval getpriority
-        setpriority ioprio_get ioprio_set getcpu""",
-    "identity: without capabilities a process can only take ids that it has": """
-        getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid
-        setresgid setfsuid setfsgid capget capset""",
-    "signals": """
-        kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigqueueinfo
-        rt_tgsigqueueinfo rt_sigsuspend sigaltstack restart_syscall pause signalfd signalfd4 pidfd_open
-        pidfd_send_signal""",
-    "time": """
-        time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep alarm getitimer setitimer
-        timer_create timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime
-        timerfd_gettime""",
-    "waiting for events": """
-        poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd
-        eventfd2 pipe pipe2 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch io_setup io_submit
-        io_getevents io_pgetevents io_cancel io_destroy""",
-    "sockets: which kinds is below": """
-        connect bind listen accept accept4 getsockname getpeername sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg
-        shutdown setsockopt getsockopt""",
-    "facts about the machine, random numbers": "uname sysinfo getrandom",
-    "to be confined further": """
-        seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self""",
-}
+OUT = Path(__file__).resolve().parents[1] / "sandbox" / "docker" / "seccomp.json"
 
 BLOCKED: dict[str, str] = {
     "other processes' memory and descriptors": """
         ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp""",
     "large and often broken parts of the kernel": "io_uring_setup io_uring_enter io_uring_register userfaultfd bpf",
+    "asynchronous I/O, of which the machine has one pool": """
+        io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy""",
+    "the machine's disks": "sync syncfs",
     "new namespaces and mounts": """
         unshare setns mount umount2 mount_setattr move_mount open_tree fsopen fsconfig fsmount fspick pivot_root
         chroot""",
@@ -80,44 +45,76 @@ BLOCKED: dict[str, str] = {
     "placing memory on nodes": "mbind migrate_pages move_pages set_mempolicy get_mempolicy",
 }
 
-NAMESPACES = 0x7E020000
-"""Every CLONE_NEW flag that `clone` takes; CLONE_NEWTIME goes through clone3 and unshare alone."""
-_ASK = 0xFFFFFFFF
-FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10}
+_JUDGED = {"clone", "socket", "socketpair", "setsockopt", "mmap", "memfd_create", "personality"}
+"""Calls that are allowed with some arguments only, as `permitted.RULES` has it."""
+_ENOSYS = 38
 
 
 def profile() -> dict[str, Any]:
     """Return the profile as Docker reads it."""
     rules: list[dict[str, Any]] = [
-        {"comment": why, "names": sorted(names.split()), "action": "SCMP_ACT_ALLOW"} for why, names in ALLOWED.items()
+        {"comment": why, "names": sorted(set(names.split()) - _JUDGED), "action": "SCMP_ACT_ALLOW"}
+        for why, names in ALLOWED.items()
     ]
-    for family, number in FAMILIES.items():
-        rules.append(_rule(f"sockets of {family}", ["socket", "socketpair"], _argument(0, number, "SCMP_CMP_EQ")))
-    no_namespace = {"index": 0, "value": NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
-    rules.append(_rule("threads and processes in no new namespace", ["clone"], no_namespace))
+    rules += [_rule("for the guest's own filter", ["seccomp"]), *_by_argument()]
     rules += [
-        _rule("ask for the personality", ["personality"], _argument(0, value, "SCMP_CMP_EQ")) for value in (0, _ASK)
+        _answer(
+            "its flags are behind a pointer: say that there is none, and C libraries use clone", ["clone3"], _ENOSYS
+        ),
+        _answer("as on a kernel without it", ["io_setup", "io_submit", "io_getevents", "io_pgetevents"], _ENOSYS),
+        _answer("nothing of a box is on a disk", ["sync", "syncfs"], 0),
     ]
-    rules.append(
-        {
-            "comment": "its flags are behind a pointer: say that there is none, and C libraries use clone",
-            "names": ["clone3"],
-            "action": "SCMP_ACT_ERRNO",
-            "errnoRet": 38,
-        }
-    )
     natives = [{"architecture": f"SCMP_ARCH_{name}", "subArchitectures": []} for name in ("X86_64", "AARCH64")]
     return {"defaultAction": "SCMP_ACT_ERRNO", "archMap": natives, "syscalls": rules}
 
 
-def _rule(why: str, names: list[str], argument: dict[str, Any]) -> dict[str, Any]:
-    return {"comment": why, "names": names, "action": "SCMP_ACT_ALLOW", "args": [argument]}
+def _by_argument() -> Iterator[dict[str, Any]]:
+    """Yield what is allowed of the calls that are judged by their arguments; one of the rules must hold."""
+    families = {name: value for name, value in vars(socket).items() if name in ("AF_UNIX", "AF_INET", "AF_INET6")}
+    for name, family in families.items():
+        for protocol in permitted.PROTOCOLS:
+            kind = (_argument(0, family, "EQ"), _argument(2, protocol, "EQ"))
+            yield _rule(f"sockets of {name}, protocol {protocol}", ["socket", "socketpair"], *kind)
+    for why, call, argument, bits in (
+        ("threads and processes in no new namespace", "clone", 0, seccomp.NAMESPACES),
+        ("memory, but no huge pages", "mmap", 3, permitted.HUGE_PAGES),
+        ("files in memory, but none of huge pages", "memfd_create", 1, permitted.HUGE_FILES),
+    ):
+        yield _rule(why, [call], {"index": argument, "value": bits, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"})
+    for value in (0, 0xFFFFFFFF):
+        yield _rule("ask for the personality", ["personality"], _argument(0, value, "EQ"))
+    plain = _argument(1, permitted.SOL_SOCKET, "NE")
+    yield _rule("options of protocols", ["setsockopt"], plain)
+    of_sockets = _argument(1, permitted.SOL_SOCKET, "EQ")
+    closed = {*permitted.IGNORED_OPTIONS, *permitted.REFUSED_OPTIONS}
+    for option in sorted(set(range(max(closed))) - closed):
+        yield _rule(f"option {option} of sockets", ["setsockopt"], of_sockets, _argument(2, option, "EQ"))
+    yield _rule("later options of sockets", ["setsockopt"], of_sockets, _argument(2, max(closed), "GT"))
+    for option in permitted.IGNORED_OPTIONS:
+        where = {"args": [of_sockets, _argument(2, option, "EQ")]}
+        yield {**_answer("buffers stay as they are", ["setsockopt"], 0), **where}
+
+
+def _rule(why: str, names: list[str], *arguments: dict[str, Any]) -> dict[str, Any]:
+    rule = {"comment": why, "names": names, "action": "SCMP_ACT_ALLOW"}
+    return {**rule, "args": list(arguments)} if arguments else rule
+
+
+def _answer(why: str, names: list[str], error: int) -> dict[str, Any]:
+    return {"comment": why, "names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error}
 
 
 def _argument(index: int, value: int, how: str) -> dict[str, Any]:
-    return {"index": index, "value": value, "op": how}
+    return {"index": index, "value": value, "op": f"SCMP_CMP_{how}"}
+
+
+def written() -> str:
+    """Return the profile as text, a rule on a line."""
+    whole = profile()
+    rules = ",\n  ".join(json.dumps(rule) for rule in whole.pop("syscalls"))
+    return f'{json.dumps(whole)[:-1]},\n "syscalls": [\n  {rules}\n ]}}\n'
 
 
 if __name__ == "__main__":
-    OUT.write_text(json.dumps(profile(), indent=1) + "\n", encoding="utf-8")
+    OUT.write_text(written(), encoding="utf-8")
     print(f"{OUT}: {sum(len(rule['names']) for rule in profile()['syscalls'])} calls allowed", file=sys.stderr)

@@ -89,7 +89,16 @@ def _docker(base_image: str) -> list[Finding]:
     image = Finding("base image", True, used)
     if base is None:
         image = Finding("base image", None, f"{base_image} is not here", cure)
-    return [Finding("docker", True, f"engine {version}"), image]
+    return [Finding("docker", True, f"engine {version}"), image, _gvisor()]
+
+
+def _gvisor() -> Finding:
+    """Return whether boxes can have a kernel of their own, in the engine's runtime ``runsc``."""
+    from sandbox.registry import runtime_fault
+
+    if (fault := runtime_fault("runsc")) is not None:
+        return Finding("gvisor", None, fault.what, fault.cure)
+    return Finding("gvisor", True, "runsc; boxes use it with --sandbox 'docker(runtime=runsc)'")
 
 
 def _bubblewrap() -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, home_option, sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 @click.option("--run", "run", metavar="RUN", help="Judge what this stored run lacks instead; its id or its beginning.")
 @click.option(
     "--sandbox",
-    type=click.Choice(["docker", "bubblewrap"]),
+    metavar="[docker|bubblewrap]",
+    callback=sandbox_name(),
     help="What runs the tests; default: docker where an engine answers, else bubblewrap.",
 )
 @click.option(

@@ -11,6 +11,7 @@ import click
 
 from bench.errors import InputFault
 from bench.home import Home
+from sandbox.registry import SPELLINGS, runtime_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10_000
@@ -26,6 +27,18 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is no finite number", param, ctx)
         return number
+
+
+def sandbox_name(*beside: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return what checks the value of an option that names a back end, or one of some words beside."""
+
+    def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value not in beside and runtime_of(value) is None:
+            words = ", ".join((SPELLINGS.replace(" or", ","), *beside))
+            raise click.BadParameter(f"{value!r} is none of {words}", param=param)
+        return value
+
+    return check
 
 
 def _home(_: click.Context, __: click.Parameter, value: str) -> Home:

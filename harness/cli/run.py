@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import Finite, check_ks, check_n, db_option, home_option, k_option
+from harness.cli.options import Finite, check_ks, check_n, db_option, home_option, k_option, sandbox_name
 
 if TYPE_CHECKING:
     from harness.attempt import Summary
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--sandbox",
-    type=click.Choice(["docker", "bubblewrap", "none"]),
+    metavar="[docker|bubblewrap|none]",
+    callback=sandbox_name("none"),
     help="What runs the tests of functions; none: store completions, `ctxbench exec --run` judges them. "
     "Default: docker where an engine answers, else bubblewrap.",
 )

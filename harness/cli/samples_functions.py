@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bench.home import Home
-from harness.cli.options import db_option, home_option
+from harness.cli.options import db_option, home_option, sandbox_name
 from harness.cli.progress import progress
-from sandbox.registry import NAMES
 
 if TYPE_CHECKING:
     from bench.functions.verify import Verification
@@ -27,7 +26,8 @@ def sandbox_option(function: F) -> F:
     """Add ``--sandbox``; the command receives a back end's name, or None for the best that is here."""
     return click.option(
         "--sandbox",
-        type=click.Choice(NAMES),
+        metavar="[docker|bubblewrap]",
+        callback=sandbox_name(),
         default=None,
         help="Where tests run; default: docker where an engine answers, else bubblewrap.",
     )(function)

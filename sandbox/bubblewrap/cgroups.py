@@ -122,6 +122,8 @@ def _settings_v1(limits: Limits) -> dict[str, list[tuple[str, str, bool]]]:
         "memory": [
             ("memory.limit_in_bytes", str(limits.memory), True),
             ("memory.memsw.limit_in_bytes", str(limits.memory), False),
+            # Buffers of sockets are counted apart here, and only where they have a limit.
+            ("memory.kmem.tcp.limit_in_bytes", str(limits.memory // 4), False),
         ],
         "pids": [("pids.max", str(limits.processes + _SPARE), True)],
         "cpu": [

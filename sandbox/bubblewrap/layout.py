@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.box import NETWORK
 from sandbox.bubblewrap import host
 from sandbox.bubblewrap.image import LIBRARY, PACKAGES, PYTHON, Image
 from sandbox.types import MIB, Environment, Limits
@@ -62,13 +63,16 @@ class Layout:
             "stage": self.stage,
             "groups": [str(group / "cgroup.procs") for group in groups],
             "binds": [[source, name] for (source, _), name in zip(binds, names, strict=True)],
+            "settings": [[f"/proc/sys/{name}", text] for name, text in NETWORK.items()],
             "tmpfs": [["work", f"{self.tmpfs},mode=700"], ["shm", _SHM]],
             "argv": self._argv([(name, target) for (_, target), name in zip(binds, names, strict=True)], command),
         }
         return json.dumps(spec)
 
     def _argv(self, binds: Sequence[tuple[str, str]], command: Sequence[str]) -> list[str]:
-        argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-all", "--unshare-user"]
+        # All namespaces but the network's, which the stage has made.
+        argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-user", "--unshare-ipc", "--unshare-pid"]
+        argv += ["--unshare-uts", "--unshare-cgroup-try"]
         argv += [] if self.old else ["--disable-userns"]
         argv += ["--uid", _UID, "--gid", _UID, "--cap-drop", "ALL", "--hostname", "ctxbench"]
         for name, value in self.variables:

@@ -3,6 +3,7 @@
 A program of its own, started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. It exists because
 
 - bwrap's tmpfs takes no cap on inodes, and an empty file costs kernel memory;
+- nobody in the box may set the bounds of its network's sockets, so they are set before it is entered;
 - as root, bwrap itself must not run as root: a box of uid 0 has no limit on processes, and owns files of
   ``/proc/sys``. An unprivileged uid, in turn, cannot enter a home such as ``/root``, where the interpreter
   may lie: so what a box may read is bound to a place that it can reach before root is given up.
@@ -13,16 +14,20 @@ As a plain user the same happens in a user namespace of its own. Only the standa
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import select
 import signal
+import struct
 import sys
 from typing import Any
 
-_NEWNS, _NEWUSER, _NEWPID = 0x00020000, 0x10000000, 0x20000000
+_NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 4096, 16384, 1 << 18
+_INET, _DATAGRAM, _SIOCSIFFLAGS, _UP = 2, 2, 0x8914, 0x1
+_OF_A_USER = (("max_inotify_instances", 16), ("max_inotify_watches", 8192))
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -71,6 +76,7 @@ def _exec(spec: dict[str, Any], lifeline: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for path in spec["groups"]:
         _write(path, "0")
+    _connect(spec["settings"])
     uid = spec["uid"]
     _mount(None, "/", None, _REC | _PRIVATE)
     stage = spec["stage"]
@@ -88,7 +94,7 @@ def _exec(spec: dict[str, Any], lifeline: int) -> None:
     _die_with_parent()  # another user's process does not, until it asks again
     if select.select([lifeline], [], [], 0)[0]:
         os._exit(125)  # its parent had gone before it asked
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # see `sandbox.guest.confine`
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores these, and a program inherits that
@@ -103,13 +109,26 @@ def _die_with_parent() -> None:
 
 def _enter(uid: int | None) -> None:
     if uid is not None:
-        _check(_libc.unshare(_NEWNS | _NEWPID), "mount namespace")
+        _check(_libc.unshare(_NEWNS | _NEWPID | _NEWNET), "mount namespace")
         return
     user, group = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_NEWNS | _NEWPID | _NEWUSER), "user namespace")
+    _check(_libc.unshare(_NEWNS | _NEWPID | _NEWNET | _NEWUSER), "user namespace")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"0 {user} 1")
     _write("/proc/self/gid_map", f"0 {group} 1")
+    # The boxes of a plain user are all that user: one must leave the others some of what there is for each.
+    for name, most in _OF_A_USER:
+        _write(f"/proc/sys/user/{name}", str(most))
+
+
+def _connect(settings: list[list[str]]) -> None:
+    """Bring the loopback up, the only interface of the box's network, and bound its sockets."""
+    # Not by Python's own socket: importing it would cost each box some milliseconds.
+    handle = _libc.socket(_INET, _DATAGRAM, 0)
+    fcntl.ioctl(handle, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _UP))
+    os.close(handle)
+    for path, text in settings:
+        _write(path, text)
 
 
 def _bind(source: str, target: str) -> None:

@@ -38,6 +38,8 @@ _CALLS = {
     "make a device": "os.mknod('device', 0o60600, os.makedev(8, 0))",
     "make shared memory": "if libc.shmget(0, 4096, 0o1600) < 0: raise OSError",
     "make a message queue": "if libc.mq_open(b'/probe', 0o102, 0o600, None) < 0: raise OSError",
+    "map huge pages": "import mmap; mmap.mmap(-1, 2 << 20, flags=0x40022)",
+    "put a filter on a socket": "socket.socket().setsockopt(1, 26, bytes(16))",
     "set the clock": "import time; time.clock_settime(time.CLOCK_REALTIME, 0)",
     "raise its limits": "resource.setrlimit(resource.RLIMIT_NOFILE, (100000, 100000))",
     "raise its priority": "os.nice(-5)",

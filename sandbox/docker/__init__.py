@@ -31,11 +31,16 @@ __all__ = ["DockerSandbox", "answers"]
 class DockerSandbox:
     """Runs jobs in containers of the local Docker engine."""
 
-    name = "docker"
+    def __init__(self, cache: Path, *, base_image: str = bases.OFFICIAL, runtime: str = "") -> None:
+        """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet.
 
-    def __init__(self, cache: Path, *, base_image: str = bases.OFFICIAL) -> None:
-        """Keep wheels and notes in `cache`, and build on `base_image`; touch neither yet."""
-        self.cache = cache
+        Args:
+            cache: a folder of the sandbox's own.
+            base_image: what images are built on.
+            runtime: what the engine runs boxes with, by the name that it has there; empty for its own choice.
+        """
+        self.cache, self.runtime = cache, runtime
+        self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or bases.OFFICIAL
         self._base: str | None = None
         """Its id, once known: a registry that is out of reach is asked once."""
@@ -59,7 +64,7 @@ class DockerSandbox:
         with connected() as client:
             sweep(client)
         if environment.image:
-            with connected() as client, foreign.opened(client, environment, limits, width) as pool:
+            with connected() as client, foreign.opened(client, environment, limits, width, self.runtime) as pool:
                 yield pool
             return
         with (
@@ -80,7 +85,7 @@ class DockerSandbox:
             if found is None:
                 raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
             touch(self._notes, found)
-            yield DockerLauncher(client, found, environment, limits, images.key(found, environment))
+            yield DockerLauncher(client, found, environment, limits, images.key(found, environment), self.runtime)
 
     @property
     def _notes(self) -> Path:

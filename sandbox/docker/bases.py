@@ -51,7 +51,7 @@ def get(client: Client, wanted: str, report: Report) -> str:
                 f"the image cannot be pulled ({refused.what})",
                 where=wanted,
                 cure="name one that can in CTXBENCH_BASE_IMAGE, or make one from Debian packages as root: "
-                "scripts/debian_base.sh",
+                "scripts/debian_base.sh; or use --sandbox bubblewrap",
             ) from refused
         report(f"{wanted} cannot be pulled: using {HOME_MADE}")
         return found

@@ -24,7 +24,7 @@ from sandbox.docker.box import DockerBox
 from sandbox.docker.engine import Client
 from sandbox.docker.foreign_job import ForeignJob
 from sandbox.docker.images import find
-from sandbox.docker.launcher import SHM, USER, hardened, in_memory, started
+from sandbox.docker.launcher import SHM, Engine, hardened, in_memory, started
 from sandbox.docker.tree import archive
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.link import check_paths
@@ -48,7 +48,7 @@ def key(client: Client, environment: Environment) -> str:
 
 
 @contextlib.contextmanager
-def opened(client: Client, environment: Environment, limits: Limits, width: int) -> Iterator[Pool]:
+def opened(client: Client, environment: Environment, limits: Limits, width: int, runtime: str = "") -> Iterator[Pool]:
     """Open a pool; end every box on leaving.
 
     Raises:
@@ -56,7 +56,7 @@ def opened(client: Client, environment: Environment, limits: Limits, width: int)
     """
     if width < 1:
         raise ValueError("a pool needs a width of at least 1")
-    pool = ForeignPool(client, environment, limits, width)
+    pool = ForeignPool(client, environment, limits, width, runtime)
     try:
         pool.begin()
         yield pool
@@ -67,13 +67,14 @@ def opened(client: Client, environment: Environment, limits: Limits, width: int)
 class ForeignPool:
     """See `sandbox.types.Pool`; every job has a container of its own, and only commands run."""
 
-    def __init__(self, client: Client, environment: Environment, limits: Limits, width: int) -> None:
+    def __init__(self, client: Client, environment: Environment, limits: Limits, width: int, runtime: str) -> None:
         """Start nothing yet."""
         self.image = key(client, environment)
         check_paths(environment.tree)
         self._client, self._limits, self._folder = client, limits, environment.folder
         self._tree = archive(environment.tree)
-        self._settings = settings(client, environment, limits)
+        self._image, self._variables = str(_inspected(client, environment)["Id"]), variables(environment)
+        self._engine = Engine.of(client, runtime)
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._boxes: set[DockerBox] = set()
@@ -125,9 +126,31 @@ class ForeignPool:
         for box in boxes:
             box.end()
 
+    def _settings(self, user: int, entrypoint: list[str]) -> dict[str, Any]:
+        limits = self._limits
+        mounts = {
+            self._folder: in_memory("exec", limits.disk, limits.inodes, user),
+            "/tmp": in_memory("exec", limits.disk, limits.inodes, user),  # noqa: S108 - the box's own
+            SHM: in_memory("noexec", 16 << 20, 1024, user),
+        }
+        # Kept until its state was read; `doctor --clean` removes it if that never happens.
+        host = {**hardened(limits, self._engine, user), "tmpfs": mounts, "auto_remove": False}
+        return {
+            "image": self._image,
+            "entrypoint": entrypoint,
+            "environment": self._variables,
+            "hostname": "box",
+            "working_dir": "/",
+            "stdin_open": True,
+            "detach": False,
+            "healthcheck": {"test": ["NONE"]},
+            "labels": {"ctxbench.owner": owner()},
+            "host_config": self._client.api.create_host_config(**host),
+        }
+
     def _once(self, job: Job) -> Outcome:
         planned = ForeignJob(self._folder, self._tree + archive(job.files, ended=True), _argv(job))
-        box = started(self._client, {**self._settings, "entrypoint": planned.entrypoint})
+        box = started(self._client, self._engine, lambda user: self._settings(user, planned.entrypoint))
         try:
             with self._lock:
                 if self._closed:
@@ -140,29 +163,10 @@ class ForeignPool:
                 self._boxes.discard(box)
 
 
-def settings(client: Client, environment: Environment, limits: Limits) -> dict[str, Any]:
-    """Return the settings of a container of a foreign image, without its program."""
-    found = _inspected(client, environment)
-    mounts = {
-        environment.folder: in_memory("exec", limits.disk, limits.inodes),
-        "/tmp": in_memory("exec", limits.disk, limits.inodes),  # noqa: S108 - the box's own
-        SHM: in_memory("noexec", 16 << 20, 1024),
-    }
-    # Kept until its state was read; `doctor --clean` removes it if that never happens.
-    host = {**hardened(limits, int(client.api.info()["NCPU"])), "tmpfs": mounts, "auto_remove": False}
-    ours = {"HOME": "/tmp", **dict(environment.variables)}  # noqa: S108 - the box's own
-    return {
-        "image": found["Id"],
-        "environment": [f"{name}={value}" for name, value in ours.items()],
-        "user": f"{USER}:{USER}",
-        "hostname": "box",
-        "working_dir": "/",
-        "stdin_open": True,
-        "detach": False,
-        "healthcheck": {"test": ["NONE"]},
-        "labels": {"ctxbench.owner": owner()},
-        "host_config": client.api.create_host_config(**host),
-    }
+def variables(environment: Environment) -> list[str]:
+    """Return what is added to the image's own variables; the user has no name there, so it gets one here."""
+    ours = {"HOME": "/tmp", "USER": "nobody", "LOGNAME": "nobody"}  # noqa: S108 - the box's own
+    return [f"{name}={value}" for name, value in (ours | dict(environment.variables)).items()]
 
 
 def _inspected(client: Client, environment: Environment) -> Mapping[str, Any]:

@@ -128,7 +128,8 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
             RuntimeError(f"it cannot be built: {_reason(said)} ({failed.rpartition(' returned a ')[2]})"),
             SandboxUnavailable,
             f"image of {environment.name}",
-            "check the names of its programs and the connection to the Debian mirror, and run it again",
+            "check the names of its programs and the connection to the Debian mirror, and run it again; "
+            "or use --sandbox bubblewrap",
         )
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sandbox.box import NETWORK
 from sandbox.docker.box import DockerBox, attached, remove
 from sandbox.docker.engine import Client, told
 from sandbox.errors import SandboxError, SandboxLost
 from sandbox.owners import owner
 from sandbox.types import MIB, Environment, Limits
 
-USER = 65534
-"""nobody's number: owns nothing in the image."""
+USERS = range(1_900_000, 1_901_024)
+"""A box runs as one of these, which no other box of the engine has: the kernel bounds much for each user together.
+They own nothing; the image names them all nobody. Larger numbers do not fit into every tar."""
+_MAPPED_USERS = range(50_000, 51_024)
+"""The same on an engine that maps users, which has few: they are others on the machine. They have no name."""
+_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/work",
@@ -32,45 +40,74 @@ class DockerLauncher:
     """Starts boxes of one image; holds no state but the settings."""
 
     def __init__(
-        self, client: Client, found: Mapping[str, Any], environment: Environment, limits: Limits, image: str
+        self,
+        client: Client,
+        found: Mapping[str, Any],
+        environment: Environment,
+        limits: Limits,
+        image: str,
+        runtime: str = "",
     ) -> None:
-        """Take an inspected image; `image` is the digest that outcomes are stored under."""
-        self.image = image
+        """Take an inspected image; `image` is the digest that outcomes are stored under, `runtime` see `Engine`."""
+        self.image, self._runtime = image, runtime
         self._client, self._id, self._limits = client, found["Id"], limits
         self._variables = variables(found["Config"]["Env"] or [], environment)
 
     def start(self) -> DockerBox:
         """Create a container, attach to it, start it."""
-        return started(self._client, self._settings)
+        return started(self._client, self._engine, self._settings)
 
-    @cached_property
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, user: int) -> dict[str, Any]:
         return {
             "image": self._id,
             "environment": self._variables,
-            "user": f"{USER}:{USER}",
             "hostname": "box",
             # With `detach` false the engine closes stdin when our attached stream ends, however we die:
             # the guest reads the end of it and leaves, and auto_remove does the rest.
             "stdin_open": True,
             "detach": False,
             "labels": {"ctxbench.owner": owner()},
-            "host_config": self._client.api.create_host_config(**hardened(self._limits, self._processors)),
+            "host_config": self._client.api.create_host_config(**hardened(self._limits, self._engine, user)),
         }
 
-    @property
-    def _processors(self) -> int:
-        return int(self._client.api.info()["NCPU"])
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine.of(self._client, self._runtime)
 
 
-def started(client: Client, settings: Mapping[str, Any]) -> DockerBox:
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What boxes need to know of their engine."""
+
+    processors: int
+    """Of the machine; it refuses a share of more."""
+    users: range
+    """Numbers of users that its boxes may have."""
+    runtime: str = ""
+    """What it runs containers with, such as gVisor's ``runsc``; empty for its own choice."""
+
+    @classmethod
+    def of(cls, client: Client, runtime: str = "") -> Engine:
+        """Ask an engine."""
+        info = client.api.info()
+        options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
+        mapped = options & {"name=userns", "name=rootless"}
+        return cls(int(info["NCPU"]), _MAPPED_USERS if mapped else USERS, runtime)
+
+
+def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
     """Create a container with the client's settings, attach to it, start it.
+
+    Args:
+        client: the engine's.
+        engine: the same.
+        settings: of a box with that number of a user.
 
     Raises:
         SandboxLost: if the engine does not do it now; nothing is left of it.
     """
     with told(SandboxLost, "docker"):
-        name = str(client.api.create_container(**settings)["Id"])
+        name = _created(client, engine, settings)
         try:
             # Attached before it starts, or its first words are lost.
             stream = attached(client, name)
@@ -83,6 +120,21 @@ def started(client: Client, settings: Mapping[str, Any]) -> DockerBox:
             tidy(client, name)
             raise
     return DockerBox(client, name, stream)
+
+
+def _created(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> str:
+    """Create a container as a user of its own: named after it, as no engine has two containers of one name."""
+    for user in random.sample(engine.users, len(engine.users)):
+        try:
+            created = client.api.create_container(name=f"ctxbench-box-{user}", user=f"{user}:{user}", **settings(user))
+        except Exception as error:
+            if getattr(error, "status_code", None) != _TAKEN:
+                raise
+        else:
+            return str(created["Id"])
+    raise SandboxLost(
+        f"it has {len(engine.users)} boxes already", where="docker", cure="`ctxbench doctor --clean` removes leftovers"
+    )
 
 
 def tidy(client: Client, name: str) -> None:
@@ -101,16 +153,18 @@ def variables(image: list[str], environment: Environment) -> list[str]:
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
 
 
-def hardened(limits: Limits, processors: int) -> dict[str, Any]:
+def hardened(limits: Limits, engine: Engine, user: int) -> dict[str, Any]:
     """Return the host settings of a box.
 
     Args:
         limits: what it may use.
-        processors: of the machine, which refuses a share of more.
+        engine: where it runs.
+        user: the number that it runs as.
     """
     from docker.types import LogConfig, Ulimit  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
     return {
+        "runtime": engine.runtime or None,
         "network_mode": "none",
         # Without a network the engine would still show the box the machine's name servers and domains.
         "dns": ["127.0.0.1"],
@@ -118,20 +172,22 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
         "read_only": True,
         "tmpfs": {
             # Executable: compiled extensions and programs that a test builds are loaded from there.
-            "/work": in_memory("exec", limits.disk, limits.inodes),
-            SHM: in_memory("noexec", _SHM, 1024),
+            "/work": in_memory("exec", limits.disk, limits.inodes, user),
+            SHM: in_memory("noexec", _SHM, 1024, user),
         },
+        "sysctls": {name.replace("/", "."): text for name, text in NETWORK.items()},
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges", f"seccomp={_seccomp()}"],
         "pids_limit": limits.processes,
         "mem_limit": limits.memory,
         # Memory and swap together: no swap.
         "memswap_limit": limits.memory,
-        "nano_cpus": int(min(limits.cpus, processors) * 1e9),
+        "nano_cpus": int(min(limits.cpus, engine.processors) * 1e9),
         "ulimits": [
             Ulimit(name="nofile", soft=limits.open_files, hard=limits.open_files),
             Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
-            Ulimit(name="core", soft=0, hard=0),
+            Ulimit(name="core", soft=1, hard=1),  # see `sandbox.guest.confine`
+            Ulimit(name="sigpending", soft=1024, hard=1024),
             # The engine mounts /dev/mqueue, where anybody may make queues, which outlive a job.
             Ulimit(name="msgqueue", soft=0, hard=0),
         ],
@@ -144,17 +200,19 @@ def hardened(limits: Limits, processors: int) -> dict[str, Any]:
     }
 
 
-def in_memory(execution: str, size: int, inodes: int) -> str:
+def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
     """Return the options of a bounded file system in memory that is the box's own.
 
     Args:
         execution: ``exec`` or ``noexec``.
         size: bytes.
         inodes: files and folders.
+        user: who owns it.
     """
-    return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={USER},gid={USER}"
+    return f"rw,{execution},nosuid,nodev,size={size},nr_inodes={inodes},mode=0700,uid={user},gid={user}"
 
 
+@functools.cache
 def _seccomp() -> str:
     """Return the profile on one line: the engine takes its text, not its path."""
     text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")

@@ -22,6 +22,8 @@ _SHOWN = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 """The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
 _RULES = 32
 """The lowest descriptor that Landlock's rules may have: a job's process puts its own at the first free ones."""
+_PENDING = 1024
+"""Queued signals and timers: the kernel has a number of them for each user."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
 
 
@@ -97,7 +99,9 @@ def bound(bounds: Bounds) -> None:
         OSError: if the kernel refuses.
     """
     for which, value in _resources(bounds):
-        resource.setrlimit(which, (value, value))
+        most = resource.getrlimit(which)[1]
+        least = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(which, (least, least))
 
 
 def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
@@ -132,7 +136,9 @@ def _close_all_but(kept: Sequence[int]) -> None:
 def _resources(bounds: Bounds) -> list[tuple[int, int]]:
     limits = bounds.limits
     found = [
-        (resource.RLIMIT_CORE, 0),
+        # Not 0, which does not keep a program that the machine names for core files from being run, outside the box.
+        (resource.RLIMIT_CORE, 1),
+        (resource.RLIMIT_SIGPENDING, _PENDING),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_MSGQUEUE, 0),

@@ -24,7 +24,7 @@ KILL, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 ARCHITECTURE, NUMBER, FIRST_ARGUMENT = 4, 0, 16
 """Offsets in ``struct seccomp_data``; of an argument the low half, which both machines store first."""
 _X32 = 0x40000000
-_NAMESPACES = 0x7E020000
+NAMESPACES = 0x7E020000
 """Every ``CLONE_NEW…`` that `clone` knows."""
 FAMILIES = (int(socket.AF_UNIX), int(socket.AF_INET), int(socket.AF_INET6))
 """Families of sockets that a job may have."""
@@ -52,7 +52,15 @@ def restrict(refused: Iterable[str], *, absent: Iterable[str] = (), families: Se
     machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
     if machine is None:
         raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    code = program(*machine, refused, absent, families)
+    install(program(*machine, refused, absent, families))
+
+
+def install(code: bytes) -> None:
+    """Filter the calls of this thread and its future children by a program, for good.
+
+    Raises:
+        OSError: if the kernel has no filters; nothing is refused then.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     held = _Program(len(code) // 8, code)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
@@ -70,14 +78,7 @@ def program(
     families: Sequence[int] | None = None,
 ) -> bytes:
     """Return the filter: another architecture ends the process, a listed call fails, the rest goes through."""
-    lines: list[Line] = [
-        (LOAD, 0, 0, ARCHITECTURE),
-        (EQUAL, 1, 0, architecture),
-        (RETURN, 0, 0, KILL),
-        (LOAD, 0, 0, NUMBER),
-        (AT_LEAST, 0, 1, _X32),
-        (RETURN, 0, 0, ERROR | errno.EPERM),
-    ]
+    lines = opening(architecture)
     for error, names in ((errno.EPERM, refused), (errno.ENOSYS, absent)):
         for number in sorted(_numbers(names, column)):
             lines += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ERROR | error)]
@@ -88,6 +89,18 @@ def program(
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
+def opening(architecture: int) -> list[Line]:
+    """Return how every filter begins: another architecture ends the process; then the call's number is at hand."""
+    return [
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, architecture),
+        (RETURN, 0, 0, KILL),
+        (LOAD, 0, 0, NUMBER),
+        (AT_LEAST, 0, 1, _X32),
+        (RETURN, 0, 0, ERROR | errno.EPERM),
+    ]
+
+
 def _numbers(names: Iterable[str], column: int) -> list[int]:
     return [number for name in names if (number := NUMBERS[name][column]) is not None]
 
@@ -96,7 +109,7 @@ def _namespaces(number: int) -> list[Line]:
     return [
         (EQUAL, 0, 4, number),
         (LOAD, 0, 0, FIRST_ARGUMENT),
-        (ANY_BIT, 0, 1, _NAMESPACES),
+        (ANY_BIT, 0, 1, NAMESPACES),
         (RETURN, 0, 0, ERROR | errno.EPERM),
         (RETURN, 0, 0, ALLOW),
     ]

@@ -17,10 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sandbox.guest import child, confine, files, frames, groups, landlock, seccomp
+from sandbox.guest import child, confine, files, frames, groups, landlock, permitted
 from sandbox.guest.confine import SHARED_MEMORY, Bounds, Limits
 from sandbox.guest.supervisor import ORACLE, Supervisor
-from sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 PROTOCOL = 1
 _IN, _OUT = 0, 1
@@ -140,9 +139,8 @@ class Guest:
 
 def _filter_calls(*, memory_group: bool) -> bool:
     # Files in memory are in no process's size, so that the watchdog would not see them.
-    absent = ["clone3"] if memory_group else ["clone3", "memfd_create"]
     try:
-        seccomp.restrict(REFUSED_TO_JOBS, absent=absent, families=seccomp.FAMILIES)
+        permitted.restrict(absent=[] if memory_group else ["memfd_create"])
     except OSError:
         return False
     return True

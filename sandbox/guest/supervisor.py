@@ -33,7 +33,7 @@ class Supervisor:
     def __init__(self, bounds: Bounds, group: MemoryGroup | None) -> None:
         """Fork the job's own process, which waits; nothing of the job is known yet."""
         self._bounds, self._group = bounds, group
-        self._watchdog = None if group else Watchdog(bounds.limits.memory)
+        self._watchdog = Watchdog(bounds.limits.open_files, None if group else bounds.limits.memory)
         self._output, self._said = capture.Output(bounds.limits.output), os.pipe()
         self._result, self._answered = capture.Result(bounds.limits.result), os.pipe()
         self._channel, theirs = socket.socketpair()
@@ -63,7 +63,7 @@ class Supervisor:
         took = time.monotonic() - began
         if head["action"]["run"] == "check" and ended["exit_code"] == child.REFUSED:
             raise RuntimeError(f"the check's own process failed: {self._words()}")
-        killed = self._watchdog.killed if self._watchdog else self._group is not None and self._group.kills() > kills
+        killed = self._watchdog.killed or (self._group is not None and self._group.kills() > kills)
         result = self._result.whole
         tail = self._output.tail
         return frames.frame(
@@ -106,8 +106,7 @@ class Supervisor:
                 sys.stderr.write(f"the check itself failed: {type(error).__name__}: {error}\n")
             finally:
                 child.finish(code)
-        if self._watchdog:
-            self._watchdog.trust(pid)
+        self._watchdog.trust(pid)
         return pid
 
     def _watch(self, main: int, deadline: float) -> dict[str, Any]:
@@ -124,16 +123,17 @@ class Supervisor:
             poll.register(readable, select.POLLIN)
         # Asked for nothing: it tells only that nobody sends jobs any more, and so nobody waits for this one.
         poll.register(_IN, 0)
-        gone = False
+        gone, looked = False, time.monotonic()
         while not gone:
-            left = deadline - time.monotonic()
+            now = time.monotonic()
+            left = deadline - now
             if left <= 0:
                 late = True
                 break
-            if self._watchdog:
+            if now - looked >= SECONDS:
+                looked = now
                 self._watchdog.look()
-                left = min(left, SECONDS)
-            for ready, _ in poll.poll(left * 1000 + 1):
+            for ready, _ in poll.poll(min(left, SECONDS) * 1000 + 1):
                 if ready == _IN:
                     raise EOFError("the pool is gone")
                 if ready == handle:

@@ -1,4 +1,4 @@
-"""Ends the largest process of a job that uses too much memory, where no control group does.
+"""Ends jobs that hoard what no limit of the kernel's bounds: sockets, locks and, without a control group, memory.
 
 It looks every `SECONDS`. What it does not see: pages of shared anonymous mappings and of unlinked files
 in memory that no process maps any more. The kernel's own killer takes a job's processes first of all.
@@ -9,18 +9,29 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 SECONDS = 0.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_LOCKS = 4096
+"""The most locks of ranges of files: the kernel counts them in no control group, and has no other limit."""
+_LOCK_SECONDS = 1.0
+"""Between looks at locks: while they are listed, nobody on the machine takes one."""
 
 
 class Watchdog:
-    """Holds the processes of a box, but for trusted ones, to a sum of resident bytes."""
+    """Looks after a job: its processes are those that are not trusted, its sockets and locks those of the box."""
 
-    def __init__(self, limit: int) -> None:
-        """Hold them to `limit` bytes; the processes that there are now are trusted."""
-        self._limit, self._trusted = limit, set(_processes())
+    def __init__(self, sockets: int, memory: int | None) -> None:
+        """Hold a box to that many sockets, and its processes to a sum of resident bytes; None if a group does.
+
+        A socket's buffers are outside the box's control group in version 1, and so are those of a connection that
+        nobody has accepted in both; it has them without a descriptor. So the sockets themselves are counted.
+        """
+        self._sockets, self._memory = sockets, memory
+        self._trusted = {os.getppid(), os.getpid()}
+        self._locks_at = time.monotonic() + _LOCK_SECONDS
         self.killed = False
 
     def trust(self, pid: int) -> None:
@@ -28,16 +39,60 @@ class Watchdog:
         self._trusted.add(pid)
 
     def look(self) -> None:
-        """Kill the largest process if all of them together are too large."""
-        sizes = {pid: _resident(pid) for pid in _processes() if pid not in self._trusted}
-        if sum(sizes.values()) <= self._limit:
+        """Kill every process of the job if it hoards, or the largest if together they are too large."""
+        if _sockets() > self._sockets or self._too_many_locks():
+            self._kill(self._untrusted())
+        elif self._memory is not None:
+            self._look_at_memory(self._memory)
+
+    def _too_many_locks(self) -> bool:
+        if time.monotonic() < self._locks_at:
+            return False
+        self._locks_at = time.monotonic() + _LOCK_SECONDS
+        return _locks(_LOCKS) > _LOCKS
+
+    def _look_at_memory(self, limit: int) -> None:
+        sizes = {pid: _resident(pid) for pid in self._untrusted()}
+        if sum(sizes.values()) <= limit:
             return
         # Forked processes share pages, which were counted for each: look closer before anything is killed.
         sizes = {pid: _proportional(pid, size) for pid, size in sizes.items()}
-        if sum(sizes.values()) > self._limit:
-            self.killed = True
+        if sum(sizes.values()) > limit:
+            self._kill([max(sizes, key=lambda pid: sizes[pid])])
+
+    def _untrusted(self) -> list[int]:
+        return [pid for pid in _processes() if pid not in self._trusted]
+
+    def _kill(self, processes: list[int]) -> None:
+        self.killed = True
+        for pid in processes:
             with contextlib.suppress(OSError):
-                os.kill(max(sizes, key=lambda pid: sizes[pid]), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+
+
+def _sockets(table: str = "/proc/net/sockstat") -> int:
+    """Return how many sockets of the box's network there are, also those that no descriptor leads to."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        handle = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(handle, 64).split(None, 3)[2])
+        finally:
+            os.close(handle)
+    return 0
+
+
+def _locks(most: int, table: str = "/proc/locks") -> int:
+    """Return how many locks of files the box's processes hold, or a number above `most`."""
+    count = 0
+    with contextlib.suppress(OSError):
+        handle = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while count <= most and (part := os.read(handle, 1 << 16)):
+                # Those of open files rather than processes are listed for everybody; the filter refuses them.
+                count += part.count(b"\n") - part.count(b"OFDLCK")
+        finally:
+            os.close(handle)
+    return count
 
 
 def _processes() -> list[int]:

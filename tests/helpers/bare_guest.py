@@ -28,7 +28,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(guest: int) -> list[int]:
-    """Return what this guest made: the watchdog must see nothing else of this machine."""
+    """Return what this guest made: the watchdog must see nothing else of this machine, no sockets or locks either."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -44,6 +44,8 @@ if __name__ == "__main__":
     if "no-landlock" in sys.argv:
         landlock.abi = lambda: 0
     watchdog._processes = functools.partial(_descendants, os.getpid())
+    watchdog._sockets = lambda: 0
+    watchdog._locks = lambda most: 0
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     server.end_the_rest = _end_descendants
     shared = Path(sys.argv[1], "shm")

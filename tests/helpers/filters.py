@@ -7,10 +7,12 @@ import struct
 from sandbox.guest import seccomp
 
 
-def run_filter(code: bytes, architecture: int, number: int, argument: int = 0) -> int:
-    """Return the filter's answer to one call with one first argument."""
+def run_filter(code: bytes, architecture: int, number: int, *arguments: int) -> int:
+    """Return the filter's answer to one call; arguments that are not given are 0."""
     lines = list(struct.iter_unpack("=HBBI", code))
-    data = {seccomp.NUMBER: number, seccomp.ARCHITECTURE: architecture, seccomp.FIRST_ARGUMENT: argument}
+    data = {seccomp.NUMBER: number, seccomp.ARCHITECTURE: architecture}
+    for index in range(6):
+        data[seccomp.FIRST_ARGUMENT + 8 * index] = (*arguments, *(6 * [0]))[index]
     at, value = 0, 0
     while True:
         operation, yes, no, operand = lines[at]

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from sandbox.conformance import NAMES, check
+from sandbox.registry import runtime_fault
 from sandbox.types import Sandbox
+from tests.helpers.sandboxes import real
 
 pytestmark = pytest.mark.slow
 
@@ -11,4 +13,12 @@ pytestmark = pytest.mark.slow
 def test_a_back_end_keeps_the_whole_list(real_sandbox: Sandbox) -> None:
     findings = list(check(real_sandbox))
     assert [finding.name for finding in findings] == list(NAMES)
+    assert [f"{finding.name}: {finding.detail}" for finding in findings if not finding.passed] == []
+
+
+@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+def test_so_does_docker_with_a_runtime_of_its_engine(runtime: str) -> None:
+    if (fault := runtime_fault(runtime)) is not None:
+        pytest.skip(str(fault))
+    findings = check(real(f"docker(runtime={runtime})"))
     assert [f"{finding.name}: {finding.detail}" for finding in findings if not finding.passed] == []

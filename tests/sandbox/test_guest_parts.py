@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import resource
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.guest import confine, files, frames, groups, seccomp, server, watchdog
+from sandbox.guest import confine, files, frames, groups, permitted, seccomp, server, watchdog
 from sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
-from sandbox.guest.syscalls import NUMBERS, REFUSED_TO_JOBS
+from sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
 from tests.helpers.filters import run_filter
 
-EPERM, ENOSYS, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 38, 97))
+EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 22, 38, 93, 97))
+DONE = seccomp.ERROR
+"""Answered with success, and not made."""
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 60))
@@ -129,26 +136,58 @@ def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
 def test_the_filter_of_jobs_answers_every_call(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
-    code = seccomp.program(architecture, column, REFUSED_TO_JOBS, ["clone3", "memfd_create"], seccomp.FAMILIES)
+    code = permitted.program(architecture, column, ["memfd_create"])
     number = {name: numbers[column] for name, numbers in NUMBERS.items() if numbers[column] is not None}
+    allowed = {name for group in ALLOWED.values() for name in group.split()} & set(number)
 
-    def ask(call: int | None, argument: int = 0) -> int:
+    def ask(call: int | None, *arguments: int) -> int:
         assert call is not None
-        return run_filter(code, architecture, call, argument)
+        return run_filter(code, architecture, call, *arguments)
 
-    for name in REFUSED_TO_JOBS & set(number):
+    judged = {rule.call for rule in permitted.RULES}
+    assert {name for name in allowed if ask(number[name]) != seccomp.ALLOW} - judged == set()
+    for name in set(number) - allowed - judged:
         assert ask(number[name]) == EPERM, name
-    assert {ask(number[name]) for name in ("clone3", "memfd_create")} == {ENOSYS}
-    for family in range(64):
-        assert ask(number["socket"], family) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
-    for flags, answer in ((0, seccomp.ALLOW), (0x003D0F00, seccomp.ALLOW), (17, seccomp.ALLOW)):
-        assert ask(number["clone"], flags) == answer
-    for bit in (0x00020000, *(1 << shift for shift in range(25, 31))):
-        assert ask(number["clone"], bit | 17) == EPERM
-    for call in set(range(480)) - set(number.values()):
-        assert ask(call) == seccomp.ALLOW
+    for name in ("clone3", "memfd_create", "io_setup", "io_submit"):
+        assert ask(number[name]) == ENOSYS, name
+    assert ask(number["sync"]) == ask(number["syncfs"]) == DONE
+    for call in set(range(NEWEST + 1)) - set(number.values()):
+        assert ask(call) == EPERM, "a number between those of the table"
+    assert {ask(call) for call in range(NEWEST + 1, NEWEST + 100)} == {ENOSYS}
     assert ask(0x40000000 + 1) == EPERM
     assert run_filter(code, architecture ^ 1, 1) == seccomp.KILL
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
+    architecture, column = seccomp.MACHINES[machine]
+    code = permitted.program(architecture, column)
+
+    def ask(name: str, *arguments: int) -> int:
+        number = NUMBERS[name][column]
+        assert number is not None
+        return run_filter(code, architecture, number, *arguments)
+
+    for call, family in itertools.product(("socket", "socketpair"), range(64)):
+        assert ask(call, family) == (seccomp.ALLOW if family in (1, 2, 10) else EAFNOSUPPORT)
+    protocols = {protocol for protocol in range(300) if ask("socket", 2, 1, protocol) == seccomp.ALLOW}
+    assert protocols == {0, 1, 6, 17} and ask("socket", 2, 1, 132) == EPROTONOSUPPORT
+    for flags, answer in ((0, seccomp.ALLOW), (0x003D0F00, seccomp.ALLOW), (17, seccomp.ALLOW)):
+        assert ask("clone", flags) == answer
+    for bit in (0x00020000, *(1 << shift for shift in range(25, 31))):
+        assert ask("clone", bit | 17) == EPERM
+    answers = {option: ask("setsockopt", 3, 1, option) for option in range(100)}
+    assert {option for option, answer in answers.items() if answer == DONE} == {7, 8}
+    assert {option for option, answer in answers.items() if answer == EPERM} == {26, 50, 51, 52}
+    assert {ask("setsockopt", 3, level, option) for level in (0, 6, 41) for option in range(100)} == {seccomp.ALLOW}
+    assert ask("mmap", 0, 4096, 3, 0x22) == seccomp.ALLOW and ask("mmap", 0, 4096, 3, 0x40022) == EPERM
+    assert ask("memfd_create", 0, 1) == seccomp.ALLOW and ask("memfd_create", 0, 5) == EPERM
+    assert ask("madvise", 0, 0, 4) == seccomp.ALLOW and ask("madvise", 0, 0, 12) == EINVAL
+    assert {option for option in range(100) if ask("prctl", option) != seccomp.ALLOW} == {22, 35, 62, 67}
+    assert {ask("fcntl", 3, command) for command in (5, 6, 7, 36)} == {seccomp.ALLOW}
+    assert ask("fcntl", 3, 37) == ask("fcntl", 3, 38) == EINVAL
+    assert ask("personality", 0) == ask("personality", 0xFFFFFFFF) == seccomp.ALLOW
+    assert ask("personality", 0x0040000) == EPERM
 
 
 def test_the_tables_are_the_kernels_own() -> None:
@@ -189,29 +228,90 @@ def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
     assert left and left.kills() == 0
 
 
-def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def held(sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Give processes that hold that many MiB."""
     program = "import sys, time\nheld = bytearray({} << 20)\nprint('held', flush=True)\ntime.sleep(60)"
-    small, large, trusted = made = [
-        subprocess.Popen([sys.executable, "-c", program.format(size)], stdout=subprocess.PIPE) for size in (5, 90, 200)
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program.format(size)], stdout=subprocess.PIPE) for size in sizes
     ]
-    seen = [trusted.pid]
-    monkeypatch.setattr(watchdog, "_processes", lambda: seen)  # nothing else of this machine
     try:
-        for process in made:
+        for process in processes:
             assert process.stdout and process.stdout.readline() == b"held\n"
-        for limit, killed in ((1 << 30, False), (60 << 20, True)):
-            seen[:] = [trusted.pid]
-            dog = watchdog.Watchdog(limit)
-            seen += [small.pid, large.pid]
-            dog.look()
-            assert dog.killed == killed
-        assert large.wait(10) == -9 and small.poll() is None and trusted.poll() is None
+        yield processes
     finally:
-        for process in made:
+        for process in processes:
             process.kill()
             process.wait()
             assert process.stdout
             process.stdout.close()
+
+
+@contextlib.contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Give processes that a watchdog sees, and nothing else of this machine."""
+    with held(sizes) as processes:
+        monkeypatch.setattr(watchdog, "_processes", lambda: [process.pid for process in processes])
+        monkeypatch.setattr(watchdog, "_sockets", lambda: 20)
+        monkeypatch.setattr(watchdog, "_locks", lambda most: 0)
+        yield processes
+
+
+def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch, (5, 90, 200)) as (small, large, trusted):
+        for limit, killed in ((1 << 30, False), (60 << 20, True), (None, False)):
+            dog = watchdog.Watchdog(20, limit)
+            dog.trust(trusted.pid)
+            dog.look()
+            assert dog.killed == killed
+        assert large.wait(10) == -9 and small.poll() is None and trusted.poll() is None
+
+
+def test_the_watchdog_ends_a_job_that_hoards_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch, (1, 1, 1)) as (first, second, trusted):
+        dog = watchdog.Watchdog(19, None)
+        dog.trust(trusted.pid)
+        dog.look()
+        assert dog.killed and first.wait(10) == second.wait(10) == -9 and trusted.poll() is None
+
+
+def test_the_watchdog_ends_a_job_that_hoards_locks_but_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch, (1,)) as (process,):
+        monkeypatch.setattr(watchdog, "_locks", lambda most: most + 1)
+        dog = watchdog.Watchdog(20, None)
+        dog.look()
+        assert not dog.killed, "it has only just begun"
+        monkeypatch.setattr(watchdog, "_LOCK_SECONDS", 0.0)
+        dog = watchdog.Watchdog(20, None)
+        dog.look()
+        assert dog.killed and process.wait(10) == -9
+
+
+def test_sockets_and_locks_are_read_from_the_kernels_tables(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("sockets: used 137\nTCP: inuse 4 orphan 0 tw 0 alloc 5 mem 1\n")
+    assert watchdog._sockets(str(table)) == 137 and watchdog._sockets(str(tmp_path / "none")) == 0
+    with socket.socket():
+        before = watchdog._sockets()
+        with socket.socket(), socket.socket(socket.AF_UNIX):
+            assert watchdog._sockets() >= 2 and before >= 1
+    line = "{}: {}  ADVISORY  WRITE {} fe:01:123 0 9\n"
+    table.write_text("".join(line.format(number, "POSIX", 7) for number in range(300)) + line.format(1, "OFDLCK", -1))
+    assert watchdog._locks(1000, str(table)) == 300 and watchdog._locks(1000, str(tmp_path / "none")) == 0
+    table.write_text(line.format(1, "POSIX", 7) * 5000)
+    assert watchdog._locks(100, str(table)) > 100
+
+
+def test_limits_are_never_asked_to_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (0, 500 if which == resource.RLIMIT_SIGPENDING else -1))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, pair: asked.update({which: pair}))
+    limits = confine.Limits(memory=1, file_bytes=2, processes=3, open_files=4, output=5, result=6)
+    bounds = {"work": "/work", "path": (), "rules": None, "memory_group": True, "process_group": True}
+    confine.bound(confine.Bounds(limits=limits, **bounds))  # type: ignore[arg-type]
+    assert asked[resource.RLIMIT_SIGPENDING] == (500, 500) and asked[resource.RLIMIT_NOFILE] == (4, 4)
+    # With 0 the kernel would still run a program that is named for core files, as root and outside the box.
+    assert asked[resource.RLIMIT_CORE] == (1, 1)
 
 
 def test_only_a_user_namespace_counts_a_boxs_processes_alone(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import sandbox.docker.engine
 from sandbox import registry
 from sandbox.errors import SandboxUnavailable
 
@@ -28,8 +32,12 @@ BUBBLEWRAP = SandboxUnavailable("bubblewrap is not installed", where="bubblewrap
         (DOCKER, None, "docker", "start Docker"),
         (None, BUBBLEWRAP, "bubblewrap", "apt-get install"),
         (DOCKER, BUBBLEWRAP, None, "start Docker.*apt-get install.*doctor"),
-        (None, None, "subprocess", "use docker or bubblewrap"),
-        (None, None, "", "use docker or bubblewrap"),
+        (None, None, "subprocess", "use docker, docker.runtime=NAME. or bubblewrap"),
+        (None, None, "", "use docker, docker.runtime=NAME. or bubblewrap"),
+        (None, None, "docker(runtime=)", "there is no sandbox"),
+        (None, None, "docker(runtime=a b)", "there is no sandbox"),
+        (None, None, "bubblewrap(runtime=runsc)", "there is no sandbox"),
+        (DOCKER, None, "docker(runtime=runc)", "start Docker"),
     ],
 )
 def test_what_is_chosen(
@@ -47,6 +55,44 @@ def test_what_is_chosen(
         return
     with pytest.raises(SandboxUnavailable, match=chosen) as caught:
         registry.open_sandbox(asked, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def engine_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
+    """Give a function that makes an engine up that has these runtimes."""
+
+    def make_up(names: list[str]) -> None:
+        monkeypatch.setattr(registry, "docker_fault", lambda: None)
+        api = SimpleNamespace(info=lambda: {"Runtimes": {name: {} for name in names}})
+        client = contextlib.nullcontext(SimpleNamespace(api=api))
+        monkeypatch.setattr(sandbox.docker.engine, "connected", lambda *_: client)
+
+    return make_up
+
+
+def test_a_runtime_of_the_engine_is_used(engine_with: Callable[[list[str]], None], tmp_path: Path) -> None:
+    engine_with(["runc", "runsc"])
+    opened = registry.open_sandbox("docker(runtime=runsc)", tmp_path)
+    assert opened.name == "docker(runtime=runsc)" and opened.runtime == "runsc"  # type: ignore[attr-defined]
+    assert registry.open_sandbox(opened.name, tmp_path).name == opened.name
+    assert registry.open_sandbox("docker", tmp_path).name == "docker"
+
+
+@pytest.mark.parametrize(
+    ("asked", "present", "cure"),
+    [
+        ("runsc", ["runc"], "no runtime 'runsc', but runc; install gVisor .* `runsc install`"),
+        ("kata", ["io.containerd.runc.v2", "runc"], r"no runtime 'kata', .*--sandbox 'docker\(runtime=runc\)'"),
+        ("kata", [], "no runtime 'kata', but none"),
+    ],
+)
+def test_a_runtime_that_the_engine_lacks_is_told_with_its_cure(
+    engine_with: Callable[[list[str]], None], asked: str, present: list[str], cure: str, tmp_path: Path
+) -> None:
+    engine_with(present)
+    with pytest.raises(SandboxUnavailable, match=cure) as caught:
+        registry.open_sandbox(f"docker(runtime={asked})", tmp_path)
     assert "\n" not in str(caught.value)
 
 

@@ -73,6 +73,19 @@ def test_one_back_end_is_enough(
         assert_fault(result, "neither Docker nor bubblewrap works")
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_gvisor_is_told_where_it_is_and_with_its_cure_where_not(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.cli import doctor
+
+    monkeypatch.setattr("sandbox.registry.runtimes", lambda: ["runc", *(["runsc"] if installed else [])])
+    found = doctor._gvisor()
+    assert found.good is (True if installed else None)
+    assert ("--sandbox 'docker(runtime=runsc)'" in found.text) == installed
+    assert ("runsc install" in found.cure) == (not installed)
+
+
 def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")

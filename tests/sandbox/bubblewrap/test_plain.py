@@ -1,10 +1,18 @@
-"""The list that every back end keeps, for a plain user; who runs `tests/sandbox/test_conformance.py` is often root."""
+"""What every back end keeps, for a plain user; who runs the tests of all back ends is often root."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.sandbox.attacks import inside
+from tests.sandbox.attacks.case import matches
+from tests.sandbox.attacks.cases import pools
 from tests.sandbox.bubblewrap.conftest import Driver
+
+_TOOLS = Path(inside.__path__[0], "attack_tools.py").read_text()
+_AS_ROOT_ONLY = {"page-tables": "nothing counts the tables of a plain user's box"}
 
 
 @pytest.mark.slow
@@ -13,3 +21,23 @@ def test_a_plain_user_gets_what_root_gets(run_as: Driver) -> None:
     findings = run_as(conform=True)["findings"]
     assert len(findings) >= 20
     assert [f"{each['name']}: {each['detail']}" for each in findings if not each["passed"]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_as", ["plain user"], indirect=True)
+def test_a_plain_users_box_takes_no_more_of_what_all_boxes_share(run_as: Driver) -> None:
+    cases = [case for case in pools.CASES if case.name not in _AS_ROOT_ONLY]
+    lines = [line for case in cases for line in case.code.splitlines() if line.startswith("from attack_tools")]
+    assert set(lines) == {"from attack_tools import apart, kernel, tried, word"}
+    code = [_TOOLS + case.code.replace(lines[0], "") for case in cases]
+    outcomes = run_as(jobs=[["python3", "-c", program] for program in code])["outcomes"]
+    for case, outcome in zip(cases, outcomes, strict=True):
+        assert outcome["ended"] in case.ended, (case.name, outcome)
+        assert matches(case.seen, outcome["output"]), (case.name, outcome["output"])
+
+
+@pytest.mark.parametrize("run_as", ["plain user"], indirect=True)
+def test_the_boxes_of_a_plain_user_leave_each_other_watches(run_as: Driver) -> None:
+    """They are one user to the kernel, which has 128 of these for each."""
+    code = "import ctypes, json; libc = ctypes.CDLL(None); print(json.dumps([libc.inotify_init() for _ in range(40)]))"
+    assert sum(handle >= 0 for handle in run_as.say(code)) == 16

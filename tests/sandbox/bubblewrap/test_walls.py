@@ -225,3 +225,21 @@ def test_the_interpreter_needs_no_variable_and_knows_nothing_of_the_hosts_packag
     assert found[0].strip() in ("/usr", "/usr/local", "/ctxbench/python") and found[1] == "True\n"
     assert found[2] == []
     assert found[3][:2] == ["/ctxbench/lib", "/ctxbench/site"]
+
+
+def test_its_sockets_are_bounded_and_the_loopback_works(run_as: Driver) -> None:
+    found = run_as.say(
+        code("""
+        sizes = [open(f"/proc/sys/net/ipv4/{name}").read().split()[2] for name in ("tcp_rmem", "tcp_wmem")]
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+            client.sendall(b"hello")
+            sizes.append(server.accept()[0].recv(5).decode())
+        try:
+            open("/proc/sys/net/ipv4/tcp_rmem", "w").write("4096 131072 33554432")
+        except OSError as error:
+            sizes.append(error.strerror)
+        print(json.dumps(sizes))
+        """)
+    )
+    assert found[:3] == ["262144", "262144", "hello"]
+    assert found[3] in ("Permission denied", "Read-only file system")

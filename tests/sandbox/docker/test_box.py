@@ -9,14 +9,15 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sandbox.docker import DockerSandbox
-from sandbox.docker.box import DockerBox
+from sandbox.docker.box import DockerBox, remove
 from sandbox.docker.engine import Client
-from sandbox.docker.launcher import DockerLauncher
+from sandbox.docker.launcher import USERS, DockerLauncher, Engine, started
 from sandbox.errors import SandboxLost
 from sandbox.types import Environment
 from tests.sandbox.docker.standin import run
@@ -38,8 +39,54 @@ def gone(client: Client, name: str, seconds: float = SOON) -> bool:
 def test_the_first_process_is_nobody_with_no_rights(box: DockerBox) -> None:
     fields = dict(line.split(":\t") for line in run(box, "value = open('/proc/self/status').read()").splitlines())
     assert (fields["Pid"], fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "1", "2")
-    assert fields["Uid"].split() == fields["Gid"].split() == ["65534"] * 4
+    user, *others = {int(number) for number in f"{fields['Uid']} {fields['Gid']}".split()}
+    assert user in USERS and not others
     assert {fields[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+
+
+def test_no_two_boxes_are_one_user_and_each_has_a_name(launcher: DockerLauncher) -> None:
+    boxes = [launcher.start() for _ in range(3)]
+    try:
+        asked = "import grp, os, pwd; value = [os.getuid(), os.getgid(), pwd.getpwuid(os.getuid())[0]]"
+        asked += "; value.append(grp.getgrgid(os.getgid())[0])"
+        users = [run(box, asked) for box in boxes]
+    finally:
+        for box in boxes:
+            box.end()
+    assert len({user for user, *_ in users}) == 3
+    assert all(user == group and names == ["nobody", "nogroup"] for user, group, *names in users)
+
+
+def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Client, launcher: DockerLauncher) -> None:
+    free, taken = USERS[-2:]
+    settings = launcher._settings(taken)
+    other = engine.api.create_container(name=f"ctxbench-box-{taken}", **settings)["Id"]
+    try:
+        few = Engine(launcher._engine.processors, range(free, taken + 1))
+        boxes = [started(engine, few, launcher._settings)]
+        try:
+            assert run(boxes[0], "import os; value = os.getuid()") == free
+            with pytest.raises(SandboxLost, match="2 boxes already.*doctor --clean"):
+                boxes.append(started(engine, few, launcher._settings))
+        finally:
+            for box in boxes:
+                box.end()
+    finally:
+        remove(engine, other)
+
+
+@pytest.mark.parametrize("option", ["name=userns", "name=rootless", "name=seccomp,profile=default"])
+def test_an_engine_that_maps_users_is_asked_for_few(option: str) -> None:
+    api = SimpleNamespace(info=lambda: {"NCPU": 3, "SecurityOptions": [option]})
+    engine = Engine.of(SimpleNamespace(api=api))
+    assert engine.processors == 3
+    assert (engine.users == USERS) == ("seccomp" in option)
+    assert engine.users[-1] < 65536 or engine.users == USERS
+
+
+def test_its_sockets_are_bounded(box: DockerBox) -> None:
+    read = "value = [open('/proc/sys/net/ipv4/' + name).read().split()[2] for name in ('tcp_rmem', 'tcp_wmem')]"
+    assert run(box, read) == ["262144", "262144"]
 
 
 def test_its_environment_is_ours_alone(box: DockerBox) -> None:

@@ -1,10 +1,22 @@
 """Every attack on the box, by group."""
 
 from tests.sandbox.attacks.case import Case
-from tests.sandbox.attacks.cases import channel, files, kernel, leaks, network, notes, processes, resources, results
+from tests.sandbox.attacks.cases import (
+    channel,
+    files,
+    kernel,
+    leaks,
+    network,
+    notes,
+    pools,
+    processes,
+    resources,
+    results,
+)
 
 GROUPS: dict[str, tuple[Case, ...]] = {
     "Using up the machine": resources.CASES,
+    "Taking what all boxes share": pools.CASES,
     "Processes and signals": processes.CASES,
     "The network": network.CASES,
     "The kernel": kernel.CASES,

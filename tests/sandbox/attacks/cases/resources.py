@@ -197,7 +197,7 @@ for name in ("NOFILE", "NPROC", "FSIZE", "CORE", "AS", "DATA"):
 print(came <= {"ValueError", "EPERM"}, len(came) > 0)
 print("core:", resource.getrlimit(resource.RLIMIT_CORE)[1])
 """,
-        seen="True True\ncore: 0",
+        seen="True True\ncore: 1",
     ),
     Case(
         name="busy-for-ever",

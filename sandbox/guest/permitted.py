@@ -1,0 +1,136 @@
+"""The filter of a box: the calls that a job may make, and with which arguments; all others are refused.
+
+What a box could take from the whole machine is closed here, where it is bounded by nothing else: the pool of
+asynchronous I/O, huge pages, the memory of compiled filters, buffers of sockets beyond their default, writing
+back of the machine's disks, modules that a protocol's number loads.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sandbox.guest import seccomp
+from sandbox.guest.seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, RETURN, Line
+from sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
+
+PROTOCOLS = (0, 1, 6, 17)
+"""The families' own, ICMP (without capabilities: an echo), TCP, UDP. Others would load modules of the machine's."""
+SOL_SOCKET = 1
+IGNORED_OPTIONS = (7, 8)
+"""SO_SNDBUF and SO_RCVBUF: a machine may allow megabytes a socket, outside the box's memory. They are hints."""
+REFUSED_OPTIONS = (26, 50, 51, 52)
+"""Filters on sockets: they are compiled, into memory of which the whole machine has one small pool."""
+HUGE_PAGES, HUGE_FILES = 0x40000, 0x4
+"""MAP_HUGETLB of `mmap`, MFD_HUGETLB of `memfd_create`: the pages are the machine's, set aside for others."""
+REFUSED_PROCESS_OPTIONS = (22, 35, 62, 67)
+"""Of `prctl`: further filters (see `REFUSED_OPTIONS`), the layout of memory, a processor core's other half,
+memory that is merged with other processes'."""
+_MERGEABLE = 12
+_LOCKS_OF_FILES = (37, 38)
+"""F_OFD_SETLK and F_OFD_SETLKW: whose they are cannot be told, so that the watchdog could not count them."""
+_ASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What an argument must be for a rule to hold; its low half counts, which holds every flag and number here."""
+
+    argument: int
+    among: tuple[int, ...] = ()
+    apart_from: tuple[int, ...] = ()
+    bits: int = 0
+    """Any of them. One of the three is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A call that is answered without being made, where all tests hold."""
+
+    call: str
+    answer: int
+    """The error; 0 for success."""
+    tests: tuple[Test, ...] = ()
+
+
+RULES = (
+    Rule("clone", errno.EPERM, (Test(0, bits=seccomp.NAMESPACES),)),
+    # Its flags are behind a pointer: say that there is none, and C libraries use clone.
+    Rule("clone3", errno.ENOSYS),
+    *(Rule(call, errno.EAFNOSUPPORT, (Test(0, apart_from=seccomp.FAMILIES),)) for call in ("socket", "socketpair")),
+    *(Rule(call, errno.EPROTONOSUPPORT, (Test(2, apart_from=PROTOCOLS),)) for call in ("socket", "socketpair")),
+    Rule("setsockopt", 0, (Test(1, among=(SOL_SOCKET,)), Test(2, among=IGNORED_OPTIONS))),
+    Rule("setsockopt", errno.EPERM, (Test(1, among=(SOL_SOCKET,)), Test(2, among=REFUSED_OPTIONS))),
+    Rule("mmap", errno.EPERM, (Test(3, bits=HUGE_PAGES),)),
+    Rule("memfd_create", errno.EPERM, (Test(1, bits=HUGE_FILES),)),
+    Rule("madvise", errno.EINVAL, (Test(2, among=(_MERGEABLE,)),)),
+    Rule("prctl", errno.EPERM, (Test(0, among=REFUSED_PROCESS_OPTIONS),)),
+    Rule("fcntl", errno.EINVAL, (Test(1, among=_LOCKS_OF_FILES),)),
+    Rule("personality", errno.EPERM, (Test(0, apart_from=(0, _ASK)),)),
+    *(Rule(call, errno.ENOSYS) for call in ("io_setup", "io_submit", "io_getevents", "io_pgetevents")),
+    # A box's files are in memory: there is nothing to write back but what is the machine's.
+    *(Rule(call, 0) for call in ("sync", "syncfs")),
+)
+
+
+def restrict(*, absent: Iterable[str] = ()) -> None:
+    """Let this thread and its future children make the calls of jobs only, for good.
+
+    Args:
+        absent: calls that fail with ENOSYS besides.
+
+    Raises:
+        OSError: if the kernel or the machine has no such filter; nothing is refused then.
+    """
+    machine = seccomp.MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
+    if machine is None:
+        raise OSError(errno.ENOSYS, "no system-call table for this machine")
+    seccomp.install(program(*machine, absent))
+
+
+def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
+    """Return the filter: rules first, then what is allowed; later calls than the table's are as good as absent."""
+    rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
+    lines: list[Line] = seccomp.opening(architecture)
+    for call in dict.fromkeys(rule.call for rule in rules):
+        if (number := NUMBERS[call][column]) is not None:
+            block = [line for rule in rules if rule.call == call for line in _answered(rule)]
+            lines += [(EQUAL, 0, len(block) + 1, number), *block, (RETURN, 0, 0, ALLOW)]
+    for first, last in _ranges(column):
+        lines += [(AT_LEAST, 0, 2, first), (AT_LEAST, 1, 0, last + 1), (RETURN, 0, 0, ALLOW)]
+    lines += [(AT_LEAST, 0, 1, NEWEST + 1), (RETURN, 0, 0, ERROR | errno.ENOSYS), (RETURN, 0, 0, ERROR | errno.EPERM)]
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def _answered(rule: Rule) -> list[Line]:
+    """Return the lines that answer a call by a rule, or go on behind them."""
+    block: list[Line] = [(RETURN, 0, 0, ERROR | rule.answer)]
+    for test in reversed(rule.tests):
+        block = [(LOAD, 0, 0, FIRST_ARGUMENT + 8 * test.argument), *_tested(test, len(block)), *block]
+    return block
+
+
+def _tested(test: Test, length: int) -> list[Line]:
+    """Return the lines that skip the next `length` unless a test holds."""
+    if test.bits:
+        return [(ANY_BIT, 0, length, test.bits)]
+    values = test.among or test.apart_from
+    hit, missed = (0, length) if test.among else (length, 0)
+    behind = range(len(values) - 1, -1, -1)
+    return [(EQUAL, left + hit, 0 if left else missed, value) for left, value in zip(behind, values, strict=True)]
+
+
+def _ranges(column: int) -> list[tuple[int, int]]:
+    """Return the allowed numbers, ascending, as ranges of first and last."""
+    names = [name for group in ALLOWED.values() for name in group.split()]
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(found for name in names if (found := NUMBERS[name][column]) is not None):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges

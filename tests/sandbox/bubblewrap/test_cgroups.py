@@ -1,0 +1,54 @@
+"""What is written into control groups of either version, on a file system that stands in for the kernel's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox.bubblewrap import cgroups
+from sandbox.types import Limits
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return tmp_path
+
+
+def test_version_1_counts_buffers_of_sockets_apart(root: Path) -> None:
+    for kind in ("memory", "pids", "cpu"):
+        (root / kind).mkdir()
+    memory, pids, cpu = cgroups.make(Limits(memory=400, processes=9, cpus=0.5)).folders
+    held = {path.name: path.read_text() for path in memory.iterdir()}
+    assert held == {
+        "memory.limit_in_bytes": "400",
+        "memory.memsw.limit_in_bytes": "400",
+        "memory.kmem.tcp.limit_in_bytes": "100",
+    }
+    assert (pids / "pids.max").read_text() == "13" and (cpu / "cpu.cfs_quota_us").read_text() == "50000"
+
+
+def test_version_2_counts_everything_in_one(root: Path) -> None:
+    (root / "cgroup.controllers").touch()
+    (folder,) = cgroups.make(Limits(memory=400, processes=9, cpus=0.5)).folders
+    held = {path.name: path.read_text() for path in folder.iterdir()}
+    assert held == {"memory.max": "400", "memory.swap.max": "0", "pids.max": "13", "cpu.max": "50000 100000"}
+    assert cgroups.Group((folder,)).counters == [(str(folder), str(root))]
+
+
+def test_a_kernel_without_the_count_of_sockets_still_has_the_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("memory", "pids", "cpu"):
+        (root / kind).mkdir()
+    write = Path.write_text
+
+    def refuse(path: Path, text: str, **more: str) -> int:
+        if "kmem.tcp" in path.name:
+            raise FileNotFoundError(path)
+        return write(path, text, **more)
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    memory = cgroups.make(Limits(memory=400)).folders[0]
+    assert (memory / "memory.limit_in_bytes").read_text() == "400"
