@@ -32,7 +32,7 @@ def test_the_settings_take_effect() -> None:
     expected = {name: (processors.CORES | processors.NEWEST)[core] for name, core in cores.items() if core}
     assert {name: processors.core(SETTINGS[name]) for name in expected} == expected
     products = {numbers(name)["raw"]["product"] for name in expected}
-    assert len(products) >= len(expected) - 1, "numpy's own products differ from kernel to kernel"
+    assert len(products) == len(expected), "the kernels add in orders of their own"
     plain, usual = numbers("plain")["raw"], numbers("Haswell")["raw"]
     assert plain["exp"] != usual["exp"] and plain["libm"] != usual["libm"]
 

@@ -134,7 +134,7 @@ def raw() -> dict[str, str]:
     row = draw.uniform(-20, 0, 4096)
     libm = np.array([math.exp(number) + math.log(-number) + 2.0**number for number in row.tolist()])
     return {
-        "product": digest(one @ two),
+        "product": digest(one @ two) + digest(one.astype(np.float64) @ two.astype(np.float64)),
         "exp": digest(np.exp(row)) + digest(np.exp(row.astype(np.float32))),
         "libm": digest(libm),
     }

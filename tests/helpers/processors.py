@@ -17,7 +17,6 @@ CORES = {
     "Nehalem": "Nehalem",
     "Sandybridge": "Sandybridge",
     "Haswell": "Haswell",
-    "Zen": "Haswell",
 }
 """What OPENBLAS_CORETYPE asks for -> how numpy's OpenBLAS calls the kernels that it then uses."""
 NEWEST = {"SkylakeX": "SkylakeX"}
