@@ -75,7 +75,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    # Sums split over threads can differ in the last bit from machine to machine.
+    # Work is shared out over the cores by whole texts; BLAS' own threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     interrupts.watch()
     code = run(sys.argv[1:] if arguments is None else arguments)

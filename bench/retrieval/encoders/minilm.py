@@ -70,7 +70,7 @@ def minilm(*, backend: Literal["numpy", "torch"] = "numpy", path: str = "", devi
 
     Args:
         backend: ``numpy``, the same wherever it runs, or ``torch`` (the extra ``hf``), for a GPU; they differ by
-            some 1e-7, and their vectors are kept apart.
+            some 1e-6, and their vectors are kept apart.
         path: the model's folder; empty: that of the installed package.
         device: for torch: ``cpu``, ``cuda`` or ``auto``.
     """
@@ -80,7 +80,7 @@ def minilm(*, backend: Literal["numpy", "torch"] = "numpy", path: str = "", devi
         return NumpyMiniLM(folder)
     if backend != "torch":
         raise InputFault(f"backend={backend} does not fit", where="minilm", cure="give numpy or torch")
-    return torch_encoder("minilm", RECIPE, folder, device=device, batch=32)
+    return torch_encoder("minilm", RECIPE, folder, device=device, batch=1)
 
 
 def _folder(path: str) -> Path:

@@ -20,7 +20,7 @@ from bench.retrieval.encoders import weights
 from bench.retrieval.encoders.recipes import CURE, Recipe, RecipeEncoder, torch_encoder
 from bench.retrieval.encoders.registry import encoder
 
-BATCH = 32
+BATCH = 1
 CODET5P = Recipe(
     model="Salesforce/codet5p-110m-embedding",
     limit=512,
@@ -56,7 +56,8 @@ def codet5p(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; 1 makes vectors the same to the last bit whatever is encoded with them.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
+            with what is encoded beside it.
     """
     return _made("codet5p-110m", CODET5P, path, download, revision, device, batch)
 
@@ -78,7 +79,8 @@ def unixcoder(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; 1 makes vectors the same to the last bit whatever is encoded with them.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
+            with what is encoded beside it.
         pooling: ``mean``, or ``first`` as InferCom's first release has it.
     """
     if pooling not in ("mean", "first"):
@@ -104,7 +106,8 @@ def contriever(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; 1 makes vectors the same to the last bit whatever is encoded with them.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
+            with what is encoded beside it.
     """
     return _made("contriever", CONTRIEVER, path, download, revision, device, batch)
 
@@ -120,6 +123,7 @@ def mpnet(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; 1 makes vectors the same to the last bit whatever is encoded with them.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
+            with what is encoded beside it.
     """
     return _made("mpnet", MPNET, path, download, revision, device, batch)

@@ -87,7 +87,7 @@ class RecipeEncoder:
     @functools.cached_property
     def version(self) -> str:
         """Back end, its version, pooling, and a digest of the model's files."""
-        return f"torch-1-{self._recipe.pooling}-{weights.digest(self._folder)}"
+        return f"torch-2-{self._recipe.pooling}-{weights.digest(self._folder)}"
 
     @functools.cached_property
     def width(self) -> int:
@@ -121,7 +121,7 @@ class RecipeEncoder:
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return one vector a text.
 
-        Vectors differ by some 1e-7 with what is encoded beside them, unless the batch is 1.
+        With batches of more than 1, vectors differ by some 1e-7 with what is encoded beside them.
 
         Raises:
             InputFault: if the folder holds another model.

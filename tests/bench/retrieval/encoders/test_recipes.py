@@ -145,7 +145,7 @@ def test_the_version_follows_weights_tokenizer_and_pooling(tmp_path: Path) -> No
     (tmp_path / "tokenizer.json").write_text("{ }")
     versions.append(made(tmp_path)[0].version)
     assert len(set(versions)) == 4
-    assert versions[0].startswith("torch-1-mean-")
+    assert versions[0].startswith("torch-2-mean-")
 
 
 def test_rows_of_zeros_get_a_length_too() -> None:

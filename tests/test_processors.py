@@ -1,0 +1,79 @@
+"""The same bits on every processor: this one made to work as several others, and with two threads."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import processors
+from tests.helpers.cli import run_cli
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = processors.settings()
+COMMAND = "from harness.cli.main import main; main()"
+STRATEGIES = ("lc.infile", "lc.repocoder", "lc.infercom(encoder=hashed)", "lc.infercom(encoder=minilm)")
+
+
+@functools.cache
+def numbers(setting: str) -> dict[str, Any]:
+    done = processors.python("-W", "error", "-m", "tests.helpers.all_numbers", setting=SETTINGS[setting])
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_settings_take_effect() -> None:
+    cores = {name: environment.get("OPENBLAS_CORETYPE") for name, environment in SETTINGS.items()}
+    expected = {name: (processors.CORES | processors.NEWEST)[core] for name, core in cores.items() if core}
+    assert {name: processors.core(SETTINGS[name]) for name in expected} == expected
+    products = {numbers(name)["raw"]["product"] for name in expected}
+    assert len(products) == len(expected), "the kernels add in orders of their own"
+    plain, usual = numbers("plain")["raw"], numbers("Haswell")["raw"]
+    assert plain["exp"] != usual["exp"] and plain["libm"] != usual["libm"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_number_is_the_same_to_the_last_bit(setting: str) -> None:
+    ours, first = numbers(setting)["ours"], numbers(next(iter(SETTINGS)))["ours"]
+    assert [name for name in first if ours[name] != first[name]] == []
+    assert ours == first
+
+
+@functools.cache
+def board(home: Path, setting: str) -> list[dict[str, Any]]:
+    """Run strategies over a set of real samples in a home of the setting's own; return the leaderboard, without times.
+
+    It holds every digit that the tables print, and more.
+    """
+    own = home.parent / setting.replace(" ", "-")
+    for part in ("repos", "samples"):
+        shutil.copytree(home / part, own / part)
+    chosen = ("run", "--samples", "real", "--generator", "incontext", "--home", str(own))
+    strategies = [word for strategy in STRATEGIES for word in ("--strategy", strategy)]
+    processors.python("-c", COMMAND, *chosen, *strategies, setting=SETTINGS[setting])
+    shown = ("leaderboard", "--home", str(own), "--format", "json")
+    rows = json.loads(processors.python("-c", COMMAND, *shown, setting=SETTINGS[setting]).stdout)
+    return [{name: value for name, value in row.items() if not name.endswith("seconds")} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("boards") / "home"
+    result = run_cli("samples", "build", "real", "--repo", "openparse", "--per-repo", "6", "--home", str(home))
+    assert result.code == 0, result.err
+    return home
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("setting", [name for name in SETTINGS if name in ("plain", "Haswell", *processors.NEWEST)])
+def test_boards_are_equal_to_the_last_digit(real: Path, setting: str) -> None:
+    found, first = board(real, setting), board(real, next(iter(SETTINGS)))
+    assert len(found) == len(STRATEGIES) and all(
+        row["n"] == 6 and row["unscored"] == 0 and row["context_gain"] for row in found
+    )
+    assert found == first
