@@ -411,6 +411,10 @@ class HostileServer:
     calls: list[Body] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
     def serve(self, server: socket.socket, gone: threading.Event) -> None:
         with suppress(OSError):
             while not gone.is_set():
