@@ -121,8 +121,8 @@ class OpenAI:
 
     def _note(self, who: replies.Served) -> None:
         """Keep who answered where that is more than the spec says; of a server that is always another, the first."""
-        names = map(self._client.scrub, (who.model, who.fingerprint, who.provider))
-        who = replies.Served(*names, counted=who.counted, repeats=who.repeats)
+        scrub = self._client.scrub
+        who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
         if str(who) == self._settings.model:
             return
         with self._lock:

@@ -28,6 +28,7 @@ from tests.helpers.misbehaviour import (
     Misbehaviour,
     Outcome,
     Play,
+    Whole,
     good,
     hostile,
     reply,
@@ -58,7 +59,7 @@ def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in MISBEHAVIOURS])
 def test_a_request_that_meets_it(one: Misbehaviour) -> None:
     def choose(body: Body) -> Play:
-        return one.play if "odd" in body["prompt"] else reply(good(body["prompt"].upper()))
+        return one.play if "odd" in body["prompt"] else Whole(reply(good(body["prompt"].upper())))
 
     with hostile(choose) as server, model(server, timeout=1.0 if one.slow else 20.0) as made:
         begin = time.monotonic()
@@ -109,7 +110,7 @@ def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
         if len(fine) > LANES // 2:
             # It comes from a lane that has had an answer.
             settled.set()
-        return reply(good(right(body["prompt"], body)))
+        return Whole(reply(good(right(body["prompt"], body))))
 
     how = f"backoff=0.001, retries=1, concurrency={LANES}, timeout=30, whole=off, key_env=SERVER_KEY"
     with hostile(choose) as server:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from bench.errors import InputFault, MachineFault
 from harness.generators import openai, registry
@@ -274,3 +275,28 @@ def test_nothing_of_a_secret_is_in_what_a_generator_shows_of_itself() -> None:
     made.generate([ask()])
     client = made._client
     assert PLAIN_KEY not in f"{made!r} {client!r} {client._credentials!r} {made.version} {json.dumps(str(vars(made)))}"
+
+
+def test_what_an_older_version_stored_is_shown_nowhere(tmp_path: Path) -> None:
+    with serving(answer=right) as server:
+        bench = Bench(tmp_path, server)
+        run = bench.run().run
+        spelled = f'openai(extra=\'{{"api_key": "{PLAIN_KEY}", "note": "{KEY}"}}\', model=tiny, url={server.url})'
+        guards = bench.rows("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'run'")
+        for (name,) in guards:
+            bench.store.settle(lambda rows, name=name: rows.execute(text(f"DROP TRIGGER {name}")))
+        bench.store.settle(lambda rows: rows.execute(text("UPDATE run SET generator = :spec"), {"spec": spelled}))
+        bench.store.close()
+    place = ("--home", str(bench.home.root))
+    board, export = tmp_path / "board.html", tmp_path / "export.jsonl"
+    for words in (
+        ("leaderboard",),
+        ("leaderboard", "--format", "json"),
+        ("runs",),
+        ("results", "export", run, "--format", "ctxbench", "--out", str(export)),
+        ("report", "--out", str(board)),
+    ):
+        result = run_cli(*words, *place)
+        assert result.code == 0, result.err
+        assert "5Zq8" not in result.out + result.err
+    assert "5Zq8" not in board.read_text() + export.read_text()
