@@ -30,9 +30,9 @@ _SHAPES = re.compile(
     r")"
 )
 _ASSIGNED = re.compile(
-    r"""((?:key|token|secret|passw(?:or)?d|authorization|signature)\\?["']?\s*[=:]\s*\\?["']?)([^\s"'\\,;&)}\]]+)""",
-    re.I,
+    r"""([A-Za-z][\w-]*)((?:\s*=\s*|\\?["']\s*:\s*|:\s+)\\?["']?(?:(?:Bearer|Basic) )?)([^\s"'\\,;&)}\]]+)"""
 )
+"""A name and what it is set to, in a spec, in JSON or in an address."""
 _REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$([A-Z_][A-Z0-9_]*)")
 HIDDEN = "…"
 """What stands where a secret was."""
@@ -68,4 +68,5 @@ def redacted(text: str) -> str:
 
 
 def _hide(match: re.Match[str]) -> str:
-    return match.group() if reference(match[2]) else f"{match[1]}{HIDDEN}"
+    name, between, value = match.groups()
+    return f"{name}{between}{HIDDEN}" if named(name) and reference(value) is None else match.group()

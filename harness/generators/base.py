@@ -65,6 +65,7 @@ def accounted(response: Response) -> bool:
         and all(type(tokens) is int for tokens in (response.tokens_in, response.tokens_out, response.cached))
         and 0 <= response.cached <= response.tokens_in <= MOST_TOKENS
         and 0 <= response.tokens_out <= MOST_TOKENS
+        and type(response.seconds) in (int, float)
         and 0 <= response.seconds <= _LONGEST
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from bench.secrets import redacted
 from harness.store import tables as t
 from harness.store.queries import run_named
 from harness.store.store import Store
@@ -70,7 +71,7 @@ def completed(store: Store, wanted: str) -> Completed:
         samples=run.samples,
         samples_digest=run.samples_digest,
         strategy=run.strategy,
-        generator=run.generator,
+        generator=redacted(run.generator),
         n=run.n,
         kinds=ordered,
         texts={sample: tuple(found) for sample, found in texts.items()},

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Table, func, select
 
 from bench.errors import InputFault, UnknownName
 from bench.samples import SampleSet
+from bench.secrets import redacted
 from harness.prices import Prices
 from harness.results import RunTable, Status
 from harness.store import costs, gains, notes, passes, planned
@@ -69,7 +70,7 @@ def runs(store: Store) -> list[RunRow]:
                 samples=row.samples,
                 limit=row.sample_limit,
                 strategy=row.strategy,
-                generator=row.generator,
+                generator=redacted(row.generator),
                 planned=wanted.get(row.id, 0),
                 finished=finished.get(row.id, 0),
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from bench.secrets import redacted
 from harness.store import tables as t
 from harness.store.store import Store
 
@@ -67,7 +68,9 @@ def shown_generator(run: Any) -> str:
     Args:
         run: a row of the table of runs.
     """
-    return f"{run.generator} [fim]" if json.loads(run.sampling).get("fim") else str(run.generator)
+    # Older versions stored what a user had spelled, a key in `extra=` for one.
+    spec = redacted(run.generator)
+    return f"{spec} [fim]" if json.loads(run.sampling).get("fim") else spec
 
 
 def _languages(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from bench.secrets import redacted
 from bench.types import UNTESTED, Kind
 from harness.repeat import Choices, File
 from harness.store import attempts as tries
@@ -176,7 +177,7 @@ def _choices(run: Any, sandbox: str) -> Choices:
         samples=run.samples,
         limit=run.sample_limit,
         strategy=run.strategy,
-        generator=run.generator,
+        generator=redacted(run.generator),
         n=run.n,
         seed=run.seed,
         sampling=run.sampling,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -173,6 +175,26 @@ def test_a_wrong_number_of_answers_is_no_hang() -> None:
 
     with batching(Short(upper)) as batcher, pytest.raises(ValueError, match="shorter"):
         batcher.ask([ask("x"), ask("y")])
+
+
+class Odd(Scripted):
+    """Says of its answers what cannot be."""
+
+    def __init__(self, account: Mapping[str, Any]) -> None:
+        super().__init__(upper)
+        self.account = account
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        return [dataclasses.replace(answer, **self.account) for answer in super().generate(requests)]
+
+
+@pytest.mark.parametrize("name", ["tokens_in", "tokens_out", "cached", "seconds", "finish"])
+@pytest.mark.parametrize("value", [10**30, 10**9, -1, float("nan"), float("inf"), None])
+def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: object) -> None:
+    memory = Memory()
+    with batching(Odd({name: value}), memory) as batcher, pytest.raises(MachineFault, match="what cannot be"):
+        batcher.ask([ask("a")])
+    assert not memory.kept
 
 
 def test_closing_frees_everyone() -> None:

@@ -55,6 +55,10 @@ class Connection:
         self._handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+class Whole(bytes):
+    """A sound reply, behind which the connection stays open."""
+
+
 Play = bytes | Callable[[Connection], object]
 
 
@@ -174,7 +178,7 @@ def _on_the_way() -> Iterator[Misbehaviour]:
     yield Misbehaviour(
         "chunks of one byte without end", repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" ") * 9999), again
     )
-    yield Misbehaviour("keeps the connection open", _WHOLE, Outcome.ANSWER)
+    yield Misbehaviour("keeps the connection open", Whole(_WHOLE), Outcome.ANSWER)
     yield Misbehaviour("a second answer that nobody asked for", _WHOLE + _PLANTED, Outcome.ANSWER)
     yield Misbehaviour(
         "a second answer behind chunks",
@@ -411,6 +415,10 @@ class HostileServer:
     calls: list[Body] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
     def serve(self, server: socket.socket, gone: threading.Event) -> None:
         with suppress(OSError):
             while not gone.is_set():
@@ -435,7 +443,7 @@ class HostileServer:
                     play(Connection(handle, gone))
                     return
                 handle.sendall(play)
-                if play != _WHOLE:
+                if not isinstance(play, Whole):
                     # Behind what may be no whole reply: so that nobody waits for more of it.
                     handle.shutdown(socket.SHUT_WR)
 

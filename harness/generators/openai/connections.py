@@ -91,7 +91,14 @@ class Connections:
             self._under_way += 1
         try:
             self._network.begin(seconds, _AROUND)
-            return self._exchange(path, body, largest)
+            while True:
+                try:
+                    return self._exchange(path, body, largest)
+                except (httpcore.RemoteProtocolError, httpcore.NetworkError):
+                    # An idle connection that has ended meanwhile says nothing of the server, and is gone now: the
+                    # next one is tried, and when there is none a new one.
+                    if self._network.fresh:
+                        raise
         finally:
             with self._lock:
                 self._under_way -= 1

@@ -54,7 +54,9 @@ class Credentials:
             return body
         if isinstance(body, dict):
             return {
-                key: _filled(value, self.variables) if secrets.named(key) else self.filled(value)
+                key: _filled(value, self.variables)
+                if secrets.named(key) and secrets.reference(value)
+                else self.filled(value)
                 for key, value in body.items()
             }
         return [self.filled(item) for item in body] if isinstance(body, list) else body

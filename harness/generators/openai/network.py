@@ -60,6 +60,12 @@ class Network(httpcore.NetworkBackend):
         closed.
         """
         self._of_thread.until, self._of_thread.left = time.monotonic() + seconds, most
+        self._of_thread.fresh = False
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the calling thread has opened a connection since `begin`, or heard a byte on one that was there."""
+        return bool(self._of_thread.fresh)
 
     def allow(self, more: int) -> None:
         """Let the calling thread read so many bytes more."""
@@ -79,6 +85,7 @@ class Network(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         """Return a connection to the first of a host's addresses that takes one."""
+        self._of_thread.fresh = True
         reason = "the name has no address"
         for family, address in self._addresses(host, port):
             handle = socket.socket(family, socket.SOCK_STREAM)
@@ -115,6 +122,7 @@ class Network(httpcore.NetworkBackend):
             TooLarge: if they are more than it may read.
         """
         self._of_thread.left -= read
+        self._of_thread.fresh = self._of_thread.fresh or read > 0
         if self._of_thread.left < 0:
             raise TooLarge
 

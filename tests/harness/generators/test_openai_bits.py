@@ -153,6 +153,45 @@ def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
         assert price(made, ("a b", "c"))[0] > 0
 
 
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            {"token_logprobs": [None, cost, cost, cost]}
+            for cost in (1.5, float("nan"), float("inf"), float("-inf"), -1e308, -HUGE, HUGE)
+        ),
+        *({"token_logprobs": [None, cost, cost, cost]} for cost in ("-1", True, None, [-1.0], {"logprob": -1.0})),
+        {"token_logprobs": [None] + [-1.0] * 9},
+        {"token_logprobs": [-1.0]},
+        {"tokens": ["no", "such", "text", "here"]},
+        {"tokens": [3, None, ["c"], {}]},
+        {"tokens": ["a ", "b", "d", "\n"]},
+    ],
+)
+def test_prices_that_cannot_be_are_none(given: dict[str, Any]) -> None:
+    def change(body: dict[str, Any]) -> None:
+        costs = {"tokens": ["a ", "b", "c", "\n"], "token_logprobs": [None, -1.0, -1.0, -1.0], "text_offset": []}
+        body["choices"][0]["logprobs"] = costs | given
+        body["usage"]["prompt_tokens"] = 4
+
+    with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault, match="log-probabilit"):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
+@pytest.mark.parametrize("read", [10**30, -1, 0, 2.0, True, "4", None, [4]])
+def test_tokens_read_that_cannot_be_have_no_price(read: object) -> None:
+    counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=read))
+    with serving(faults=[counted] * 2) as server, model(server) as made:
+        with pytest.raises(MachineFault):
+            price(made, ("a b", "c"))
+        assert price(made, ("a b", "c"))[0] > 0
+
+
 def test_a_fault_of_one_is_the_fault_of_all() -> None:
     with serving(window=30) as server, model(server) as made, pytest.raises(MachineFault, match="too long"):
         price(made, ("a ", "b"), ("a " * 60, "b"), ("c ", "d"))

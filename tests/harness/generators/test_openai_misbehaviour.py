@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from bench.errors import CtxbenchError, InputFault, MachineFault
 from harness.generators import openai
 from harness.generators.base import Response, TooLong, accounted
 from harness.generators.openai.generator import OpenAI
+from harness.store.queries import run_tables
 from harness.store.rows import clean
 from tests.harness.generators.test_openai import ask
+from tests.harness.generators.test_openai_run import Bench, right
 from tests.helpers.misbehaviour import (
     KEY,
     MISBEHAVIOURS,
@@ -24,17 +28,20 @@ from tests.helpers.misbehaviour import (
     Misbehaviour,
     Outcome,
     Play,
+    Whole,
     good,
     hostile,
     reply,
 )
 
-RETRIES = 1
+RETRIES, LANES = 1, 8
+FIRST_LINE = 4
+"""Of the samples of a run."""
 
 
 @contextmanager
 def model(server: HostileServer, **changes: Any) -> Iterator[OpenAI]:
-    given = {"model": "tiny", "url": f"http://127.0.0.1:{server.port}", "backoff": 0.001, "retries": RETRIES}
+    given = {"model": "tiny", "url": server.url, "backoff": 0.001, "retries": RETRIES}
     with closing(openai.openai(**{**given, "timeout": 20.0, "key_env": "SERVER_KEY", **changes})) as made:
         yield made
 
@@ -52,7 +59,7 @@ def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in MISBEHAVIOURS])
 def test_a_request_that_meets_it(one: Misbehaviour) -> None:
     def choose(body: Body) -> Play:
-        return one.play if "odd" in body["prompt"] else reply(good(body["prompt"].upper()))
+        return one.play if "odd" in body["prompt"] else Whole(reply(good(body["prompt"].upper())))
 
     with hostile(choose) as server, model(server, timeout=1.0 if one.slow else 20.0) as made:
         begin = time.monotonic()
@@ -85,3 +92,46 @@ def assert_is(outcome: Response | CtxbenchError, one: Misbehaviour) -> None:
     line = str(outcome)
     assert one.words in line and "\n" not in line and len(line) < 700 and clean(line) == line and line.isprintable()
     assert KEY[:16] not in line
+
+
+@pytest.mark.slow
+def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
+    met = [one for one in MISBEHAVIOURS if not one.slow]
+    settled, healed = threading.Event(), threading.Event()
+    fine: list[int] = []
+
+    def choose(body: Body) -> Play:
+        number = int(body["prompt"].rstrip(" =").rpartition("_")[2])
+        if number % 2 and not healed.is_set():
+            # Before the first answer a service that turns everyone away is a wrong setting, and ends the run.
+            settled.wait(60)
+            return met[number // 2].play
+        fine.append(number)
+        if len(fine) > LANES // 2:
+            # It comes from a lane that has had an answer.
+            settled.set()
+        return Whole(reply(good(right(body["prompt"], body))))
+
+    how = f"backoff=0.001, retries=1, concurrency={LANES}, timeout=30, whole=off, key_env=SERVER_KEY"
+    with hostile(choose) as server:
+        bench = Bench(tmp_path, server, repos=1, samples=2 * len(met))
+        first = bench.run(how)
+        failed = {int(fault.sample_id.rpartition("L")[2]) - FIRST_LINE for fault in first.faults}
+        wanted = {2 * at + 1 for at, one in enumerate(met) if one.outcome is not Outcome.ANSWER}
+        assert failed == wanted and len(first.faults) == first.missing == len(wanted)
+        assert first.model_failed == 1  # the empty answer
+        assert {fault.kind for fault in first.faults} == {"machine"}
+        [table] = run_tables(bench.store)
+        assert list(table.metrics["em"]).count(1.0) >= len(met)
+        [(kept,)] = bench.rows("SELECT count(*) FROM generation")
+        assert kept == first.scored + first.model_failed
+        assert bench.rows("SELECT count(*), max(tokens_in) < 1000000 FROM generation WHERE tokens_in >= 0") == [
+            (kept, 1)
+        ]
+        healed.set()
+        asked = len(server.calls)
+        second = bench.run(how)
+        assert (second.missing, second.new, len(server.calls) - asked) == (0, first.missing, first.missing)
+    bench.store.close()
+    files = [path.read_bytes() for path in bench.home.root.rglob("*") if path.is_file()]
+    assert files and not [data for data in files if KEY.encode() in data or KEY[:20].encode() in data]

@@ -49,9 +49,9 @@ def right(prompt: str, _: object) -> str:
 class Bench:
     """A home with a set of 40 samples, run against a server."""
 
-    def __init__(self, tmp_path: Path, server: Server) -> None:
+    def __init__(self, tmp_path: Path, server: Server, *, repos: int = 2, samples: int = SAMPLES) -> None:
         self.home, self.server = Home(tmp_path / "home"), server
-        self.set = make_set(self.home, repos=2, per_repo=SAMPLES // 2)
+        self.set = make_set(self.home, repos=repos, per_repo=samples // repos)
         self.store = open_store(self.home.database)
 
     def run(self, how: str = "", choices: Choices | None = None) -> Summary:
