@@ -239,7 +239,9 @@ class Attempt:
         return None
 
     def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:
-        for part in self._pace.parts(made):
+        # A model that measures its own contexts does so between its batches: as many as there are by then.
+        parts = [made] if self._machinery.pricer.aside is None else self._pace.parts(made)
+        for part in parts:
             try:
                 finished = self._scorer.finish(part)
             except MachineFault as fault:

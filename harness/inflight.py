@@ -18,6 +18,9 @@ from harness.generators.base import Request, Response, TooLong
 
 LINGER = 0.5
 """Seconds without a new request after which a batch goes out though members are still at work."""
+FIRST = 8
+"""Requests of the first batch at most; each of the next ones has twice as many, up to a full one. The first answers
+come soon and are kept, whatever happens to a run in its first seconds."""
 GIVE_UP = 3
 """Batches in a row without a single answer after which the generator counts as lost."""
 
@@ -59,7 +62,8 @@ class InFlight:
             size: requests of a full batch.
             lanes: batches that are under way at once.
         """
-        self._size, self._lanes = size, lanes
+        self._full, self._lanes = size, lanes
+        self._size = min(FIRST, size)  # of the next batch
         self._lock = threading.RLock()
         self._books, self._work = threading.Condition(self._lock), threading.Condition(self._lock)
         self._slots: dict[str, Slot] = {}  # all that is not settled
@@ -219,6 +223,7 @@ class InFlight:
                 due = len(self._pending) >= self._size or all_wait or left <= 0
                 if self._pending and due and self._gone is None:
                     batch, self._pending = self._pending[: self._size], self._pending[self._size :]
+                    self._size = min(2 * self._size, self._full)
                     self._under_way += 1
                     return batch
                 self._work.wait(left if self._pending and left > 0 else None)

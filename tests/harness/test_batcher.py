@@ -17,7 +17,7 @@ from bench.types import Language
 from harness.batcher import Answer, Batcher, Stopped
 from harness.generators.base import Request, Response, Sampling, TooLong
 from harness.generators.scripted import Scripted
-from harness.inflight import GIVE_UP
+from harness.inflight import FIRST, GIVE_UP
 from harness.store.records import StoredGeneration
 from strategies.api import Block, BlockKind, Prompt
 
@@ -74,9 +74,18 @@ def in_threads(batcher: Batcher, works: Sequence[Callable[[], object]]) -> list[
 def test_a_batch_goes_out_when_every_member_waits() -> None:
     generator = Scripted(upper, batch_size=100)
     with batching(generator) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")])[0].response.text for n in range(10)])
-        assert [future.result() for future in futures] == [f"T{n}" for n in range(10)]
-    assert generator.batches == [10]
+        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")])[0].response.text for n in range(FIRST)])
+        assert [future.result() for future in futures] == [f"T{n}" for n in range(FIRST)]
+    assert generator.batches == [FIRST]
+
+
+def test_the_first_batches_are_small() -> None:
+    """What the model says in a run's first seconds is kept soon."""
+    generator = Scripted(upper, batch_size=50)
+    with batching(generator) as batcher:
+        answers = batcher.ask([ask(f"t{n}") for n in range(200)])
+        assert [answer.response.text for answer in answers] == [f"T{n}" for n in range(200)]
+    assert generator.batches == [8, 16, 32, 50, 50, 44]
 
 
 def test_a_batch_is_no_larger_than_the_generator_says() -> None:
@@ -257,7 +266,7 @@ def test_one_bad_request_spoils_none_of_its_batch() -> None:
         futures = in_threads(batcher, [lambda text=text: batcher.ask([ask(text)])[0].response.text for text in texts])
     assert [future.result() for future in futures[:63]] == [f"T{n}" for n in range(63)]
     assert str(futures[63].exception()) == "no bad"
-    assert len(memory.kept) == 63 and generator.batches == [64]
+    assert len(memory.kept) == 63 and generator.batches == [8, 16, 32, 8]
 
 
 def test_a_bad_request_is_asked_again_later() -> None:

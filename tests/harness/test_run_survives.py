@@ -49,17 +49,20 @@ class Bench:
             start_new_session=True,
         )
 
-    def finish(self, *more: str) -> tuple[int, str, str]:
-        process = self.start(*more)
+    def finish(self, *more: str, delay: float = 0.15) -> tuple[int, str, str]:
+        process = self.start(*more, delay=delay)
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
     def finished(self) -> int:
+        return self.count("result")
+
+    def count(self, table: str) -> int:
         if not self.database.exists():
             return 0
         connection = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)
         try:
-            return int(connection.execute("SELECT count(*) FROM result").fetchone()[0])
+            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
         except sqlite3.OperationalError:
             return 0
         finally:
@@ -128,6 +131,21 @@ def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
     code, again, err = killed.finish()
     assert code == 0 and again == out, err
     assert killed.rows() == whole.rows()
+
+
+def test_the_first_answers_outlive_a_kill(tmp_path: Path) -> None:
+    """They come before a whole batch (16 of this model) is answered, and are kept as soon as they are there."""
+    bench = Bench(tmp_path, "first")
+    process = bench.start(delay=1.0)
+    while process.poll() is None and not bench.count("generation"):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert 0 < bench.count("generation") <= 8
+    kept = set(bench.rows()["generation"])
+    code, out, err = bench.finish(delay=1.0)
+    assert code == 0 and "scored 60" in out, err
+    assert kept < set(bench.rows()["generation"]) and bench.count("generation") == 60
 
 
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
