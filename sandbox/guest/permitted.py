@@ -33,6 +33,10 @@ memory that is merged with other processes'."""
 _MERGEABLE = 12
 _LOCKS_OF_FILES = (37, 38)
 """F_OFD_SETLK and F_OFD_SETLKW: whose they are cannot be told, so that the watchdog could not count them."""
+_OF_A_PROCESS = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
+"""Their first argument is a process, 0 for the one that calls."""
+_PROCESS, _PROCESS_OF_IO = 0, 1
+"""PRIO_PROCESS, IOPRIO_WHO_PROCESS; others are groups and users."""
 _ASK = 0xFFFFFFFF
 
 
@@ -71,6 +75,12 @@ RULES = (
     Rule("prctl", errno.EPERM, (Test(0, among=REFUSED_PROCESS_OPTIONS),)),
     Rule("fcntl", errno.EINVAL, (Test(1, among=_LOCKS_OF_FILES),)),
     Rule("personality", errno.EPERM, (Test(0, apart_from=(0, _ASK)),)),
+    # The guest and the supervisor are of the same user: what is set for them, later jobs would inherit.
+    *(Rule(call, errno.EPERM, (Test(0, apart_from=(0,)),)) for call in _OF_A_PROCESS),
+    Rule("setpriority", errno.EPERM, (Test(0, apart_from=(_PROCESS,)),)),
+    Rule("setpriority", errno.EPERM, (Test(1, apart_from=(0,)),)),
+    Rule("ioprio_set", errno.EPERM, (Test(0, apart_from=(_PROCESS_OF_IO,)),)),
+    Rule("ioprio_set", errno.EPERM, (Test(1, apart_from=(0,)),)),
     *(Rule(call, errno.ENOSYS) for call in ("io_setup", "io_submit", "io_getevents", "io_pgetevents")),
     # A box's files are in memory: there is nothing to write back but what is the machine's.
     *(Rule(call, 0) for call in ("sync", "syncfs")),

@@ -186,6 +186,11 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
     assert {option for option in range(100) if ask("prctl", option) != seccomp.ALLOW} == {22, 35, 62, 67}
     assert {ask("fcntl", 3, command) for command in (5, 6, 7, 36)} == {seccomp.ALLOW}
     assert ask("fcntl", 3, 37) == ask("fcntl", 3, 38) == EINVAL
+    for name in ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
+        assert ask(name, 0) == seccomp.ALLOW and ask(name, 1) == ask(name, 0xFFFFFFFF) == EPERM
+    for name, itself in (("setpriority", 0), ("ioprio_set", 1)):
+        assert {which for which in range(9) if ask(name, which, 0) == seccomp.ALLOW} == {itself}
+        assert ask(name, itself, 1) == EPERM
     assert ask("personality", 0) == ask("personality", 0xFFFFFFFF) == seccomp.ALLOW
     assert ask("personality", 0x0040000) == EPERM
 

@@ -20,7 +20,7 @@ CASES = [case for cases in GROUPS.values() for case in cases]
 
 
 def test_there_are_enough_and_no_two_have_one_name():
-    assert len(CASES) >= 100
+    assert len(CASES) >= 140
     assert len({case.name for case in CASES}) == len(CASES)
 
 

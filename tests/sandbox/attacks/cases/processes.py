@@ -122,6 +122,55 @@ tried("fifo", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         seen="nice: <refused>\npriority: <refused>\nfifo: <refused>",
     ),
     Case(
+        name="signals-by-files",
+        tries="make the kernel kill the supervisor, as the owner of a pipe that something is written to",
+        code="""
+import fcntl, os, signal, time
+from attack_tools import word
+for pid in (os.getppid(), 1, -1):
+    read, write = os.pipe()
+    for act in (lambda: fcntl.fcntl(read, fcntl.F_SETOWN, pid), lambda: fcntl.fcntl(read, 10, signal.SIGKILL),
+                lambda: fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)):
+        word(act)
+    os.write(write, b"x")
+time.sleep(0.5)
+print("here")
+""",
+        seen="here",
+    ),
+    Case(
+        name="limits-of-others",
+        tries="set limits for the guest and the supervisor, which later jobs would inherit",
+        code="""
+import os, resource
+from attack_tools import tried
+for pid in (os.getppid(), 1):
+    for kind, value in ((resource.RLIMIT_NOFILE, 16), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_CPU, 1)):
+        tried("limit", lambda: resource.prlimit(pid, kind, (value, value)))
+tried("its own", lambda: resource.prlimit(0, resource.RLIMIT_CPU, (50, 50)))
+""",
+        seen="limit: <refused>\n" * 6 + "its own: done (-1, -1)",
+    ),
+    Case(
+        name="priority-of-others",
+        tries="give the guest and the supervisor the last place in the queues for processors and disks, or one processor",
+        code="""
+import ctypes, os, platform
+from attack_tools import kernel, tried
+ioprio = 251 if platform.machine() == "x86_64" else 30
+for pid in (os.getppid(), 1):
+    tried("nice", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    tried("idle", lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)))
+    tried("processor", lambda: os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))}))
+    tried("disk", lambda: kernel(ioprio, 1, pid, 3 << 13))
+tried("nice for all", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+tried("disk for all", lambda: kernel(ioprio, 3, os.getuid(), 3 << 13))
+tried("its own", lambda: os.setpriority(os.PRIO_PROCESS, 0, 5))
+""",
+        seen=("nice: <refused>\nidle: <refused>\nprocessor: <refused>\ndisk: <refused>\n" * 2)
+        + "nice for all: <refused>\ndisk for all: <refused>\nits own: done",
+    ),
+    Case(
         name="spared-by-the-killer",
         tries="lower its rank in the queue of the kernel's memory killer",
         code="""
