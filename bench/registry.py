@@ -31,6 +31,7 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
         self._modules: dict[str, str] = {}
         self._declared: dict[str, EntryPoint] | None = None
+        self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
         """Register `item`; a second registration of a name from elsewhere is an error."""
@@ -70,7 +71,23 @@ class Registry(Generic[T]):
         """Return every known name, sorted; nothing is imported for it."""
         return tuple(sorted({*self._items, *self._points()}))
 
+    def has(self, name: str) -> bool:
+        """Say whether the thing called `name` is here already, so that nothing has to be imported for it."""
+        return name in self._items
+
+    def provider(self, name: str) -> str:
+        """Return the distribution that declares `name`; empty if none does, or nobody knows. Imports nothing."""
+        point = self._points().get(name)
+        if point is None or point.dist is None or name in self._clashes:
+            return ""
+        return point.dist.name
+
     def _load(self, point: EntryPoint) -> None:
+        if point.name in self._clashes:
+            raise InputFault(
+                f"two packages provide the {self.kind} {point.name!r} ({' and '.join(self._clashes[point.name])})",
+                cure="uninstall one of them",
+            )
         where = f"plugin {point.value}"
         try:
             point.load()
@@ -92,13 +109,9 @@ class Registry(Generic[T]):
             return self._declared
         found: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
-            clash = found.get(point.name)
-            if clash is not None and clash.value != point.value:
-                raise InputFault(
-                    f"two packages provide the {self.kind} {point.name!r} ({clash.value} and {point.value})",
-                    cure="uninstall one of them",
-                )
-            found[point.name] = point
+            other = found.setdefault(point.name, point)
+            if other.value != point.value:
+                self._clashes[point.name] = (other.value, point.value)
         self._declared = found
         return found
 
