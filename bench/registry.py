@@ -58,10 +58,15 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownName: if nothing is called so.
-            InputFault: if its plugin cannot be imported.
+            InputFault: if its plugin cannot be imported, or two packages declare it.
         """
+        points = self._points()
+        if name in self._clashes:
+            raise InputFault(
+                f"two packages provide the {self.kind} {name!r} ({' and '.join(self._clashes[name])})",
+                cure="uninstall one of them",
+            )
         if name not in self._items:
-            points = self._points()
             if name not in points:
                 raise UnknownName(self.kind, name, {*self._items, *points}, command=self.command)
             self._load(points[name])
@@ -83,11 +88,6 @@ class Registry(Generic[T]):
         return point.dist.name
 
     def _load(self, point: EntryPoint) -> None:
-        if point.name in self._clashes:
-            raise InputFault(
-                f"two packages provide the {self.kind} {point.name!r} ({' and '.join(self._clashes[point.name])})",
-                cure="uninstall one of them",
-            )
         where = f"plugin {point.value}"
         try:
             point.load()

@@ -11,7 +11,7 @@ Not covered: a strategy that already carries the answers in its own file.
 
 from harness.cells.base import Card, Cells, InlineCells, StrategyFault
 from harness.cells.copies import copies
-from harness.cells.pool import open_cells, open_registrations
+from harness.cells.pool import checked, open_cells, open_registrations
 from harness.cells.registrations import Registrations
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "InlineCells",
     "Registrations",
     "StrategyFault",
+    "checked",
     "copies",
     "open_cells",
     "open_registrations",

@@ -19,7 +19,7 @@ from bench.repository import Repository
 from bench.retrieval.retrieval import NoRanker
 from bench.types import Query
 from harness.cells import bounds, wire
-from harness.cells.base import Card
+from harness.cells.base import Card, StrategyFault
 from harness.cells.bounds import Bounds
 from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
@@ -28,6 +28,7 @@ from harness.cells.talk import Gone, Talk, fault_of, or_gone, three_texts
 from harness.cells.wire import END, ORDER, START
 from harness.generators.base import TooLong
 from strategies.api import Execute, Generate, Prompt
+from strategies.conformance import Finding, findings
 from strategies.registration import Registration
 
 T = TypeVar("T")
@@ -288,3 +289,28 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
             return started[0].registration(name)
 
         yield Registrations(read)
+
+
+def checked(spec: str, hidden: Sequence[Path]) -> list[Finding]:
+    """Run the conformance list on a strategy in the cells of a run.
+
+    Args:
+        spec: the strategy.
+        hidden: as for `open_cells`.
+
+    Raises:
+        InputFault: if the spec is wrong, or the strategy cannot be imported.
+        MachineFault: if no cell could be had.
+    """
+    with open_cells(hidden, 1) as cells:
+
+        def attempt(
+            query: Query, repo: Repository, generate: Generate, execute: Execute | None
+        ) -> tuple[Prompt, Sequence[str]]:
+            try:
+                return cells.trial(spec, query, repo, generate, execute)
+            except StrategyFault as fault:
+                # Where, and to check it, need not be said to whoever checks.
+                raise InputFault(fault.what) from fault
+
+        return findings(cells.card(spec).kinds, attempt)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from bench import spec as specs
 from bench.errors import InputFault
+from bench.files import explained
 from strategies import registry
 from strategies.registration import Bound, Registration
 
@@ -30,6 +34,7 @@ class Registrations:
             MachineFault: if no cell could be had.
         """
         if name not in self._registrations:
+            _check_file(name)
             self._registrations[name] = registry.get(name).registration if _is_read_here(name) else self._read(name)
         return self._registrations[name]
 
@@ -62,6 +67,16 @@ class Registrations:
             return self.get(name)
         except InputFault as fault:
             return fault
+
+
+def _check_file(name: str) -> None:
+    """See that there is a file where ``file.py@name`` says: a cell cannot tell a folder from what it may not open."""
+    path, at, _ = name.rpartition("@")
+    if at:
+        with explained(path):
+            if Path(path).expanduser().is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            Path(path).expanduser().stat()
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
