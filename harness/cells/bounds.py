@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 MESSAGE = 8 << 20
 """Bytes of one message from a cell."""
-CHARACTERS = 2_000_000
+CHARACTERS = 2_500_000
 """Of a prompt; and of all texts of a question together half as many."""
-BLOCKS, DROPPED, FLAGS = 2_000, 20_000, 100
-PLACES, LINES = 50_000, 2_000_000
+BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
+PLACES, LINES = 20_000, 1_000_000
 """Of a prompt, kept and dropped blocks together: places, and the lines that these span."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
@@ -36,11 +36,14 @@ OVERLAP = 40
 class Bounds:
     """The sums that are kept for one sample."""
 
-    received: int = 64 << 20
+    received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
     """Bytes of all answers."""
     questions: int = 100_000
+    """About the repository."""
+    searches: int = 2_000
+    """Questions among these that a ranker answers: what an encoder computes is no time of the serving thread."""
     drafts: int = 200
     """Calls of the model."""
     programs: int = 200

@@ -36,6 +36,8 @@ TIMEOUT = 600.0
 """Seconds a strategy may take for one sample, its waiting for the model not counted."""
 IMPORT_TIMEOUT = 60.0
 """Seconds that the import of a strategy may take when only its registration is wanted."""
+CHECK_TIMEOUT = 60.0
+"""Seconds that it may take for one of the tiny samples of `checked`."""
 _START_TIMEOUT = 120.0
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST = 100
@@ -302,7 +304,7 @@ def checked(spec: str, hidden: Sequence[Path]) -> list[Finding]:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
         MachineFault: if no cell could be had.
     """
-    with open_cells(hidden, 1) as cells:
+    with open_cells(hidden, 1, timeout=CHECK_TIMEOUT) as cells:
 
         def attempt(
             query: Query, repo: Repository, generate: Generate, execute: Execute | None

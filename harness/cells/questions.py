@@ -62,6 +62,7 @@ class Questions:
         _check(call, arguments)
         try:
             if "ranker" in arguments:
+                self._account.take("searches")
                 self._check_ranker(arguments["ranker"])
             with self._account.asking(_index(call, arguments)):
                 value = getattr(self._repo, call)(**arguments)
