@@ -15,7 +15,7 @@ from dataclasses import dataclass
 MESSAGE = 8 << 20
 """Bytes of one message from a cell."""
 CHARACTERS = 2_500_000
-"""Of a prompt; and of all texts of a question together half as many."""
+"""Of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
 """Of a prompt, kept and dropped blocks together: places, and the lines that these span."""

@@ -23,7 +23,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, type]] = {
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}
 _NAMES: Mapping[str, int] = {"path": bounds.PATH, "unit": bounds.WORD, "ranker": bounds.PATH}
 """Arguments that name something -> characters that they may have."""
-MOST_CHARACTERS = bounds.CHARACTERS // 2
+MOST_CHARACTERS = 1_000_000
 """Of all texts of one question together."""
 
 

@@ -132,7 +132,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "question-of-a-list": ("ask(repo, call=[1])", "is not str"),
     "argument-of-a-float": ("repo.similar_windows('a', top=1.5)", "1.5 is not int"),
     "argument-beside": ("ask(repo, call='files', all=True)", "asks for 'files'"),
-    "long-question": ("repo.search('x' * 2_000_000, ranker='bm25')", "over 1250000 characters"),
+    "long-question": ("repo.search('x' * 2_000_000, ranker='bm25')", "over 1000000 characters"),
     "many-candidates": ("repo.similarity('a', ['b'] * 9_999, ranker='bm25')", "9,999 candidates"),
     "nested-unit": ("repo.search('a', unit='chunk(' * 30, ranker='bm25')", "raised InputFault"),
     "long-unit": ("repo.search('a', unit='chunk(' * 999, ranker='bm25')", "a text of 5,994 characters"),
