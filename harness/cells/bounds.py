@@ -22,8 +22,8 @@ PLACES, LINES = 20_000, 1_000_000
 LAST_LINE = 10_000_000
 SCORE = 1e12
 """The largest number, above and below 0, that a block may be scored with."""
-WORD, PATH, TEXT = 200, 4_096, 20_000
-"""Characters of a flag, role or reason; of a path; of a message of a strategy's own, its docstring or its traceback."""
+WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
+"""Characters of a flag, role or reason; of a part of a fault; of a path; of a docstring or a traceback."""
 CANDIDATES = 5_000
 """Texts that one question compares."""
 TOKENS = 32_768

@@ -117,7 +117,7 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in answer:
                     said, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
-                    raise InputFault(said, where=where, cure=cure)
+                    raise InputFault(said, where=where, cure=cure[: bounds.SENTENCE])
                 sent = wire.fields(answer, "registration")["registration"]
                 return wire.load_registration(sent, name.rpartition("@")[2])
 
@@ -156,7 +156,7 @@ class ForkedCells:
             with talk.suspecting():
                 if "fault" in message:
                     said, _, cure = three_texts(wire.fields(message, "fault")["fault"])
-                    raise talk.fault(f"can no longer be had: {said}; {cure}")
+                    raise talk.fault(f"can no longer be had: {said}; {cure[: bounds.SENTENCE]}")
                 parts = wire.fields(message, "prompt", *(["network"] if checks else []))
                 network = [wire.text(one, bounds.WORD) for one in wire.items(parts.get("network", []), _MOST, "tries")]
                 return wire.load_prompt(parts["prompt"]), network

@@ -85,7 +85,7 @@ class Talk:
 
     def _raised(self, report: object) -> StrategyFault:
         kind, message, trace = three_texts(report)
-        fault = self.fault(f"raised {kind[: bounds.WORD]}: {message[: bounds.PATH]}")
+        fault = self.fault(f"raised {kind[: bounds.WORD]}: {message}")
         fault.traceback = trace
         return fault
 
@@ -110,12 +110,12 @@ def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFa
 
 
 def three_texts(report: object) -> tuple[str, str, str]:
-    """Return what a cell reports, each text cut to what is kept of it.
+    """Return what a cell reports, each text cut to what is kept of it: two for a line, and one behind them.
 
     Raises:
         Garbage: if it is no list of three texts.
     """
-    texts = [wire.checked(one, str)[: bounds.TEXT] for one in wire.items(report, 3, "parts")]
+    texts = [wire.checked(one, str) for one in wire.items(report, 3, "parts")]
     if len(texts) < 3:
         raise wire.Garbage("a report of fewer than three texts")
-    return texts[0], texts[1], texts[2]
+    return texts[0][: bounds.SENTENCE], texts[1][: bounds.SENTENCE], texts[2][: bounds.TEXT]
