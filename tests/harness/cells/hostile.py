@@ -184,6 +184,10 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
 }
 
 
+WAITING = {name for name, (_, words) in HOSTILE.items() if words is not None and words in ("", "in time")}
+"""Those that only the clock ends."""
+
+
 def source() -> str:
     """Return the file that holds them all, each under its name."""
     parts = [HEAD]
