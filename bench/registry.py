@@ -31,6 +31,7 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
         self._modules: dict[str, str] = {}
         self._declared: dict[str, EntryPoint] | None = None
+        self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
         """Register `item`; a second registration of a name from elsewhere is an error."""
@@ -57,10 +58,15 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownName: if nothing is called so.
-            InputFault: if its plugin cannot be imported.
+            InputFault: if its plugin cannot be imported, or two packages declare it.
         """
+        points = self._points()
+        if name in self._clashes:
+            raise InputFault(
+                f"two packages provide the {self.kind} {name!r} ({' and '.join(self._clashes[name])})",
+                cure="uninstall one of them",
+            )
         if name not in self._items:
-            points = self._points()
             if name not in points:
                 raise UnknownName(self.kind, name, {*self._items, *points}, command=self.command)
             self._load(points[name])
@@ -69,6 +75,17 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """Return every known name, sorted; nothing is imported for it."""
         return tuple(sorted({*self._items, *self._points()}))
+
+    def has(self, name: str) -> bool:
+        """Say whether the thing called `name` is here already, so that nothing has to be imported for it."""
+        return name in self._items
+
+    def provider(self, name: str) -> str:
+        """Return the distribution that declares `name`; empty if none does, or nobody knows. Imports nothing."""
+        point = self._points().get(name)
+        if point is None or point.dist is None or name in self._clashes:
+            return ""
+        return point.dist.name
 
     def _load(self, point: EntryPoint) -> None:
         where = f"plugin {point.value}"
@@ -92,13 +109,9 @@ class Registry(Generic[T]):
             return self._declared
         found: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
-            clash = found.get(point.name)
-            if clash is not None and clash.value != point.value:
-                raise InputFault(
-                    f"two packages provide the {self.kind} {point.name!r} ({clash.value} and {point.value})",
-                    cure="uninstall one of them",
-                )
-            found[point.name] = point
+            other = found.setdefault(point.name, point)
+            if other.value != point.value:
+                self._clashes[point.name] = (other.value, point.value)
         self._declared = found
         return found
 

@@ -14,10 +14,10 @@ from bench.retrieval.retrieval import Retrieval
 from bench.snapshot import Snapshot
 from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
 from harness.batcher import Answer, Batcher
-from harness.cells import Cells
+from harness.cells import Cells, StrategyFault
 from harness.extract import extract
 from harness.generators import fim
-from harness.generators.base import Request, Sampling
+from harness.generators.base import Request, Sampling, TooLong
 from harness.generators.fitting import fitted
 from harness.store.records import StoredVerdict
 from harness.store.store import Store
@@ -113,7 +113,7 @@ class Asker:
         """Return the prompt and the completions of one sample.
 
         Raises:
-            StrategyFault: if the strategy failed on it.
+            StrategyFault: if the strategy failed on it, or made a prompt that is too long for the model.
             MachineFault: if a cell or the model was lost.
             InputFault: if the model cannot fill in the middle, and was to.
         """
@@ -140,7 +140,9 @@ class Asker:
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
             with elsewhere():
                 how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
-                [answer] = self._batcher.ask([fitted(self._batcher.generator, _request(sample, prompt, how))])
+                [answer] = self._batcher.ask(
+                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), how))]
+                )
             calls.append((role, answer))
             return answer.response.text
 
@@ -152,7 +154,15 @@ class Asker:
                 strategy, query, repo, _Model(self._batcher.generator.instructs, generate), execute
             )
             worked += time.perf_counter() - since
-        return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
+        try:
+            return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
+        except TooLong as fault:
+            # Asked again it would be refused again.
+            raise StrategyFault(
+                f"the strategy made a prompt that the model cannot read: {fault.what}",
+                where=f"{strategy} on {sample.id}",
+                cure=fault.cure,
+            ) from fault
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> Made:
         """Return the completions of one sample after a prompt that no strategy made.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Place, Query
 from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Execution, Prompt
+from strategies.api import Block, BlockKind, Execute, Execution, Generate, Prompt
 from strategies.registry import BoundStrategy
 from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
-_NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind")
+_NETWORK = tuple(
+    f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class _Trial:
     seconds: float = 0.0
     asked: list[str] = field(default_factory=list)
     """The prompts of its own calls to the model."""
-    network: list[str] = field(default_factory=list)
+    network: Sequence[str] = ()
 
 
 class _Model:
@@ -64,17 +67,39 @@ def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG0
     return Execution(finished=False, output="NameError: name 'checkout' is not defined")
 
 
+Attempt = Callable[[Query, Repository, Generate, Execute | None], tuple[Prompt, Sequence[str]]]
+"""Runs a strategy once; returns its prompt, and its tries to use the network."""
+
+
 def check(strategy: BoundStrategy) -> list[Finding]:
-    """Run the conformance list, for every task kind that the strategy declares."""
-    return [finding for kind in sorted(strategy.kinds) for finding in _check_kind(strategy, kind)]
+    """Run the conformance list in this process, for every task kind that the strategy declares."""
+    return findings(strategy.kinds, here(strategy))
 
 
-def _check_kind(strategy: BoundStrategy, kind: Kind) -> list[Finding]:
+def findings(kinds: Collection[Kind], attempt: Attempt) -> list[Finding]:
+    """Run the conformance list for some task kinds on whatever runs the strategy."""
+    return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
+
+
+def here(strategy: BoundStrategy) -> Attempt:
+    """Return what runs a strategy in this very process, its tries to use the network noted."""
+
+    def attempt(
+        query: Query, repo: Repository, generate: Generate, execute: Execute | None
+    ) -> tuple[Prompt, Sequence[str]]:
+        network: list[str] = []
+        with _watched(network.append):
+            return strategy(query, repo, generate, execute), network
+
+    return attempt
+
+
+def _check_kind(attempt: Attempt, kind: Kind) -> list[Finding]:
     query = query_for(kind)
-    first, second = (_try(strategy, query, view_for(query)) for _ in range(2))
-    bare = _try(strategy, *bare_case(kind))
-    plain = _try(strategy, query, view_for(query), instructs=False)
-    other = _try(strategy, query, view_for(query, OTHER))
+    first, second = (_try(attempt, query, view_for(query)) for _ in range(2))
+    bare = _try(attempt, *bare_case(kind))
+    plain = _try(attempt, query, view_for(query), instructs=False)
+    other = _try(attempt, query, view_for(query, OTHER))
     outcomes: list[tuple[str, str, str]] = [
         ("runs", first.fault, f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
@@ -105,21 +130,31 @@ def _finding(kind: Kind, name: str, fault: str, good: str) -> Finding:
     return Finding(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
 
 
-def _try(strategy: BoundStrategy, query: Query, repo: Repository, *, instructs: bool = True) -> _Trial:
+def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = True) -> _Trial:
     trial = _Trial(query, repo)
 
     began = time.perf_counter()
-    with _watched(trial.network.append):
-        try:
-            trial.prompt = strategy(query, repo, _Model(trial.asked, instructs=instructs), _execute)
-        except InputFault as error:
-            trial.fault = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(frame.filename).name}:{frame.lineno}"
-            trial.fault = " ".join(f"raised {type(error).__name__}: {error} ({place})".split())
+    try:
+        trial.prompt, trial.network = attempt(query, repo, _Model(trial.asked, instructs=instructs), _execute)
+    except InputFault as error:
+        trial.fault = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        trial.fault = " ".join(f"raised {type(error).__name__}: {error} ({place})".split())
     trial.seconds = time.perf_counter() - began
     return trial
+
+
+def typed(prompt: Prompt) -> Prompt:
+    """Return the prompt.
+
+    Raises:
+        InputFault: if a part of it is not of the type that it should have.
+    """
+    if fault := _type_fault(prompt):
+        raise InputFault(fault, cure="see docs/writing-a-strategy.md")
+    return prompt
 
 
 def _type_fault(prompt: Prompt) -> str:
@@ -192,7 +227,10 @@ _HOOKED: list[bool] = []
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
-    if _WATCHERS and event in _NETWORK:
+    if not _WATCHERS or event not in _NETWORK:
+        return
+    # One of another family is no network: programs use it within themselves.
+    if event != "socket.__new__" or arguments[1] in (socket.AF_INET, socket.AF_INET6):
         for watcher in _WATCHERS:
             watcher(f"{event} {arguments[1:]!r:.80}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,15 +20,18 @@ from bench.errors import InputFault, UnknownName
 from bench.files import sha256
 from bench.registry import Registry, origin_of
 from bench.repository import Repository
-from bench.spec import Spec, Value
+from bench.spec import Spec
 from bench.types import Kind, Query
 from strategies import controls
 from strategies.api import Context, Execute, Generate, Prompt
 from strategies.from_file import being_loaded, load
-from strategies.parameters import Parameter, bind, read_signature
+from strategies.parameters import Parameter, read_signature
+from strategies.registration import Bound, Registration, listed
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
+DISTRIBUTION = "ctxbench"
+"""The package that brings our own strategies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,21 @@ class Strategy:
     @property
     def summary(self) -> str:
         """The first line of its docstring, its text on the leaderboard."""
-        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+        return self.registration.summary
+
+    @property
+    def registration(self) -> Registration:
+        """Itself without its code."""
+        return Registration(
+            name=self.name,
+            kinds=self.kinds,
+            drafts=self.drafts,
+            executes=self.executes,
+            parameters=self.parameters,
+            text=inspect.getdoc(self.function) or "",
+            source=self.source or self.function.__module__,
+            version=self.version,
+        )
 
     @property
     def source(self) -> str:
@@ -75,45 +92,8 @@ def _package(module: str) -> Path | None:
     return Path(file).parent if dot and file and Path(file).name == "__init__.py" else None
 
 
-class BoundStrategy:
-    """A strategy with its parameters given."""
-
-    def __init__(self, strategy: Strategy, spec: Spec) -> None:
-        """Check the parameters of `spec`."""
-        self.strategy = strategy
-        given = bind(strategy.parameters, spec)
-        wraps = {p.name: str(given.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
-        inner = {name: _inner(spec.name, text) for name, text in wraps.items()}
-        self.inner: tuple[BoundStrategy, ...] = tuple(inner.values())
-        """The strategies that it wraps."""
-        self.arguments: Mapping[str, Value] = {**given, **{name: one.spec for name, one in inner.items()}}
-        self.spec: str = str(Spec(spec.name, self.arguments))
-        """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
-        if not self.kinds:
-            raise InputFault(
-                f"{self.spec} would take no samples", cure=f"{spec.name} takes {_listed(strategy.kinds)} samples only"
-            )
-
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
-        return self.strategy.kinds.intersection(*(one.kinds for one in self.inner))
-
-    @property
-    def drafts(self) -> bool:
-        """Whether it, or what it wraps, asks the model on the way."""
-        return self.strategy.drafts or any(one.drafts for one in self.inner)
-
-    @property
-    def executes(self) -> bool:
-        """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
-        return any(one.executes for one in self.inner) if self.inner else self.strategy.executes
-
-    @property
-    def version(self) -> str:
-        """A digest of the file that defines it, and of those that define what it wraps."""
-        own = self.strategy.version
-        return sha256(" ".join([own, *(one.version for one in self.inner)]))[:12] if self.inner else own
+class BoundStrategy(Bound[Strategy]):
+    """A strategy with its parameters given, to be called here."""
 
     def __call__(self, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
@@ -125,7 +105,7 @@ class BoundStrategy:
             raise InputFault(
                 f"{self.spec} does not take {query.kind} samples",
                 where=query.id,
-                cure=f"it takes {_listed(self.kinds)} samples",
+                cure=f"it takes {listed(self.kinds)} samples",
             )
         if self.executes and execute is None:
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
@@ -140,18 +120,6 @@ class BoundStrategy:
                 f"{self.spec} returned {type(result).__name__}", where=query.id, cure="return a Context or a Prompt"
             )
         return result
-
-
-def _listed(kinds: frozenset[Kind]) -> str:
-    return " and ".join(sorted(kinds))
-
-
-def _inner(outer: str, spec: str) -> BoundStrategy:
-    """Return the strategy that a wrapper wraps."""
-    found = resolve(spec)
-    if found.inner:
-        raise InputFault(f"{outer} cannot wrap {found.spec}", cure="wrap a strategy that wraps none")
-    return found
 
 
 _REGISTRY: Registry[Strategy] = Registry("strategy", group="ctxbench.strategies", command=COMMAND)
@@ -206,6 +174,11 @@ def names() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
+def is_ours(name: str) -> bool:
+    """Say whether a strategy is our own code, or is in this process already: whoever asks for it may import it."""
+    return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
+
+
 def get(name: str) -> Strategy:
     """Return the strategy called `name`, or the one in ``file.py@name``.
 
@@ -234,4 +207,4 @@ def resolve(spec: str) -> BoundStrategy:
         InputFault: if the spec cannot be read, the name is unknown, or a parameter does not fit.
     """
     parsed = specs.parse(spec)
-    return BoundStrategy(get(parsed.name), parsed)
+    return BoundStrategy(get(parsed.name), parsed, get)

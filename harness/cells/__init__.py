@@ -11,6 +11,17 @@ Not covered: a strategy that already carries the answers in its own file.
 
 from harness.cells.base import Card, Cells, InlineCells, StrategyFault
 from harness.cells.copies import copies
-from harness.cells.pool import open_cells
+from harness.cells.pool import checked, open_cells, open_registrations
+from harness.cells.registrations import Registrations
 
-__all__ = ["Card", "Cells", "InlineCells", "StrategyFault", "copies", "open_cells"]
+__all__ = [
+    "Card",
+    "Cells",
+    "InlineCells",
+    "Registrations",
+    "StrategyFault",
+    "checked",
+    "copies",
+    "open_cells",
+    "open_registrations",
+]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Query
 from strategies import resolve
 from strategies.api import Execute, Generate, Prompt
+from strategies.registration import Bound
 
 
 class StrategyFault(InputFault):
@@ -35,6 +36,18 @@ class Card:
     """A digest of the files that define it; empty if unknown."""
     summary: str
     """The first line of its docstring."""
+
+    @classmethod
+    def of(cls, bound: Bound[Any]) -> Card:
+        """Return the card of a strategy with its parameters."""
+        return cls(
+            spec=bound.spec,
+            kinds=bound.kinds,
+            drafts=bound.drafts,
+            executes=bound.executes,
+            version=bound.version,
+            summary=bound.strategy.summary,
+        )
 
 
 class Cells(Protocol):
@@ -83,15 +96,7 @@ class InlineCells:
 
     def card(self, spec: str) -> Card:
         """Return what there is to know of a strategy."""
-        bound = resolve(spec)
-        return Card(
-            spec=bound.spec,
-            kinds=bound.kinds,
-            drafts=bound.drafts,
-            executes=bound.executes,
-            version=bound.version,
-            summary=bound.strategy.summary,
-        )
+        return Card.of(resolve(spec))
 
     def describe(self) -> Mapping[str, str]:
         """Say that there is no isolation."""

@@ -7,15 +7,18 @@ import socket
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.errors import InputFault
 from bench.retrieval.types import Hit
 from bench.types import Language
 from bench.windows import SIZE, STRIDE, WindowHit
-from harness.cells import wire
-from strategies import resolve
+from harness.cells import bounds, wire
+from strategies import conformance, registry, resolve
 from strategies.api import Execution, Prompt
+
+_HERE = Path(__file__).parent
 
 
 class RemoteRepository:
@@ -92,7 +95,7 @@ class Ask:
         """
         with self._lock:
             wire.send(self._channel, question)
-            answer = wire.receive(self._channel)
+            answer = wire.receive(self._channel)[0]
         if "fault" in answer:
             what, where, cure = answer["fault"]
             raise InputFault(what, where=where, cure=cure)
@@ -101,24 +104,18 @@ class Ask:
 
 def work(channel: socket.socket) -> None:
     """Take one job from the channel, do it, and send what came of it."""
-    job = wire.receive(channel)
-    wire.send(channel, _do(job, Ask(channel)))
+    job, _ = wire.receive(channel)
+    try:
+        wire.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
+    except wire.Garbage as error:
+        wire.send(channel, _error(error))
 
 
 def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
     try:
+        if "register" in job:
+            return {"registration": wire.dump_registration(registry.get(job["register"]).registration)}
         bound = resolve(job["spec"])
-        if "query" not in job:
-            return {
-                "card": [
-                    bound.spec,
-                    sorted(bound.kinds),
-                    bound.drafts,
-                    bound.executes,
-                    bound.version,
-                    bound.strategy.summary,
-                ],
-            }
     except InputFault as error:
         return {"fault": [error.what, error.where, error.cure]}
     except BaseException as error:  # noqa: BLE001 - importing foreign code may raise anything
@@ -128,11 +125,24 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         query = wire.load_query(job["query"])
         model = RemoteModel(ask, instructs=job["instructs"])
         sandbox = RemoteSandbox(ask) if job["executes"] else None
-        prompt = bound(query, RemoteRepository(ask, job["name"], query.language), model, sandbox)
-        return {"prompt": wire.dump_prompt(prompt)}
+        repo = RemoteRepository(ask, job["name"], query.language)
+        if not job["checks"]:
+            return {"prompt": wire.dump_prompt(bound(query, repo, model, sandbox))}
+        prompt, network = conformance.here(bound)(query, repo, model, sandbox)
+        return {"prompt": wire.dump_prompt(conformance.typed(prompt)), "network": list(network)}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
         return _error(error)
 
 
 def _error(error: BaseException) -> dict[str, Any]:
-    return {"error": [type(error).__name__, str(error), "".join(traceback.format_exception(error))]}
+    # What asks for the strategy is no place where its author could look.
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).parent != _HERE]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    trace = "".join(traceback.format_exception(error))
+    return {"error": [type(error).__name__, f"{_shortened(str(error))}{place}", _shortened(trace)]}
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning and the end of a text that is longer than what is kept of it."""
+    half = bounds.TEXT // 4
+    return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

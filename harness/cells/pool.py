@@ -17,18 +17,30 @@ from typing import Any, TypeVar
 from bench.errors import InputFault, MachineFault
 from bench.repository import Repository
 from bench.retrieval.retrieval import NoRanker
-from bench.types import Kind, Query
-from harness.cells import questions, wire
-from harness.cells.base import Card, Cells
+from bench.types import Query
+from harness.cells import bounds, wire
+from harness.cells.base import Card, StrategyFault
+from harness.cells.bounds import Bounds
+from harness.cells.questions import Questions
+from harness.cells.registrations import Registrations, is_ours
 from harness.cells.scratch import Scratch
-from harness.cells.talk import Gone, Talk, fault_of, or_gone
+from harness.cells.talk import Gone, Talk, fault_of, or_gone, three_texts
 from harness.cells.wire import END, ORDER, START
+from harness.generators.base import TooLong
 from strategies.api import Execute, Generate, Prompt
+from strategies.conformance import Finding, findings
+from strategies.registration import Registration
 
 T = TypeVar("T")
 TIMEOUT = 600.0
 """Seconds a strategy may take for one sample, its waiting for the model not counted."""
+IMPORT_TIMEOUT = 60.0
+"""Seconds that the import of a strategy may take when only its registration is wanted."""
+CHECK_TIMEOUT = 60.0
+"""Seconds that it may take for one of the tiny samples of `checked`."""
 _START_TIMEOUT = 120.0
+_MEND = "mend its file, or uninstall the package that provides it"
+_MOST = 100
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _SET_VARIABLES = {
     # Sums split over threads can differ in the last bit, and threads do not survive a fork.
@@ -42,9 +54,11 @@ _SET_VARIABLES = {
 class ForkedCells:
     """Cells made by a fork server, each a process of its own for one sample."""
 
-    def __init__(self, hidden: Sequence[Path], workers: int, timeout: float) -> None:
+    def __init__(self, hidden: Sequence[Path], workers: int, timeout: float, limits: Bounds | None = None) -> None:
         """Start the server; see `open_cells`."""
-        self._timeout = timeout
+        self._timeout, self._bounds = timeout, limits or Bounds()
+        self._import_timeout = min(timeout, IMPORT_TIMEOUT)
+        self.registrations = Registrations(self.registration)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(max(1, workers))
@@ -68,7 +82,7 @@ class ForkedCells:
                 self._control,
                 {"scratch": str(self._scratch.path), "hidden": [str(Path(path).absolute()) for path in hidden]},
             )
-            report: dict[str, str] = wire.receive(self._control)
+            report: dict[str, str] = wire.receive(self._control)[0]
             self._control.settimeout(None)
         except (OSError, EOFError, wire.Garbage) as error:
             self.close()
@@ -83,61 +97,97 @@ class ForkedCells:
         return dict(self._report)
 
     def card(self, spec: str) -> Card:
-        """Return what there is to know of a strategy; its module is imported in a cell only."""
-        with self._slots, self._cell(spec, "its description") as (channel, deadline):
-            answer = Talk(channel, deadline, spec, "its description").ask({"spec": spec})
-        try:
-            name, kinds, drafts, executes, version, summary = answer["card"]
-            return Card(
-                spec=wire.checked(name, str),
-                kinds=frozenset(Kind(kind) for kind in kinds),
-                drafts=wire.checked(drafts, bool),
-                executes=wire.checked(executes, bool),
-                version=wire.checked(version, str),
-                summary=wire.checked(summary, str),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise fault_of(spec, "its description", f"sent what is no description ({error})") from None
+        """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
+        return Card.of(self.registrations.bound(spec))
+
+    def registration(self, name: str) -> Registration:
+        """Return what a strategy says of itself once a cell has imported it.
+
+        Args:
+            name: of an installed strategy, or ``file.py@name``.
+
+        Raises:
+            InputFault: if there is none, or it cannot be imported.
+            MachineFault: if no cell could be had.
+        """
+        what = "its import"
+        with self._slots, self._cell(name, what, self._import_timeout, cure=_MEND) as (channel, deadline):
+            talk = Talk(channel, deadline, name, what, limits=self._bounds, cure=_MEND)
+            answer = talk.ask({"register": name})
+            with talk.suspecting():
+                if "fault" in answer:
+                    said, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
+                    raise InputFault(said, where=where, cure=cure[: bounds.SENTENCE])
+                sent = wire.fields(answer, "registration")["registration"]
+                return wire.load_registration(sent, name.rpartition("@")[2])
 
     def run(
         self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
     ) -> Prompt:
         """Return the strategy's prompt for one query; see `Cells.run`."""
-        with self._slots, self._cell(spec, query.id) as (channel, deadline):
-            talk = Talk(channel, deadline, spec, query.id)
-            job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name}
+        return self._prompt(spec, query, repo, generate, execute)[0]
+
+    def trial(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None
+    ) -> tuple[Prompt, Sequence[str]]:
+        """Return the prompt as `run` does, its types checked in the cell, and the tries to use the network."""
+        return self._prompt(spec, query, repo, generate, execute, checks=True)
+
+    def _prompt(
+        self,
+        spec: str,
+        query: Query,
+        repo: Repository,
+        generate: Generate,
+        execute: Execute | None,
+        *,
+        checks: bool = False,
+    ) -> tuple[Prompt, Sequence[str]]:
+        bound = self.registrations.bound(spec)
+        with self._slots, self._cell(spec, query.id, self._timeout) as (channel, deadline):
+            talk = Talk(channel, deadline, spec, query.id, limits=self._bounds)
+            questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
+            job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
             message = talk.ask({**job, "instructs": generate.instructs, "executes": execute is not None})
             while "call" in message:
-                message = talk.ask(self._answer(message, talk, repo, generate, execute))
-        try:
-            return wire.load_prompt(message.get("prompt"))
-        except wire.Garbage as error:
-            raise fault_of(spec, query.id, f"sent what is no prompt ({error})") from None
+                with talk.suspecting():
+                    answer = self._answer(message, talk, questions, generate, execute)
+                message = talk.ask(answer)
+            with talk.suspecting():
+                if "fault" in message:
+                    said, _, cure = three_texts(wire.fields(message, "fault")["fault"])
+                    raise talk.fault(f"can no longer be had: {said}; {cure[: bounds.SENTENCE]}")
+                parts = wire.fields(message, "prompt", *(["network"] if checks else []))
+                network = [wire.text(one, bounds.WORD) for one in wire.items(parts.get("network", []), _MOST, "tries")]
+                return wire.load_prompt(parts["prompt"]), network
 
     def _answer(
-        self, message: dict[str, Any], talk: Talk, repo: Repository, generate: Generate, execute: Execute | None
+        self,
+        message: dict[str, Any],
+        talk: Talk,
+        questions: Questions,
+        generate: Generate,
+        execute: Execute | None,
     ) -> dict[str, Any]:
-        try:
-            call = wire.checked(message.pop("call"), str)
-            if call == "generate":
-                prompt = wire.load_prompt(message.get("prompt"))
-                role, tokens = wire.checked(message.get("role"), str), wire.checked(message.get("max_tokens"), int)
+        call = wire.checked(message.pop("call"), str)
+        if call == "generate":
+            parts = wire.fields(message, "prompt", "role", "max_tokens")
+            talk.account.take("drafts")
+            prompt, role = wire.load_prompt(parts["prompt"]), wire.word(parts["role"])
+            tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
+            try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
-            if call == "execute" and execute is not None:
-                program, seconds = (
-                    wire.checked(message.get("program"), str),
-                    wire.checked(message.get("seconds"), float),
-                )
-                done = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
-                return {"value": [done.finished, done.output]}
-            return self._answer_of(repo, call, message, talk)
-        except wire.Garbage as error:
-            raise talk.fault(f"sent garbage ({error})") from None
-
-    def _answer_of(self, repo: Repository, call: str, arguments: dict[str, Any], talk: Talk) -> dict[str, Any]:
+            except TooLong as fault:
+                raise talk.fault(f"asked the model what it cannot read: {fault.what}") from fault
+        if call == "execute" and execute is not None:
+            parts = wire.fields(message, "program", "seconds")
+            talk.account.take("programs")
+            program, seconds = wire.checked(parts["program"], str), wire.checked(parts["seconds"], float)
+            done = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
+            return {"value": [done.finished, done.output]}
         try:
             with talk.paused():
-                return {"value": questions.answer(repo, call, arguments, talk.spec)}
+                return {"value": questions.answer(call, message)}
         except NoRanker:
             raise  # not the strategy's to answer for: the user is told at once
         except InputFault as fault:
@@ -153,14 +203,14 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(self, spec: str, sample: str) -> Iterator[tuple[socket.socket, float]]:
+    def _cell(self, spec: str, sample: str, timeout: float, *, cure: str = "") -> Iterator[tuple[socket.socket, float]]:
         """Have a cell made; end it, whatever happened."""
         mine, theirs = socket.socketpair()
         job = next(self._numbers)
         try:
             with theirs, or_gone():
                 self._order(START, job, theirs)
-            yield mine, time.monotonic() + self._timeout
+            yield mine, time.monotonic() + timeout
         except Gone:
             # A cell that ends because its server did is no fault of the strategy.
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -168,9 +218,8 @@ class ForkedCells:
                 raise MachineFault(
                     "the process that runs strategies has ended", where=sample, cure="run the same command again"
                 ) from None
-            raise fault_of(
-                spec, sample, "ended without an answer: killed, out of memory, or it left by itself"
-            ) from None
+            said = "ended without an answer: killed, out of memory, or it left by itself"
+            raise fault_of(spec, sample, said, cure=cure) from None
         finally:
             mine.close()
             with contextlib.suppress(OSError):
@@ -203,19 +252,67 @@ def _environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def open_cells(hidden: Sequence[Path], workers: int, *, timeout: float = TIMEOUT) -> Iterator[Cells]:
+def open_cells(
+    hidden: Sequence[Path], workers: int, *, timeout: float = TIMEOUT, limits: Bounds | None = None
+) -> Iterator[ForkedCells]:
     """Start the place where strategies run; end it, and everything in it, on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
         timeout: seconds a strategy may take for one sample.
+        limits: what else it may use for one sample; None for the usual.
 
     Raises:
         MachineFault: if it cannot be started.
     """
-    cells = ForkedCells(hidden, workers, timeout)
+    cells = ForkedCells(hidden, workers, timeout, limits)
     try:
         yield cells
     finally:
         cells.close()
+
+
+@contextlib.contextmanager
+def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
+    """Give registrations without a run; cells are started when a strategy is asked for that is not our own.
+
+    Args:
+        hidden: as for `open_cells`.
+    """
+    lock = threading.Lock()
+    started: list[ForkedCells] = []
+    with contextlib.ExitStack() as stack:
+
+        def read(name: str) -> Registration:
+            with lock:
+                if not started:
+                    started.append(stack.enter_context(open_cells(hidden, os.cpu_count() or 1)))
+            return started[0].registration(name)
+
+        yield Registrations(read)
+
+
+def checked(spec: str, hidden: Sequence[Path]) -> list[Finding]:
+    """Run the conformance list on a strategy in the cells of a run.
+
+    Args:
+        spec: the strategy.
+        hidden: as for `open_cells`.
+
+    Raises:
+        InputFault: if the spec is wrong, or the strategy cannot be imported.
+        MachineFault: if no cell could be had.
+    """
+    with open_cells(hidden, 1, timeout=CHECK_TIMEOUT) as cells:
+
+        def attempt(
+            query: Query, repo: Repository, generate: Generate, execute: Execute | None
+        ) -> tuple[Prompt, Sequence[str]]:
+            try:
+                return cells.trial(spec, query, repo, generate, execute)
+            except StrategyFault as fault:
+                # Where, and to check it, need not be said to whoever checks.
+                raise InputFault(fault.what) from fault
+
+        return findings(cells.card(spec).kinds, attempt)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bench import spec as specs
-from bench.errors import InputFault
+from bench.errors import InputFault, MachineFault
 from bench.repository import Repository
-from harness.cells import wire
+from bench.retrieval.retrieval import NoRanker
+from harness.cells import bounds, wire
+from harness.cells.bounds import Account, Excess
 
 _TEXT = {"text": str, "ranker": str}
 _ARGUMENTS: Mapping[str, Mapping[str, type]] = {
@@ -19,48 +21,100 @@ _ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "similarity": {**_TEXT, "candidates": list},
 }
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}
+_NAMES: Mapping[str, int] = {"path": bounds.PATH, "unit": bounds.WORD, "ranker": bounds.PATH}
+"""Arguments that name something -> characters that they may have."""
 MOST_CHARACTERS = 1_000_000
 """Of all texts of one question together."""
 
 
-def answer(repo: Repository, call: str, arguments: Mapping[str, Any], spec: str) -> Any:
-    """Return the answer to one question, as JSON data.
+class Questions:
+    """What one strategy asks about one query's repository."""
 
-    Args:
-        repo: the query's view.
-        call: the name of one of its methods.
-        arguments: what it is given.
-        spec: the strategy's spec, as the user wrote it.
+    def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
+        """Answer from a view.
 
-    Raises:
-        Garbage: if there is no such question, or an argument is missing or of another type.
-        InputFault: what the view raises, and if a text is too long or the ranker is not the strategy's to choose.
-    """
+        Args:
+            repo: the query's view.
+            spec: the strategy's spec, as the user wrote it.
+            account: what the strategy has used so far.
+            trusted: whether the strategy is our own: then an encoder that it needs and that cannot be had is the
+                user's to get, whether named by the user or by a default.
+        """
+        self._repo, self._account, self._trusted = repo, account, trusted
+        self._given = frozenset(_given(spec))
+        self._spec = spec
+
+    def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the answer to one question, as JSON data.
+
+        Args:
+            call: the name of one of the view's methods.
+            arguments: what it is given.
+
+        Raises:
+            Garbage: if there is no such question, or an argument is missing, of another type or too long.
+            Excess: if it is one too many.
+            NoRanker: if the user has to get an encoder.
+            InputFault: what else the view raises, and if a text is too long or the ranker is not the strategy's to
+                choose.
+        """
+        self._account.take("questions")
+        _check(call, arguments)
+        try:
+            if "ranker" in arguments:
+                self._account.take("searches")
+                self._check_ranker(arguments["ranker"])
+            with self._account.asking(_index(call, arguments)):
+                value = getattr(self._repo, call)(**arguments)
+        except NoRanker as fault:
+            if self._trusted or _spelled(arguments["ranker"]) in self._given:
+                raise
+            raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
+        except (InputFault, MachineFault, Excess):
+            raise
+        except Exception as error:
+            # An argument that fits the types and no rule of ours has caused it: nobody else's sample may suffer.
+            raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
+        return _DUMPS[call](value) if call in _DUMPS else value
+
+    def _check_ranker(self, ranker: str) -> None:
+        """Refuse what an encoder would open or load on this side because a strategy, not the user, said so."""
+        if specs.parse(ranker).arguments and _spelled(ranker) not in self._given:
+            raise InputFault(
+                f"the strategy may not choose the ranker {ranker!r} by itself",
+                where=self._spec,
+                cure="give it among the strategy's parameters",
+            )
+
+
+def _check(call: str, arguments: Mapping[str, Any]) -> None:
     expected = _ARGUMENTS.get(call)
     if expected is None or arguments.keys() != expected.keys():
         raise wire.Garbage(f"asks for {call!r:.40}")
     for key, value in arguments.items():
         wire.checked(value, expected[key])
-    texts = [wire.checked(text, str) for text in arguments.get("candidates", ())] + [arguments.get("text", "")]
+        if key in _NAMES:
+            wire.text(value, _NAMES[key])
+    candidates = wire.items(arguments.get("candidates", []), bounds.CANDIDATES, "candidates")
+    texts = [wire.checked(text, str) for text in candidates] + [arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
         raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
-    if "ranker" in arguments:
-        _check_ranker(arguments["ranker"], spec)
-    value = getattr(repo, call)(**arguments)
-    return _DUMPS[call](value) if call in _DUMPS else value
-
-
-def _check_ranker(ranker: str, spec: str) -> None:
-    """Refuse what an encoder would open or load on this side because a strategy, not the user, said so."""
-    asked = specs.parse(ranker)
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in asked.arguments.values()):
-        return
-    if str(asked) not in set(_given(spec)):
+    if call == "similar_windows" and arguments["size"] > bounds.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
-            f"the strategy may not choose the ranker {ranker!r} by itself",
-            where=spec,
-            cure="give it among the strategy's parameters",
+            f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
+            cure=f"give a stride of 1/{bounds.OVERLAP} of the size at least",
         )
+
+
+def _index(call: str, arguments: Mapping[str, Any]) -> tuple[object, ...] | None:
+    """Return what tells apart the indices that a question may have made; None if it needs none."""
+    if call == "similar_windows":
+        return call, arguments["size"], arguments["stride"]
+    return (call, arguments.get("unit"), arguments["ranker"]) if "ranker" in arguments else None
+
+
+def _spelled(ranker: str) -> str:
+    return str(specs.parse(ranker))
 
 
 def _given(spec: str) -> Iterator[str]:

@@ -155,7 +155,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    setup: dict[str, Any] = wire.receive(control)
+    setup: dict[str, Any] = wire.receive(control)[0]
     scratch = Path(setup["scratch"])
     _load_builtins()
     with explained(scratch):

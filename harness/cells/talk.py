@@ -1,4 +1,4 @@
-"""One conversation of the trusted side with a cell, against the clock; every answer is suspected."""
+"""One conversation of the trusted side with a cell, against the clock and its bounds; every answer is suspected."""
 
 from __future__ import annotations
 
@@ -8,17 +8,37 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from bench.errors import InputFault
-from harness.cells import wire
+from harness.cells import bounds, wire
 from harness.cells.base import StrategyFault
+from harness.cells.bounds import Account, Bounds, Excess
 
 
 class Talk:
     """One conversation with a cell, against the clock."""
 
-    def __init__(self, channel: socket.socket, deadline: float, spec: str, sample: str) -> None:
-        """Talk over `channel` until `deadline` on the monotonic clock."""
+    def __init__(
+        self,
+        channel: socket.socket,
+        deadline: float,
+        spec: str,
+        sample: str,
+        *,
+        limits: Bounds | None = None,
+        cure: str = "",
+    ) -> None:
+        """Talk over `channel` until `deadline` on the monotonic clock, in the thread that makes this.
+
+        Args:
+            channel: to the cell.
+            deadline: when the strategy must be done, `paused` time not counted.
+            spec: the strategy, for messages.
+            sample: what it works on, for messages.
+            limits: what it may use.
+            cure: of its faults; empty: that it be checked.
+        """
         self._channel, self._deadline, self.spec, self._sample = channel, deadline, spec, sample
+        self._cure = cure
+        self.account = Account(limits or Bounds())
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -29,39 +49,44 @@ class Talk:
         finally:
             self._deadline += time.monotonic() - began
 
+    @contextlib.contextmanager
+    def suspecting(self) -> Iterator[None]:
+        """Make the strategy answer for what it sent or used, if that is refused inside."""
+        try:
+            yield
+        except wire.Garbage as error:
+            raise self.fault(f"sent garbage ({error})") from None
+        except Excess as error:
+            raise self.fault(f"went beyond its bounds ({error})") from None
+
     def fault(self, what: str) -> StrategyFault:
         """Return the fault that this strategy committed."""
-        return fault_of(self.spec, self._sample, what)
+        return fault_of(self.spec, self._sample, what, cure=self._cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a message and return the next one.
 
         Raises:
-            InputFault: if the cell says that the spec is wrong.
-            StrategyFault: if it says that the strategy raised, is late, or talks nonsense.
+            StrategyFault: if the cell says that the strategy raised, is late, talks nonsense or has gone beyond its
+                bounds.
         """
         try:
-            self._channel.settimeout(max(0.001, self._deadline - time.monotonic()))
-            with or_gone():
-                wire.send(self._channel, message)
-                answer = wire.receive(self._channel)
+            with self.suspecting(), or_gone():
+                self._channel.settimeout(max(0.001, self._deadline - time.monotonic()))
+                self.account.take("sent", wire.send(self._channel, message))
+                answer, size = wire.receive(self._channel, most=bounds.MESSAGE, until=self._deadline)
+                self.account.take("received", size)
+                self.account.check_time()
+                if "error" in answer:
+                    raise self._raised(wire.fields(answer, "error")["error"])
         except TimeoutError:
             raise self.fault("gave no answer in time") from None
-        except wire.Garbage as error:
-            raise self.fault(f"sent garbage ({error})") from None
-        if "error" in answer or "fault" in answer:
-            raise self._reported(answer)
         return answer
 
-    def _reported(self, answer: dict[str, Any]) -> InputFault:
-        try:
-            first, second, third = (wire.checked(part, str) for part in answer.get("error") or answer["fault"])
-        except (TypeError, ValueError, KeyError):
-            return self.fault("sent garbage instead of an error")
-        if "fault" in answer:
-            return InputFault(first, where=second, cure=third)
-        fault = self.fault(f"raised {first}: {second}")
-        fault.traceback = third
+    def _raised(self, report: object) -> StrategyFault:
+        kind, message, trace = three_texts(report)
+        fault = self.fault(f"raised {kind[: bounds.WORD]}: {message}")
+        fault.traceback = trace
         return fault
 
 
@@ -78,8 +103,19 @@ def or_gone() -> Iterator[None]:
         raise Gone from None
 
 
-def fault_of(spec: str, sample: str, what: str) -> StrategyFault:
+def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
     """Return the one-line fault of a strategy on a sample."""
-    return StrategyFault(
-        f"the strategy {what}", where=f"{spec} on {sample}", cure=f"try it with `ctxbench strategy check {spec!r}`"
-    )
+    cure = cure or f"try it with `ctxbench strategy check {spec!r}`"
+    return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure)
+
+
+def three_texts(report: object) -> tuple[str, str, str]:
+    """Return what a cell reports, each text cut to what is kept of it: two for a line, and one behind them.
+
+    Raises:
+        Garbage: if it is no list of three texts.
+    """
+    texts = [wire.checked(one, str) for one in wire.items(report, 3, "parts")]
+    if len(texts) < 3:
+        raise wire.Garbage("a report of fewer than three texts")
+    return texts[0][: bounds.SENTENCE], texts[1][: bounds.SENTENCE], texts[2][: bounds.TEXT]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from bench.home import Home
+from harness.cli.options import home_option
+
 if TYPE_CHECKING:
-    from strategies.registry import Strategy
+    from strategies.registration import Registration
 
 _LINES, _FUNCTIONS, _BOTH = "For lines", "For functions", "For lines and functions"
 _WRAPPERS = "Wrappers: take another strategy, as in aim(lc.repocoder)"
@@ -28,7 +30,8 @@ def strategy() -> None:
     "--presets", is_flag=True, help="List the presets instead: preset, strategy, model, encoder, table of the paper."
 )
 @click.option("--parameters", is_flag=True, help="Add a line with the parameters and their defaults.")
-def list_(text: str, *, presets: bool, parameters: bool) -> None:
+@home_option
+def list_(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
     """List the installed strategies by what they are for: name, summary.
 
     TEXT keeps only those that have it in their line, in any case.
@@ -38,7 +41,7 @@ def list_(text: str, *, presets: bool, parameters: bool) -> None:
             if text.lower() in line.lower():
                 click.echo(line)
         return
-    grouped, broken = _grouped(parameters=parameters)
+    grouped, broken = _grouped(home, parameters=parameters)
     width = max(len(name) for found in grouped.values() for name, *_ in found)
     for group in _GROUPS:
         found = [row for row in grouped[group] if text.lower() in f"{row[0]} {row[1]}".lower()]
@@ -56,25 +59,26 @@ def list_(text: str, *, presets: bool, parameters: bool) -> None:
         click.echo(f"left out: {line}", err=True)
 
 
-def _grouped(*, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
+def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
     """Return group -> (name, summary, spelling) of each strategy, and why others are left out."""
     from bench.errors import InputFault
-    from strategies import controls, registry
+    from harness.cells import open_registrations
+    from strategies import controls
 
     grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
     broken = []
-    for name in registry.names():
-        try:
-            found = registry.get(name)
-        except InputFault as error:
-            broken.append(str(error))
-            continue
-        grouped[_group(found)].append((name, found.summary, _spelling(found) if parameters else ""))
+    with open_registrations([home.root]) as registrations:
+        installed = registrations.installed()
+    for name, found in installed.items():
+        if isinstance(found, InputFault):
+            broken.append(str(found))
+        else:
+            grouped[_group(found)].append((name, found.summary, _spelling(found) if parameters else ""))
     grouped[_CONTROLS] += [(name, summary, "") for name, summary in controls.NAMES.items()]
     return grouped, broken
 
 
-def _group(found: Strategy) -> str:
+def _group(found: Registration) -> str:
     from bench.types import Kind
 
     if any(parameter.wraps for parameter in found.parameters):
@@ -84,7 +88,7 @@ def _group(found: Strategy) -> str:
     return _LINES if Kind.LINE in found.kinds else _FUNCTIONS
 
 
-def _spelling(found: Strategy) -> str:
+def _spelling(found: Registration) -> str:
     from bench.spec import Spec
 
     if not found.parameters:
@@ -106,19 +110,22 @@ def _presets() -> Iterator[str]:
 
 @strategy.command()
 @click.argument("name")
-def show(name: str) -> None:
+@home_option
+def show(name: str, *, home: Home) -> None:
     """Show one strategy: what it does, its parameters with their defaults, where it comes from.
 
     NAME is an installed strategy, path/to/file.py@name, a preset, or a control.
     """
+    from harness.cells import open_registrations
     from harness.papers.presets import presets, spec_of
-    from strategies import controls, resolve
+    from strategies import controls
 
     if name in controls.NAMES:
         click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{controls.NAMES[name]}")
         return
     row = presets().get(name.partition("(")[0].partition("+")[0].strip())
-    bound = resolve(spec_of(name))
+    with open_registrations([home.root]) as registrations:
+        bound = registrations.bound(spec_of(name))
     found = bound.strategy
     click.echo(f"{bound.spec}")
     if row is not None:
@@ -126,7 +133,7 @@ def show(name: str) -> None:
     click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
     click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
     click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")
-    click.echo(f"defined in: {found.source or found.function.__module__} (version {found.version or 'unknown'})")
+    click.echo(f"defined in: {found.source} (version {found.version or 'unknown'})")
     for line in _papers(found.name):
         click.echo(f"in the papers: {line}")
     click.echo("parameters:" if found.parameters else "parameters: none")
@@ -134,7 +141,7 @@ def show(name: str) -> None:
         default = str(bound.arguments.get(parameter.name, parameter.default))
         default = default.lower() if parameter.kind is bool else default
         click.echo(f"  {parameter.name} = {default}  ({parameter.expects})")
-    click.echo(f"\n{inspect.getdoc(found.function) or 'It has no docstring.'}")
+    click.echo(f"\n{found.text or 'It has no docstring.'}")
 
 
 def _papers(name: str) -> Iterator[str]:
@@ -150,16 +157,16 @@ def _papers(name: str) -> Iterator[str]:
 
 @strategy.command()
 @click.argument("spec")
-def check(spec: str) -> None:
-    """Run the conformance list on a tiny repository, one line a check; exit 1 if one fails.
+@home_option
+def check(spec: str, *, home: Home) -> None:
+    """Run the conformance list on a tiny repository, in the cell of a run, one line a check; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
+    from harness.cells import checked
     from harness.papers.presets import spec_of
-    from strategies import resolve
-    from strategies.conformance import check as conformance
 
-    findings = conformance(resolve(spec_of(spec)))
+    findings = checked(spec_of(spec), [home.root])
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

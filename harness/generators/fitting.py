@@ -132,18 +132,29 @@ class _Cut:
 
     def drop_retrieved(self, kind: Kind) -> None:
         """Drop what was retrieved from the lowest score until the prompt fits; cut the last of it at its end."""
-        while not self.fits(self.blocks):
-            file = self.file(kind)
-            found = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
-            if not found:
-                return
-            # Of equal ones, and of those that no score was given to, the later goes first.
-            worst = min(found, key=lambda at: (_score(self.blocks[at]), -at))
-            if len(found) == 1:
-                self.shorten_end(worst)
-                if self.fits(self.blocks) and self.blocks[worst].text.strip():
-                    return
-            self.drop(worst)
+        if self.fits(self.blocks):
+            return
+        before, states = len(self.dropped), [self.blocks]
+        while len(found := self.retrieved(kind)) > 1:
+            self.drop(found[0])
+            states.append(self.blocks)
+        # Counting takes as long as the prompt is: not once for each of what may be a thousand blocks.
+        gone = min(bisect_left(states, True, key=self.fits), len(states) - 1)
+        self.blocks = states[gone]
+        del self.dropped[before + gone :]
+        found = self.retrieved(kind)
+        if self.fits(self.blocks) or not found:
+            return
+        self.shorten_end(found[0])
+        if not self.fits(self.blocks) or not self.blocks[found[0]].text.strip():
+            self.drop(found[0])
+
+    def retrieved(self, kind: Kind) -> list[int]:
+        """Return where retrieved blocks stand, the first to go first."""
+        file = self.file(kind)
+        found = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
+        # Of equal ones, and of those that no score was given to, the later goes first.
+        return sorted(found, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
         """Leave a block out, and say so."""

@@ -45,9 +45,10 @@ def test_plugin_that_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_packages_with_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(monkeypatch, EntryPoint("a", "json", "g"), EntryPoint("a", "csv", "g"))
-    with pytest.raises(InputFault, match="uninstall one"):
-        table.names()
+    table = make(monkeypatch, EntryPoint("a", "json", "g"), EntryPoint("a", "csv", "g"), EntryPoint("b", "json", "g"))
+    assert table.names() == ("a", "b"), "one package must not take the names of all others away"
+    with pytest.raises(InputFault, match=r"json and csv.*uninstall one"):
+        table.get("a")
 
 
 def test_nobody_stands_in_for_a_declared_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.guest import landlock
 from tests.helpers.cli import assert_fault, run_cli
 
 GOOD = '''\
@@ -85,17 +86,81 @@ def test_show_knows_presets_controls_and_the_papers_rows() -> None:
     assert_fault(run_cli("strategy", "show", "icl-t1-rug"), "did you mean icl-t1-rag", "strategy list --presets")
 
 
-def test_list_leaves_out_a_plugin_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.metadata import EntryPoint
+def install(folder: Path, name: str, module: str, code: str = "") -> None:
+    """Lay a package with one strategy where programs find it, as pip does."""
+    (folder / f"{module}.py").write_text(code)
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[ctxbench.strategies]\n{name} = {module}\n")
 
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in which packages may be installed for this test."""
     from strategies.registry import _REGISTRY
 
-    points = {**_REGISTRY._points(), "zq.gone": EntryPoint("zq.gone", "no_such_module_zq", "ctxbench.strategies")}
-    monkeypatch.setattr(_REGISTRY, "_points", lambda: points)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_REGISTRY, "_declared", None)
+    monkeypatch.setattr(_REGISTRY, "_clashes", {})
+    return tmp_path
+
+
+def test_list_leaves_out_a_plugin_that_cannot_be_imported(packages: Path) -> None:
+    install(packages, "zq.gone", "zq_gone", "import no_such_module_zq\n")
     result = run_cli("strategy", "list")
     assert result.code == 0 and "lc.infile" in result.out and "zq.gone" not in result.out
     assert "left out" in result.err and "mend or uninstall" in result.err
     assert_fault(run_cli("strategy", "show", "zq.gone"), "no_such_module_zq", "mend or uninstall")
+
+
+BAD_IMPORTS = {
+    "hangs": "import time\ntime.sleep(9999)\n",
+    "leaves": "import os\nos._exit(0)\n",
+    "exits": "import sys\nsys.exit(0)\n",
+    "killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    "floods": "while True: print('\\x1b[2J' * 10000)\n",
+    "kills": "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\nraise ValueError('shot')\n",
+    "long": "raise ValueError('x' * 10**8)\n",
+    "other": GOOD,
+    "odd": GOOD.replace("limit: int = 2", "limit: int = 10**400").replace("first-files", "zq.odd"),
+}
+
+
+def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.cells import pool
+
+    monkeypatch.setattr(pool, "IMPORT_TIMEOUT", 3.0)
+    written = packages / "written"
+    install(packages, "first-files", "zq_good", f"open({str(written)!r}, 'w').close()\n" + GOOD)
+    for name, code in BAD_IMPORTS.items():
+        install(packages, f"zq.{name}", f"zq_{name}", code)
+    result = run_cli("strategy", "list")
+    assert result.code == 0 and "lc.infile" in result.out and "icl.rag" in result.out
+    lines = [line for line in result.err.splitlines() if line.startswith("left out: ")]
+    for name in BAD_IMPORTS:
+        [line] = [line for line in lines if f"zq.{name}" in line]
+        assert len(line) < 6000 and ("mend" in line or "make the entry point" in line), line
+    if landlock.abi():
+        # What writes outside its folder does not get through its import.
+        assert not written.exists() and len(lines) == len(BAD_IMPORTS) + 1
+
+
+def test_listing_imports_no_code_but_ours(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    install(packages, "first-files", "zq_good", GOOD)
+    assert "Show the first files." in run_cli("strategy", "list").out
+    assert "  limit = 2  (a whole number)" in run_cli("strategy", "show", "first-files").out
+    assert run_cli("strategy", "check", "first-files(limit=1)").code == 0
+    assert "zq_good" not in sys.modules
+
+
+def test_a_package_cannot_take_a_built_in_name_away_from_others(packages: Path) -> None:
+    install(packages, "lc.infile", "zq_thief", GOOD)
+    result = run_cli("strategy", "list")
+    assert result.code == 0 and "lc.repocoder" in result.out
+    assert "two packages provide" in result.err and "uninstall one" in result.err
 
 
 def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
@@ -123,7 +188,7 @@ def test_check_prints_a_line_a_check(file: Path) -> None:
 
 
 def test_check_fails_with_exit_code_1(file: Path) -> None:
-    file.write_text("import itertools\nN = itertools.count()\n" + GOOD.replace("repo.read(path)", "str(next(N))"))
+    file.write_text("import os\n" + GOOD.replace("repo.read(path)", "os.urandom(9).hex()"))
     result = run_cli("strategy", "check", f"{file}@first-files")
     assert result.code == 1 and "FAIL  line: is deterministic" in result.out
     lines = result.out.splitlines()

@@ -222,3 +222,16 @@ def test_a_cut_prompt_fits_or_says_that_it_does_not(
         assert made.blocks[0] == prompt.blocks[0] and made.blocks[-3:] == prompt.blocks[-3:]
     shown = set(names(made)) | {one.places[0].path for one in made.dropped}
     assert shown == set(names(prompt)), "what is not shown is said to be gone"
+
+
+def test_a_thousand_blocks_are_not_counted_a_thousand_times() -> None:
+    counted = []
+
+    def counting(prompt: Prompt) -> int:
+        counted.append(prompt)
+        return words(prompt)
+
+    prompt = line_prompt(*(found(f"{number}.py", number / 1000) for number in range(1000)))
+    made = fit(prompt, counting, 60, 10, Kind.LINE)
+    assert words(made) <= 50 and len(made.dropped) > 900
+    assert len(counted) < 60, "a block more would double what a long prompt costs"

@@ -1,0 +1,143 @@
+"""What a strategy says of itself, as plain data, and what a spec makes of it. Pure: no strategy is imported or run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from bench import spec as specs
+from bench.errors import InputFault
+from bench.files import sha256
+from bench.spec import Spec, Value
+from bench.types import Kind
+from strategies.parameters import Parameter, bind
+
+
+class Registered(Protocol):
+    """What a spec is checked against."""
+
+    @property
+    def name(self) -> str:
+        """How specs call it."""
+        ...
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The task kinds it accepts."""
+        ...
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it asks the model on the way."""
+        ...
+
+    @property
+    def executes(self) -> bool:
+        """Whether it runs what the model wrote, in the sandbox."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes, in the order written."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """A digest of what defines it; empty if unknown."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        ...
+
+
+R = TypeVar("R", bound=Registered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A strategy without its code: all that listings, plans and the check of parameters need."""
+
+    name: str
+    """How it is registered; of ``file.py@name`` the part behind the ``@``."""
+    kinds: frozenset[Kind]
+    drafts: bool
+    executes: bool
+    parameters: tuple[Parameter, ...]
+    text: str
+    """Its docstring, dedented; empty if it has none."""
+    source: str
+    """The file that defines it, or else its module."""
+    version: str
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring, its text on the leaderboard."""
+        return self.text.partition("\n")[0]
+
+
+class Bound(Generic[R]):
+    """A strategy with its parameters given."""
+
+    def __init__(self, strategy: R, spec: Spec, lookup: Callable[[str], R]) -> None:
+        """Check the parameters of `spec`.
+
+        Args:
+            strategy: what the spec names.
+            spec: its name and parameters.
+            lookup: name -> strategy, for those that it wraps.
+
+        Raises:
+            InputFault: if a parameter does not fit, or it wraps what cannot be wrapped.
+        """
+        self.strategy = strategy
+        given = bind(strategy.parameters, spec)
+        wraps = {p.name: str(given.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
+        inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
+        self.inner: tuple[Bound[R], ...] = tuple(inner.values())
+        """The strategies that it wraps."""
+        self.arguments: Mapping[str, Value] = {**given, **{name: one.spec for name, one in inner.items()}}
+        self.spec: str = str(Spec(spec.name, self.arguments))
+        """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
+        if not self.kinds:
+            raise InputFault(
+                f"{self.spec} would take no samples", cure=f"{spec.name} takes {listed(strategy.kinds)} samples only"
+            )
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
+        return self.strategy.kinds.intersection(*(one.kinds for one in self.inner))
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it, or what it wraps, asks the model on the way."""
+        return self.strategy.drafts or any(one.drafts for one in self.inner)
+
+    @property
+    def executes(self) -> bool:
+        """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
+        return any(one.executes for one in self.inner) if self.inner else self.strategy.executes
+
+    @property
+    def version(self) -> str:
+        """A digest of the file that defines it, and of those that define what it wraps."""
+        own = self.strategy.version
+        return sha256(" ".join([own, *(one.version for one in self.inner)]))[:12] if self.inner else own
+
+
+def listed(kinds: frozenset[Kind]) -> str:
+    """Return task kinds in words."""
+    return " and ".join(sorted(kinds))
+
+
+def _inner(outer: str, text: str, lookup: Callable[[str], R]) -> Bound[R]:
+    """Return the strategy that a wrapper wraps."""
+    spec = specs.parse(text)
+    strategy = lookup(spec.name)
+    # Before its parameters are looked at: a wrapper whose default is itself would never come to an end.
+    if any(parameter.wraps for parameter in strategy.parameters):
+        raise InputFault(f"{outer} cannot wrap {spec}", cure="wrap a strategy that wraps none")
+    return Bound(strategy, spec, lookup)

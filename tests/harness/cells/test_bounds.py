@@ -1,0 +1,236 @@
+"""What strategies say is bounded, checked, and nobody's trouble but theirs."""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bench.home import Home
+from bench.types import Kind
+from harness.cells import Cells, StrategyFault, open_cells, wire
+from harness.cells.bounds import Account, Bounds, Excess
+from harness.cells.pool import ForkedCells
+from harness.results import Status
+from harness.runner import run
+from harness.scoring import _blocks
+from harness.store import open_store
+from harness.store.queries import run_tables
+from strategies.tiny import query_for, view_for
+from tests.harness.cells import hostile
+from tests.helpers.cli import run_cli
+from tests.helpers.models import Model
+from tests.helpers.sets import make_set
+
+GIGABYTE = 1 << 30
+HONEST = ("lc.infile", "lc.repocoder", "lc.repofuse(encoder=hashed)")
+SMALL = Bounds(questions=500, searches=200, drafts=20, seconds=20.0)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("strategies") / "hostile.py"
+    path.write_text(hostile.source())
+    return path
+
+
+# The clock that ends the waiting ones must not end the others on a busy machine.
+@pytest.mark.parametrize(("waiting", "timeout"), [(False, 600.0), (True, 15.0)])
+def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
+    home: Home, file: Path, waiting: bool, timeout: float
+) -> None:
+    def small_cells(hidden: Sequence[Path], workers: int) -> AbstractContextManager[Cells]:
+        return open_cells(hidden, workers, timeout=timeout, limits=SMALL)
+
+    samples = make_set(home, repos=2, per_repo=1)
+    names = [name for name in hostile.HOSTILE if (name in hostile.WAITING) == waiting]
+    specs = [HONEST[0], *(f"{file}@{name}" for name in names), *HONEST[1:]]
+    with open_store(f"sqlite:///{home.root}/alone.db") as store:
+        run(home, store, samples, strategies=HONEST, generator="incontext")
+        alone = {table.run.strategy: table for table in run_tables(store)}
+    with open_store(home.database) as store:
+        summaries = run(home, store, samples, strategies=specs, generator="incontext", cells=small_cells)
+        tables = {table.run.strategy: table for table in run_tables(store)}
+    for spec in HONEST:
+        assert tables[spec].metrics == alone[spec].metrics and set(tables[spec].status) == {Status.SCORED}, spec
+    for summary in summaries:
+        name = summary.strategy.rpartition("@")[2]
+        words = hostile.HOSTILE[name][1] if name in hostile.HOSTILE else None
+        if words is None:
+            assert summary.missing == 0, (name, summary.faults)
+            continue
+        assert summary.missing == 2 and {fault.kind for fault in summary.faults} == {"strategy"}, (name, summary)
+        for fault in summary.faults:
+            assert words in fault.message, (name, fault.message[:1000])
+            assert "\n" not in fault.message and len(fault.message) < 6000 and len(fault.detail) < 30_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < GIGABYTE
+    shown = run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", str(home.root))
+    assert shown.code == 0 and len(json.loads(shown.out)) >= len(HONEST)
+    for name in {"odd-path", "odd-text"}.intersection(names):
+        out = run_cli("runs", "show", next(s.run for s in summaries if name in s.strategy), "--home", str(home.root))
+        assert "\x1b" not in out.out + out.err and "Traceback" not in out.err
+
+
+@pytest.fixture(scope="module")
+def cells() -> Iterator[ForkedCells]:
+    with open_cells([], 2, timeout=60, limits=SMALL) as opened:
+        yield opened
+
+
+def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -> None:
+    query = query_for(Kind.LINE)
+    path = file.with_name("busy.py")
+    path.write_text(
+        f"{hostile.HEAD}\n@strategy('busy')\ndef busy(query: Query, repo: Repository) -> Prompt:\n"
+        "    while True: repo.similar_windows(query.prefix)\n"
+    )
+    with open_cells([], 1, limits=Bounds(seconds=0.05)) as cells, pytest.raises(StrategyFault) as caught:
+        cells.run(f"{path}@busy", query, view_for(query), Model())
+    assert "processor time for its questions: more than 0.05 seconds" in str(caught.value)
+
+
+def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -> None:
+    account = Account(Bounds(seconds=0.0001, indices=1))
+    with account.asking("windows"):
+        sum(range(3_000_000))
+    assert account._indexing > 0.0001
+    with pytest.raises(Excess, match="indices: more than 1"), account.asking("units"):
+        pass
+    with account.asking("windows"):
+        sum(range(3_000_000))
+    with pytest.raises(Excess, match="processor time for its questions"):
+        account.check_time()
+
+
+def test_bytes_are_counted_in_both_directions(file: Path) -> None:
+    query = query_for(Kind.LINE)
+    for limits, words in ((Bounds(sent=10), "bytes asked for"), (Bounds(received=10), "bytes sent")):
+        with open_cells([], 1, limits=limits) as cells, pytest.raises(StrategyFault, match=words):
+            cells.run("lc.infile", query, view_for(query), Model())
+
+
+WHOLE: dict[str, Any] = {
+    "prompt": {
+        "blocks": [
+            ["similar", "# x\n", [["shop/cart.py", 0, 3], ["a", 1, 1]], 0.5, False],
+            ["infile", "y", [], None, True],
+        ],
+        "dropped": [["api", [["shop/store.py", 1, 2]], 3, "budget"]],
+        "flags": ["no_candidates"],
+    }
+}
+REGISTERED: dict[str, Any] = {
+    "name": "it",
+    "kinds": ["line"],
+    "drafts": False,
+    "executes": True,
+    "text": "Do it.",
+    "source": "it.py",
+    "version": "0123456789ab",
+    "parameters": [["top", "int", 3, [], 1.0, False], ["mode", "str", "a", ["a", "b"], None, False]],
+}
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.sampled_from(["", "\x00", "\ud800", "\x1b[2J", 10**400, -1, 1e308, math.nan, math.inf, [], {}, [[]], {"a": {}}]),
+    st.recursive(st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=9),
+)
+
+
+def places_in(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the way to every part of JSON data."""
+    keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
+    return [at, *(way for key in keys for way in places_in(data[key], (*at, key)))]
+
+
+def mutated(data: Any, draw: st.DataObject) -> Any:
+    """Return data with some parts replaced, left out or doubled."""
+    data = json.loads(json.dumps(data))
+    for _ in range(draw.draw(st.integers(1, 4))):
+        *way, last = draw.draw(st.sampled_from([way for way in places_in(data) if way] or [("prompt",)]))
+        part = data
+        for key in way:
+            part = part[key]
+        how = draw.draw(st.sampled_from(["replace", "delete", "double"]))
+        if how == "replace" or last not in (range(len(part)) if isinstance(part, list) else part):
+            part[last] = draw.draw(ODD)
+        elif how == "delete":
+            del part[last]
+        elif isinstance(part, list):
+            part.append(part[last])
+        else:
+            part[draw.draw(st.text())] = part[last]
+    return data
+
+
+class Channel:
+    """A socket that gives bytes, and then has gone."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def settimeout(self, seconds: float) -> None:
+        """Never wait."""
+
+    def recv(self, size: int) -> bytes:
+        part, self._raw = self._raw[:size], self._raw[size:]
+        return part
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+    raw = json.dumps(mutated(WHOLE, draw)).encode()
+    raw = struct.pack(">I", len(raw)) + raw
+    for _ in range(draw.draw(st.integers(0, 2))):
+        at = draw.draw(st.integers(0, len(raw) - 1))
+        raw = raw[:at] + draw.draw(st.binary(max_size=4)) + raw[at + draw.draw(st.integers(0, 3)) :]
+    try:
+        message, _ = wire.receive(Channel(raw), most=1 << 20, until=math.inf)  # type: ignore[arg-type]
+        prompt = wire.load_prompt(message.get("prompt"))
+    except (wire.Garbage, EOFError):
+        return
+    # What is legal can be worked on: counted, digested, written down and read back.
+    assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
+    assert wire.load_prompt(json.loads(json.dumps(wire.dump_prompt(prompt)))) == prompt
+    assert all(one.tokens >= 0 for one in _blocks(prompt))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+    assert wire.load_registration(REGISTERED, "it").parameters[1].choices == ("a", "b")
+    try:
+        found = wire.load_registration(mutated(REGISTERED, draw), "it")
+    except wire.Garbage:
+        return
+    assert found.kinds and found.summary is not None
+    assert wire.load_registration(wire.dump_registration(found), "it") == found
+
+
+@pytest.mark.parametrize("name", ["forged-fault", "forged-error", "says-nothing"])
+def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    from harness.cells import pool
+
+    monkeypatch.setattr(pool, "CHECK_TIMEOUT", 3.0)
+    result = run_cli("strategy", "check", f"{file}@{name}")
+    assert result.code == 1 and "FAIL  line: runs " in result.out and "Traceback" not in result.out + result.err
+    words = hostile.HOSTILE[name][1]
+    assert words is not None and words in result.out
