@@ -48,8 +48,9 @@ FLAGS: Mapping[str, str] = {
     "ctypes": "reaches for memory through ctypes",
     "frames": "reaches for the frames, the code or the tracing of whoever called it",
     "gc": "searches the objects of the process through gc",
-    "hooks": "reaches for the interpreter's hooks: of imports, auditing, forking, exit or signals",
-    "pytest": "reaches for pytest",
+    "hooks": "reaches into the interpreter: its modules, imports, names, exit, signals, or code made at run time",
+    "patches": "sets attributes or items of what it imports",
+    "pytest": "reaches for pytest or the tests",
     "threads": "starts threads or processes",
     "unittest": "reaches for unittest",
 }
