@@ -6,28 +6,11 @@ docs/verdicts.md lists as open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.sandbox.forgeries import steal
+from tests.sandbox.forgeries.forgery import BROKE, EARLY, FAILED, OPEN, TAMPERED, Forgery
+from tests.sandbox.forgeries.forgery import tries as _tries
+from tests.sandbox.forgeries.selective import SELECTIVE
 from tests.sandbox.forgeries.shop import wrong
-
-TAMPERED, EARLY, FAILED, BROKE = "tampered", "ended early", "did not pass", "import or collection broke"
-OPEN = "PASSED"
-
-
-@dataclass(frozen=True)
-class Forgery:
-    """One attempt."""
-
-    name: str
-    text: str
-    says: tuple[str, ...]
-    """One of these is in the verdict's reason; `OPEN` where it passes, which is documented."""
-
-
-def _tries(name: str, *says: str, called: str = "", imported: str = "") -> Forgery:
-    return Forgery(name, wrong(called, when_imported=imported), says)
-
 
 ENDING = (
     _tries("os._exit(0) when called", EARLY, called="import os; os._exit(0)"),
@@ -412,4 +395,4 @@ OPENED = (
     Forgery("a value that equals everything", steal.EQUAL, (OPEN,)),
     Forgery("code written against this very runner", wrong(when_imported=steal.KNOWS_THE_RUNNER), (OPEN,)),
 )
-FORGERIES = (*ENDING, *SKIPPING, *PATCHING, *FILES, *OPENED)
+FORGERIES = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *OPENED)

@@ -15,7 +15,7 @@ from bench.testing import coverage
 from bench.testing.python import PythonSuite, requirements
 from bench.testing.types import Judgement, Verdict
 from sandbox import wheels
-from sandbox.types import Pool, Sandbox
+from sandbox.types import Command, Pool, Sandbox
 from tests.helpers.sandboxes import cache, locked
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
@@ -38,17 +38,25 @@ def pool(real_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
         yield stack.enter_context(real_sandbox.open(suite.environment, limits=suite.limits))
 
 
-def judged(pool: Pool, suite: PythonSuite, text: str, seconds: float | None = None) -> Judgement:
+@pytest.fixture(scope="module")
+def bubblewrap_pool(bubblewrap_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
+    with ExitStack() as stack:
+        bubblewrap_sandbox.prepare(suite.environment, print)
+        yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits))
+
+
+def judged(pool: Pool, suite: PythonSuite, text: str, target: str, seconds: float | None = None) -> Judgement:
     secret = secrets.token_hex(16)
-    job = suite.job(shop.sample(), shop.reference(), text, secret)
+    job = suite.job(shop.sample(target), shop.reference(target), text, secret)
     outcome = pool.run(job if seconds is None else replace(job, seconds=seconds))
-    return suite.judge(shop.reference(), outcome, secret)
+    return suite.judge(shop.reference(target), outcome, secret)
 
 
-def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite) -> None:
-    good = judged(pool, suite, shop.TARGET)
-    assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", 6), good.output
-    blank = judged(pool, suite, suite.blank(shop.sample()))
+@pytest.mark.parametrize("target", shop.TARGETS)
+def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite, target: str) -> None:
+    good = judged(pool, suite, shop.TARGETS[target], target)
+    assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", len(shop.TESTS[target])), good.output
+    blank = judged(pool, suite, suite.blank(shop.sample(target)), target)
     assert blank.verdict is Verdict.FAILED and "did not pass" in blank.reason
 
 
@@ -56,7 +64,7 @@ def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite
 def test_a_forgery_gets_the_verdict_that_the_documentation_says(
     pool: Pool, suite: PythonSuite, forgery: Forgery
 ) -> None:
-    found = judged(pool, suite, forgery.text)
+    found = judged(pool, suite, forgery.text, forgery.target)
     if forgery.says == (OPEN,):
         assert found.verdict is Verdict.PASSED, found
         return
@@ -64,20 +72,32 @@ def test_a_forgery_gets_the_verdict_that_the_documentation_says(
     assert any(each in found.reason for each in forgery.says), found
 
 
+@pytest.mark.parametrize("forgery", [f for f in FORGERIES if f.fools_pytest], ids=lambda forgery: forgery.name)
+def test_a_forgery_works_where_only_an_exit_status_is_believed(
+    bubblewrap_pool: Pool, suite: PythonSuite, forgery: Forgery
+) -> None:
+    job = suite.job(shop.sample(forgery.target), shop.reference(forgery.target), forgery.text, "")
+    pytest_alone = Command(argv=("python3", "-m", "pytest", "-p", "no:cacheprovider", *shop.TESTS[forgery.target]))
+    outcome = bubblewrap_pool.run(replace(job, action=pytest_alone))
+    assert outcome.exit_code == 0, outcome.output
+
+
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
 def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
-    assert judged(pool, suite, forgery.text, seconds=5.0).verdict is Verdict.TIMED_OUT
+    assert judged(pool, suite, forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
 def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
     outcome = pool.run(suite.cover(SUITE, seconds=60.0))
     found = coverage.read(outcome.result)
     assert (found.exit, found.broken) == (0, ()), outcome.output
-    assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(shop.TESTS, "passed")
-    raises = (shop.BEFORE + shop.TARGET).split("\n").index('        raise ValueError("a rate is not negative")')
+    assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(
+        (test for tests in shop.TESTS.values() for test in tests), "passed"
+    )
+    raises = shop.PRICES.split("\n").index('        raise ValueError("a rate is not negative")')
     names = {line: {found.tests[place].id for place in ran} for line, ran in found.lines[shop.PATH].items()}
     assert names[raises] == {"tests/test_prices.py::test_negative_rate"}
-    assert names[raises + 1] == set(shop.TESTS) - names[raises]
+    assert names[raises + 1] == set(shop.TESTS["total"]) - names[raises]
 
 
 def test_the_open_ones_are_documented() -> None:
