@@ -11,7 +11,7 @@ from typing import Any
 from bench.testing.types import FLAGS
 
 _KEYS = {"nonce", "exit", "signal", "events", "changed"}
-_WAY = re.compile(r'^\["way", "(returns|raises)"\]\n', re.MULTILINE)
+_WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped", "xfail")
 _MAX_TEXT = 1000

@@ -86,7 +86,7 @@ def judged(
     judgement = suite.judge(reference, run(job), secret)
     if not isinstance(suite, Twinning) or text == reference.target:
         return judgement
-    flagged = {*judgement.flags, *flags(text)}
+    flagged = {*judgement.flags, *flags(sample, text)}
     if judgement.verdict is Verdict.PASSED:
         try:
             twins = _twins(suite, run, sample, reference, text)

@@ -8,17 +8,16 @@ that tests fail, of its own accord.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.testing import events
 from bench.testing.judging import passed
 from bench.testing.types import TAMPERED
-from sandbox.types import Ended, Outcome
+from sandbox.types import Outcome
 
-WAYS = ("returns", "raises")
-"""The caller gets an object that is good for nothing, or an exception that nobody expects."""
+WAYS = frozenset(("returns", "raises", "idles"))
+"""In which the guest runner takes a value away; see ``ctxbench_pytest.twin``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,15 @@ class Twins:
     """Which tests passed without the function's value."""
 
     survivors: Mapping[str, frozenset[int]]
-    """Way -> positions among the expected tests; a way that did not come to its end is absent."""
-    out_of_time: bool = False
+    """Way -> positions among the expected tests."""
+    ended: frozenset[str] = frozenset()
+    """The ways that came to their ends."""
     flags: frozenset[str] = frozenset()
 
     @property
     def plain(self) -> bool:
         """Whether every test failed both ways, so that nothing has to be compared."""
-        return set(self.survivors) == set(WAYS) and not any(self.survivors.values())
+        return self.ended == WAYS and not any(self.survivors.values())
 
 
 def survived(tests: Sequence[str], nonce: str, outcome: Outcome) -> Twins:
@@ -47,14 +47,16 @@ def survived(tests: Sequence[str], nonce: str, outcome: Outcome) -> Twins:
     Raises:
         Malformed: if anything in it is not what the guest runner writes.
     """
-    if outcome.ended is Ended.TIMED_OUT or outcome.result is None:
-        return Twins({}, out_of_time=outcome.ended is Ended.TIMED_OUT)
+    if outcome.result is None:
+        return Twins({})
     ways = events.read_ways(outcome.result)
     if any(told.nonce != nonce for told in ways.values()):
         raise events.Malformed("the result is not this job's")
-    survivors = {way: passed(told, tests) for way, told in ways.items() if told.end is not None}
-    out_of_time = outcome.result["signal"] == signal.SIGXCPU
-    return Twins(survivors, out_of_time, frozenset(flag for told in ways.values() for flag in told.flags))
+    return Twins(
+        {way: passed(told, tests) for way, told in ways.items()},
+        frozenset(way for way, told in ways.items() if told.end is not None),
+        frozenset(flag for told in ways.values() for flag in told.flags),
+    )
 
 
 def forged(tests: Sequence[str], completion: Twins, reference: Twins) -> str:
@@ -76,6 +78,6 @@ def forged(tests: Sequence[str], completion: Twins, reference: Twins) -> str:
             f"{TAMPERED}: {len(odd)} of {len(tests)} tests passed although the function gave them nothing: "
             f"{tests[min(odd)]}"
         )
-    if not completion.out_of_time and reference.survivors.keys() - completion.survivors.keys():
-        return f"{TAMPERED}: the tests ended early when the function gave them nothing"
+    if reference.ended - completion.ended:
+        return f"{TAMPERED}: the tests came to no end when the function gave them nothing"
     return ""

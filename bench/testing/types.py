@@ -49,7 +49,7 @@ FLAGS: Mapping[str, str] = {
     "frames": "reaches for the frames, the code or the tracing of whoever called it",
     "gc": "searches the objects of the process through gc",
     "hooks": "reaches into the interpreter: its modules, imports, names, exit, signals, or code made at run time",
-    "patches": "sets attributes or items of what it imports",
+    "patches": "changes what it imports, or what its file defines beside it",
     "pytest": "reaches for pytest or the tests",
     "threads": "starts threads or processes",
     "unittest": "reaches for unittest",

@@ -41,8 +41,10 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
+    # Nobody reads why a test fails without the value.
+    more = [*arguments["arguments"], *(["--tb=no"] if arguments["twins"] else [])]
     plugins = [Opening(watcher), watcher]
-    code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=plugins))
+    code = int(pytest.main(options.arguments(more, bases), plugins=plugins))
     sys.stdout.flush()
     sys.stderr.flush()
     watcher.end(code)
@@ -74,6 +76,7 @@ class Watcher:
         "_flagged",
         "_lines",
         "_loaded",
+        "_passed",
         "_pid",
         "_places",
         "_ran",
@@ -94,6 +97,7 @@ class Watcher:
         self._twins: bool = arguments["twins"]
         self._ran: dict[str, bool | None] = {}
         """Whether a test's function returned; None while it runs, which is when its subtests are reported."""
+        self._passed: dict[str, bool] = {}
         self._seal: integrity.Seal | None = None
         # With a trace function a called function can make its caller leave out lines. It cannot be unsaid.
         self._traced: set[str] = set()
@@ -163,11 +167,12 @@ class Watcher:
         self.check()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> None:
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Part, if the function's value is to be taken away: now that nothing has run but imports."""
         if self._twins:
-            twin.part()
+            passed = twin.part()
             self._pid = os.getpid()
+            session.items[:] = [item for item in session.items if passed is None or item.nodeid in passed]
             self._say("way", twin.way)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -206,6 +211,7 @@ class Watcher:
         ran = self._ran.get(item.nodeid, self._unseen(item)) if report.when == "call" else None
         raised = call.excinfo is not None
         message = _message(call) if raised else ""
+        self._passed[item.nodeid] = self._passed.get(item.nodeid, True) and said == "passed"
         self._say("phase", self._places.get(item.nodeid), report.when, said, raised, ran, message)
         if report.when == "teardown":
             self.check()
@@ -218,6 +224,7 @@ class Watcher:
         self._say("loaded", self._loaded)
         if twin.selfish:
             self._flag("compares-itself")
+        twin.tell(test for test, passed in self._passed.items() if passed)
 
     @staticmethod
     def _unseen(item: pytest.Item) -> bool | None:

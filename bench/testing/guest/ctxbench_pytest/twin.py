@@ -1,9 +1,13 @@
 """Takes the value of the function under test from its callers: a test that passes even so does not test it.
 
-The function's body runs, with all that it may do to the process of its tests. Then its caller gets no answer,
-in two ways, each in a process of its own that is forked once the tests are collected: an exception that nobody
-expects, which no test that reaches the function survives; and an object that is good for nothing, which finds
-the tests whose assertions are gone. Until then the function works as it is, since modules may call it.
+Until the tests begin the function works as it is, since modules may call it. Then its callers get no answer, in
+three ways, each in a process of its own:
+
+- ``returns``: its body runs, with all that it may do to the process of its tests, and an object that is good for
+  nothing comes back. Only tests that pass like this are run in the other two ways.
+- ``raises``: its body runs, and an exception that nobody expects comes out: no test that reaches the function and
+  is not switched off survives it.
+- ``idles``: its body runs once; later calls do nothing. This finds lost assertions about what it should have done.
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ import functools
 import inspect
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-RAISES, RETURNS = "raises", "returns"
+RETURNS, RAISES, IDLES = "returns", "raises", "idles"
 _DECORATOR = b'@__import__("ctxbench_pytest.twin", fromlist=["taken"]).taken'
 _MOST_ITEMS = 1000
 """Of a generator, which may have no end."""
@@ -26,6 +30,9 @@ _COMPARED = 3
 """Levels of containers in which a value that answers comparisons itself is looked for."""
 way = ""
 """How the value is taken away now; empty until the tests begin."""
+report = -1
+"""Where the next process is told which tests passed in this one; -1 for the last."""
+_called = False
 selfish = False
 """Whether a value was seen that equals what it cannot know."""
 
@@ -89,8 +96,12 @@ def taken(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*values: Any, **named: Any) -> Any:
+        global _called  # noqa: PLW0603 - of all of them
         if not way:
             return function(*values, **named)
+        if way == IDLES and _called:
+            return _answer()
+        _called = True
         # Whatever it raises is an answer too, and kept.
         with contextlib.suppress(BaseException):
             result = function(*values, **named)
@@ -106,13 +117,28 @@ def taken(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def part() -> None:
-    """Go on as two processes, one after the other, which take the value away in one of the two ways each."""
-    global way  # noqa: PLW0603 - the decorated function is anywhere
-    pid = os.fork()
-    way = RAISES if pid else RETURNS
-    if pid:
-        os.waitpid(pid, 0)
+def part() -> set[str] | None:
+    """Go on as three processes, one after the other, one for each way; return the tests to run in it, None for all."""
+    global way, report  # noqa: PLW0603 - the decorated function may be anywhere
+    passed = None
+    for name in (RETURNS, RAISES):
+        read, report = os.pipe()
+        if not os.fork():
+            way = name
+            os.close(read)
+            return passed
+        os.close(report)
+        with os.fdopen(read) as told:
+            survivors = set(told.read().split("\0"))
+        passed = survivors if passed is None else passed
+    way, report = IDLES, -1
+    return passed
+
+
+def tell(passed: Iterable[str]) -> None:
+    """Tell the next process which tests passed in this one."""
+    if report >= 0:
+        os.write(report, "\0".join(passed).encode())
 
 
 def _answer() -> Any:
