@@ -10,6 +10,7 @@ import functools
 import inspect
 import os
 import sys
+import types
 from collections.abc import Callable, Generator
 from json import JSONEncoder
 from pathlib import Path
@@ -18,16 +19,27 @@ from typing import Any
 import pytest
 from _pytest.unittest import TestCaseFunction
 
-from . import canary, integrity, options
+from . import canary, integrity, options, twin
 
 _MESSAGE = 300
 """Characters of a failure's message that are passed on."""
+_REACHES = {
+    "gc": "gc",
+    "ctypes": "ctypes",
+    **dict.fromkeys(("sys._getframe", "sys._current_frames", "object.__setattr__", "code", "function"), "frames"),
+    **dict.fromkeys(("sys.addaudithook", "compile", "exec", "signal"), "hooks"),
+    **dict.fromkeys(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess", "_thread"), "threads"),
+}
+"""The interpreter's events, whole or by their first word, that flag a completion which causes them itself."""
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:
-    """Run the tests and write events to `channel`; return pytest's exit status."""
+    """Run the tests and write events to `channel`; return pytest's exit status.
+
+    With ``twins`` among the arguments the function's value is taken away, in both ways.
+    """
     tests: list[str] = arguments["tests"]
-    watcher = Watcher(channel, tests, arguments["canaries"], arguments["target"])
+    watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
     plugins = [Opening(watcher), watcher]
     code = int(pytest.main(options.arguments(arguments["arguments"], bases), plugins=plugins))
@@ -59,6 +71,8 @@ class Watcher:
         "_canaries",
         "_channel",
         "_encode",
+        "_flagged",
+        "_lines",
         "_loaded",
         "_pid",
         "_places",
@@ -66,20 +80,24 @@ class Watcher:
         "_seal",
         "_target",
         "_traced",
+        "_twins",
         "_write",
     )
 
-    def __init__(self, channel: int, tests: list[str], canaries: list[dict[str, Any]], target: str) -> None:
+    def __init__(self, channel: int, arguments: dict[str, Any]) -> None:
         """Write to `channel`."""
         self._channel, self._write, self._encode = channel, os.write, JSONEncoder().encode
-        self._places = {test: place for place, test in enumerate(tests)}
-        self._canaries, self._pid, self._loaded = canaries, os.getpid(), False
-        self._target = str(Path.cwd() / target)
+        self._places = {test: place for place, test in enumerate(arguments["tests"])}
+        self._canaries, self._pid, self._loaded = arguments["canaries"], os.getpid(), False
+        self._target = str(Path.cwd() / arguments["target"])
+        self._lines = range(*arguments["lines"])
+        self._twins: bool = arguments["twins"]
         self._ran: dict[str, bool | None] = {}
         """Whether a test's function returned; None while it runs, which is when its subtests are reported."""
         self._seal: integrity.Seal | None = None
         # With a trace function a called function can make its caller leave out lines. It cannot be unsaid.
         self._traced: set[str] = set()
+        self._flagged: set[str] = set()
         sys.addaudithook(self._audit)
 
     def _say(self, *event: Any) -> None:
@@ -91,6 +109,16 @@ class Watcher:
         if event in ("sys.settrace", "sys.setprofile") and os.getpid() == self._pid and event not in self._traced:
             self._traced.add(event)
             self._say("altered", [event])
+        word = _REACHES.get(event) or _REACHES.get(event.partition(".")[0])
+        if word and word not in self._flagged and os.getpid() == self._pid and self._is_completion(_caller(2)):
+            self._flag(word)
+
+    def _is_completion(self, code: types.CodeType | None) -> bool:
+        return code is not None and code.co_filename == self._target and code.co_firstlineno - 1 in self._lines
+
+    def _flag(self, word: str) -> None:
+        self._flagged.add(word)
+        self._say("flag", word)
 
     def check(self) -> None:
         """Tell what was changed since the seal was made."""
@@ -133,6 +161,14 @@ class Watcher:
             self._seal.add_tests(kept)
         self._look()
         self.check()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Part, if the function's value is to be taken away: now that nothing has run but imports."""
+        if self._twins:
+            twin.part()
+            self._pid = os.getpid()
+            self._say("way", twin.way)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
@@ -180,6 +216,8 @@ class Watcher:
         self._look()
         self.check()
         self._say("loaded", self._loaded)
+        if twin.selfish:
+            self._flag("compares-itself")
 
     @staticmethod
     def _unseen(item: pytest.Item) -> bool | None:
@@ -190,6 +228,18 @@ class Watcher:
     def end(self, code: int) -> None:
         """Tell that pytest has returned."""
         self._say("end", code)
+
+
+def _caller(levels: int) -> types.CodeType | None:
+    """Return the code that called the caller's caller; `sys._getframe` would be an event itself."""
+    try:
+        raise LookupError
+    except LookupError as error:
+        trace = error.__traceback__
+        frame = trace.tb_frame if trace else None
+    for _ in range(levels):
+        frame = frame.f_back if frame else None
+    return frame.f_code if frame else None
 
 
 def _comes_from(module: Any, path: str) -> bool:

@@ -1,0 +1,150 @@
+"""Takes the value of the function under test from its callers: a test that passes even so does not test it.
+
+The function's body runs, with all that it may do to the process of its tests. Then its caller gets no answer,
+in two ways, each in a process of its own that is forked once the tests are collected: an exception that nobody
+expects, which no test that reaches the function survives; and an object that is good for nothing, which finds
+the tests whose assertions are gone. Until then the function works as it is, since modules may call it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RAISES, RETURNS = "raises", "returns"
+_DECORATOR = b'@__import__("ctxbench_pytest.twin", fromlist=["taken"]).taken'
+_MOST_ITEMS = 1000
+"""Of a generator, which may have no end."""
+_COMPARED = 3
+"""Levels of containers in which a value that answers comparisons itself is looked for."""
+way = ""
+"""How the value is taken away now; empty until the tests begin."""
+selfish = False
+"""Whether a value was seen that equals what it cannot know."""
+
+
+class Taken(BaseException):
+    """Raised instead of an answer; no `except Exception` of a repository takes it."""
+
+
+class Nothing:
+    """Good for nothing: whatever is done with it raises."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, _: str) -> Any:
+        """Refuse."""
+        raise Taken
+
+
+def _refuse(*_: Any) -> Any:
+    raise Taken
+
+
+_METHODS = """
+    abs add aenter aexit aiter and anext await bool bytes call complex contains delitem divmod enter eq exit float
+    floordiv format ge getitem gt hash iadd index int invert iter le len lshift lt matmul mod mul ne neg next or pos
+    pow radd rand repr reversed rfloordiv rmod rmul ror round rpow rshift rsub rtruediv rxor setattr setitem str sub
+    truediv xor
+"""
+for _name in _METHODS.split():
+    setattr(Nothing, f"__{_name}__", _refuse)
+
+
+def decorate(path: Path, name: str, lines: tuple[int, int]) -> None:
+    """Put `taken` on every definition of that name in some lines of a file, nearest to the function.
+
+    Args:
+        path: of a Python file.
+        name: the function's own, without its class.
+        lines: ``[start, end)``, 0-based.
+
+    Raises:
+        SyntaxError: if it is no Python.
+    """
+    source = path.read_bytes()
+    held = source.splitlines(keepends=True)
+    places = sorted(
+        node.lineno - 1
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == name
+        and lines[0] <= node.lineno - 1 < lines[1]
+    )
+    for place in reversed(places):
+        line = held[place]
+        held.insert(place, line[: len(line) - len(line.lstrip())] + _DECORATOR + b"\n")
+    path.write_bytes(b"".join(held))
+
+
+def taken(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs another one and keeps its answer."""
+
+    @functools.wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        if not way:
+            return function(*values, **named)
+        # Whatever it raises is an answer too, and kept.
+        with contextlib.suppress(BaseException):
+            result = function(*values, **named)
+            if inspect.iscoroutine(result):
+                return _awaited(result)
+            if inspect.isasyncgen(result):
+                return _iterated(result)
+            if inspect.isgenerator(result):
+                result = list(itertools.islice(result, _MOST_ITEMS))
+            _compare(result)
+        return _answer()
+
+    return call
+
+
+def part() -> None:
+    """Go on as two processes, one after the other, which take the value away in one of the two ways each."""
+    global way  # noqa: PLW0603 - the decorated function is anywhere
+    pid = os.fork()
+    way = RAISES if pid else RETURNS
+    if pid:
+        os.waitpid(pid, 0)
+
+
+def _answer() -> Any:
+    if way == RAISES:
+        raise Taken
+    return Nothing()
+
+
+async def _awaited(result: Any) -> Any:
+    with contextlib.suppress(BaseException):
+        _compare(await result)
+    return _answer()
+
+
+async def _iterated(result: Any) -> Any:
+    with contextlib.suppress(BaseException):
+        async for _ in result:
+            pass
+    yield _answer()
+
+
+def _compare(value: Any) -> None:
+    global selfish  # noqa: PLW0603 - the process has one answer
+    selfish = selfish or _is_selfish(value, _COMPARED)
+
+
+def _is_selfish(value: Any, levels: int) -> bool:
+    """Say whether a value, or one in it, says that it equals an object that nobody has seen before."""
+    with contextlib.suppress(Exception):
+        if (value == object()) is True or (value != object()) is False:
+            return True
+    if not levels or type(value) not in (list, tuple, set, frozenset, dict):
+        return False
+    inner = [*value, *value.values()] if type(value) is dict else value
+    return any(_is_selfish(each, levels - 1) for each in itertools.islice(inner, _MOST_ITEMS))
