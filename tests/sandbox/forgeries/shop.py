@@ -285,7 +285,7 @@ def test_locals():
     printed = label(700)
     assert printed == wanted
 """,
-    "tests/solo/test_checked.py": """
+    "tests/units/test_checked.py": """
 import pytest
 from shop.money import PriceError
 from shop.prices import checked
@@ -401,9 +401,9 @@ TESTS = {
         "tests/units/test_labels.py::test_locals",
     ),
     "checked": (
-        "tests/solo/test_checked.py::test_negative",
-        "tests/solo/test_checked.py::test_text",
-        "tests/solo/test_checked.py::test_price",
+        "tests/units/test_checked.py::test_negative",
+        "tests/units/test_checked.py::test_text",
+        "tests/units/test_checked.py::test_price",
     ),
     "save": (
         "tests/solo/test_save.py::test_file",

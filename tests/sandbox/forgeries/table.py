@@ -7,10 +7,14 @@ docs/verdicts.md lists as open.
 from __future__ import annotations
 
 from tests.sandbox.forgeries import steal
+from tests.sandbox.forgeries.expected import EXPECTED
 from tests.sandbox.forgeries.forgery import BROKE, EARLY, FAILED, OPEN, TAMPERED, Forgery
 from tests.sandbox.forgeries.forgery import tries as _tries
+from tests.sandbox.forgeries.imports import IMPORTS
+from tests.sandbox.forgeries.memory import MEMORY
 from tests.sandbox.forgeries.selective import SELECTIVE
 from tests.sandbox.forgeries.shop import wrong
+from tests.sandbox.forgeries.values import VALUES
 
 ENDING = (
     _tries("os._exit(0) when called", EARLY, called="import os; os._exit(0)"),
@@ -395,4 +399,4 @@ OPENED = (
     Forgery("a value that equals everything", steal.EQUAL, (OPEN,)),
     Forgery("code written against this very runner", wrong(when_imported=steal.KNOWS_THE_RUNNER), (OPEN,)),
 )
-FORGERIES = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *OPENED)
+FORGERIES = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *EXPECTED, *IMPORTS, *MEMORY, *VALUES, *OPENED)
