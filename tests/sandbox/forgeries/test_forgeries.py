@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from bench.manifest_types import TestSuite
 from bench.testing import coverage
+from bench.testing.judge import judged
 from bench.testing.python import PythonSuite, requirements
+from bench.testing.twins import Twins
 from bench.testing.types import Judgement, Verdict
 from sandbox import wheels
-from sandbox.types import Command, Pool, Sandbox
+from sandbox.types import Command, Job, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import cache, locked
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
@@ -45,28 +46,45 @@ def bubblewrap_pool(bubblewrap_sandbox: Sandbox, suite: PythonSuite) -> Iterator
         yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits))
 
 
-def judged(pool: Pool, suite: PythonSuite, text: str, target: str, seconds: float | None = None) -> Judgement:
-    secret = secrets.token_hex(16)
-    job = suite.job(shop.sample(target), shop.reference(target), text, secret)
-    outcome = pool.run(job if seconds is None else replace(job, seconds=seconds))
-    return suite.judge(shop.reference(target), outcome, secret)
+@pytest.fixture(scope="module")
+def normal() -> dict[str, Twins]:
+    """Return what is known of the references' tests, filled as it is needed."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What judges a text as a target of the shop."""
+
+    suite: PythonSuite
+    pool: Pool
+    normal: dict[str, Twins]
+
+    def judge(self, text: str, target: str, seconds: float | None = None) -> Judgement:
+        def run(job: Job) -> Outcome:
+            return self.pool.run(job if seconds is None else replace(job, seconds=seconds))
+
+        return judged(self.suite, run, shop.sample(target), shop.reference(target), text, self.normal)
+
+
+@pytest.fixture(scope="module")
+def bench(suite: PythonSuite, pool: Pool, normal: dict[str, Twins]) -> Bench:
+    return Bench(suite, pool, normal)
 
 
 @pytest.mark.parametrize("target", shop.TARGETS)
-def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite, target: str) -> None:
-    good = judged(pool, suite, shop.TARGETS[target], target)
+def test_the_reference_passes_and_the_blank_fails(bench: Bench, target: str) -> None:
+    good = bench.judge(shop.TARGETS[target], target)
     assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", len(shop.TESTS[target])), good.output
-    blank = judged(pool, suite, suite.blank(shop.sample(target)), target)
+    blank = bench.judge(bench.suite.blank(shop.sample(target)), target)
     assert blank.verdict is Verdict.FAILED and "did not pass" in blank.reason
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
-def test_a_forgery_gets_the_verdict_that_the_documentation_says(
-    pool: Pool, suite: PythonSuite, forgery: Forgery
-) -> None:
-    found = judged(pool, suite, forgery.text, forgery.target)
+def test_a_forgery_gets_the_verdict_that_the_documentation_says(bench: Bench, forgery: Forgery) -> None:
+    found = bench.judge(forgery.text, forgery.target)
     if forgery.says == (OPEN,):
-        assert found.verdict is Verdict.PASSED, found
+        assert found.verdict is Verdict.PASSED and found.flags, found
         return
     assert found.verdict in (Verdict.FAILED, Verdict.NO_TESTS), found
     assert any(each in found.reason for each in forgery.says), found
@@ -83,8 +101,8 @@ def test_a_forgery_works_where_only_an_exit_status_is_believed(
 
 
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
-def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
-    assert judged(pool, suite, forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
+def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> None:
+    assert bench.judge(forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
 def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
