@@ -18,10 +18,10 @@ from tests.sandbox.forgeries import shop
 SUITE = TestSuite(paths=("tests",))
 
 
-def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS, **files: str) -> Judgement:
+def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS["total"], **files: str) -> Judgement:
     tree = shop.TREE | {path.replace("__", "/"): content.encode() for path, content in files.items()}
     suite = PythonSuite(SUITE, (), "", tree)
-    reference = Reference(id="shop/total", target=shop.TARGET, tests=tests)
+    reference = Reference(id="shop/total", target=shop.TARGETS["total"], tests=tests)
     job = suite.job(shop.sample(), reference, text, "secret")
     assert isinstance(job.action, Call) and job.action.function == guest.RUN
     root = folder / "tree"
@@ -31,12 +31,12 @@ def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS, **fi
 
 
 def test_a_right_function_passes_every_kind_of_test(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET)
+    found = judged(tmp_path, shop.TARGETS["total"])
     assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 6)
 
 
 def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("))
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("))
     assert found.verdict is Verdict.FAILED
     assert found.reason.startswith(
         "5 of 6 tests did not pass: tests/test_prices.py::test_total: failed in call: Assert"
@@ -51,20 +51,24 @@ def test_a_text_that_is_no_python_breaks_the_import(tmp_path: Path) -> None:
 
 
 def test_only_the_expected_tests_are_run(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("), tests=shop.TESTS[3:4])
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("), tests=shop.TESTS["total"][3:4])
     assert (found.verdict, found.tests_run) == (Verdict.PASSED, 1)
 
 
 def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET, tests=(*shop.TESTS[:2], "tests/test_prices.py::test_total_with_rate[9-9]"))
+    found = judged(
+        tmp_path,
+        shop.TARGETS["total"],
+        tests=(*shop.TESTS["total"][:2], "tests/test_prices.py::test_total_with_rate[9-9]"),
+    )
     assert found.reason == "1 of 3 tests did not pass: tests/test_prices.py::test_total_with_rate[9-9]: not run"
-    found = judged(tmp_path / "..", shop.TARGET, tests=("tests/test_prices.py::test_other",))
+    found = judged(tmp_path / "..", shop.TARGETS["total"], tests=("tests/test_prices.py::test_other",))
     assert found.verdict is Verdict.NO_TESTS
 
 
 def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
     settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
-    warns = shop.TARGET.replace(
+    warns = shop.TARGETS["total"].replace(
         "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
     )
     root = tmp_path / "a"
@@ -132,7 +136,7 @@ def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted
     tree = shop.TREE | {"tests/test_kinds.py": KINDS.encode()}
     suite = PythonSuite(SUITE, (), "", tree)
     reference = Reference(id="x", target="", tests=tests)
-    job = suite.job(shop.sample(), reference, shop.TARGET, "s")
+    job = suite.job(shop.sample(), reference, shop.TARGETS["total"], "s")
     assert isinstance(job.action, Call)
     (tmp_path / "t").mkdir()
     result = run_tests(tmp_path / "t", {**tree, **job.files}, job.action.arguments)
@@ -148,12 +152,12 @@ def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pyte
 
 
 def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:
-    writes = shop.TARGET.replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
+    writes = shop.TARGETS["total"].replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
     assert judged(tmp_path, writes).verdict is Verdict.PASSED
 
 
 def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path: Path) -> None:
-    writes = shop.TARGET.replace(
+    writes = shop.TARGETS["total"].replace(
         "    if rate",
         "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
     )

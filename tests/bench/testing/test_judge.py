@@ -61,7 +61,7 @@ def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=2) as judge:
         assert fake.prepared == [] and fake.opened == 0
-        good = judge.judge(shop.sample(), shop.TARGET)
+        good = judge.judge(shop.sample(), shop.TARGETS["total"])
         blank = judge.judge(shop.sample(), suite_of(home, made, "shop").blank(shop.sample()))
         assert fake.opened == 1 and len(fake.prepared) == 1
     assert (good.verdict, good.tests_run) == (Verdict.PASSED, 6)
@@ -74,7 +74,7 @@ def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=1) as judge:
         for _ in range(3):
-            judge.judge(shop.sample(), shop.TARGET)
+            judge.judge(shop.sample(), shop.TARGETS["total"])
     nonces = {job.action.arguments["nonce"] for job in fake.jobs if isinstance(job.action, Call)}
     assert len(nonces) == 3
 
@@ -88,8 +88,8 @@ def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
         return kept[0]
 
     with Judge(home, made, FakeSandbox(replay), width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
-        assert judge.judge(shop.sample(), shop.TARGET).reason.startswith("tampered")
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).reason.startswith("tampered")
 
 
 def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_text_without_end_fails_without_a_box(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"] + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
     assert fake.jobs == []
 
 
@@ -115,14 +115,14 @@ def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
     with Judge(home, made, fake, width=1) as judge:
         pass
     with pytest.raises(MachineFault, match="closed"):
-        judge.judge(shop.sample(), shop.TARGET)
+        judge.judge(shop.sample(), shop.TARGETS["total"])
     assert fake.opened == 0
 
 
 def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     with Judge(home, made, FakeSandbox(passing), width=1) as judge:
-        assert judge.judge(made.samples[1], shop.TARGET).verdict is Verdict.NO_TESTS
+        assert judge.judge(made.samples[1], shop.TARGETS["total"]).verdict is Verdict.NO_TESTS
 
 
 def raising(error: Exception) -> Callable[[Job], Outcome]:
@@ -136,10 +136,10 @@ def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
     with Judge(home, made, fake, width=1) as judge:
-        found = judge.judge(shop.sample(), shop.TARGET)
+        found = judge.judge(shop.sample(), shop.TARGETS["total"])
         assert (found.verdict, found.reason) == (Verdict.BROKEN, "docker: the engine went away; start it")
         fake.answer = passing
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
 
 
 class Missing(FakeSandbox):
@@ -164,7 +164,7 @@ class Missing(FakeSandbox):
 def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(tmp_path: Path, step: str) -> None:
     home, made = make(tmp_path)
     with Judge(home, made, Missing(step), width=1) as judge, pytest.raises(MachineFault) as caught:
-        judge.judge(shop.sample(), shop.TARGET)
+        judge.judge(shop.sample(), shop.TARGETS["total"])
     assert str(caught.value) == "docker: no engine answers; start it"
 
 
@@ -188,7 +188,7 @@ def test_many_threads_share_one_pool(tmp_path: Path) -> None:
 
     def judged(_: int) -> Verdict:
         barrier.wait()
-        return judge.judge(shop.sample(), shop.TARGET).verdict
+        return judge.judge(shop.sample(), shop.TARGETS["total"]).verdict
 
     with Judge(home, made, fake, width=2) as judge, ThreadPoolExecutor(4) as threads:
         assert set(threads.map(judged, range(8))) == {Verdict.PASSED}
@@ -268,4 +268,4 @@ def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.TIMED_OUT
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.TIMED_OUT

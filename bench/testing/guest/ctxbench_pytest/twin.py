@@ -26,13 +26,14 @@ RETURNS, RAISES, IDLES = "returns", "raises", "idles"
 _DECORATOR = b'@__import__("ctxbench_pytest.twin", fromlist=["taken"]).taken'
 _MOST_ITEMS = 1000
 """Of a generator, which may have no end."""
+_MOST_CALLS = 1000
 _COMPARED = 3
 """Levels of containers in which a value that answers comparisons itself is looked for."""
 way = ""
 """How the value is taken away now; empty until the tests begin."""
 report = -1
 """Where the next process is told which tests passed in this one; -1 for the last."""
-_called = False
+_idled = 0
 selfish = False
 """Whether a value was seen that equals what it cannot know."""
 
@@ -96,12 +97,12 @@ def taken(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*values: Any, **named: Any) -> Any:
-        global _called  # noqa: PLW0603 - of all of them
+        global _idled  # noqa: PLW0603 - of all of them
         if not way:
             return function(*values, **named)
-        if way == IDLES and _called:
+        _idled += way == IDLES
+        if _idled > 1:
             return _answer()
-        _called = True
         # Whatever it raises is an answer too, and kept.
         with contextlib.suppress(BaseException):
             result = function(*values, **named)
@@ -142,7 +143,8 @@ def tell(passed: Iterable[str]) -> None:
 
 
 def _answer() -> Any:
-    if way == RAISES:
+    # Who waits for what an idle function does, waits for ever.
+    if way == RAISES or _idled > _MOST_CALLS:
         raise Taken
     return Nothing()
 
