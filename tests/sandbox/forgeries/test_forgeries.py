@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from bench.manifest_types import TestSuite
-from bench.testing import coverage, judge
+from bench.testing import coverage
+from bench.testing.judge import judged
 from bench.testing.python import PythonSuite, requirements
 from bench.testing.twins import Twins
 from bench.testing.types import Judgement, Verdict
@@ -45,30 +46,43 @@ def bubblewrap_pool(bubblewrap_sandbox: Sandbox, suite: PythonSuite) -> Iterator
         yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits))
 
 
-NORMAL: dict[str, Twins] = {}
-"""What survives without each reference's value: the same on both back ends."""
+@pytest.fixture(scope="module")
+def normal() -> dict[str, Twins]:
+    """Return what is known of the references' tests, filled as it is needed."""
+    return {}
 
 
-def judged(pool: Pool, suite: PythonSuite, text: str, target: str, seconds: float | None = None) -> Judgement:
-    def run(job: Job) -> Outcome:
-        return pool.run(job if seconds is None else replace(job, seconds=seconds))
+@dataclass(frozen=True)
+class Bench:
+    """What judges a text as a target of the shop."""
 
-    return judge.judged(suite, run, shop.sample(target), shop.reference(target), text, NORMAL)
+    suite: PythonSuite
+    pool: Pool
+    normal: dict[str, Twins]
+
+    def judge(self, text: str, target: str, seconds: float | None = None) -> Judgement:
+        def run(job: Job) -> Outcome:
+            return self.pool.run(job if seconds is None else replace(job, seconds=seconds))
+
+        return judged(self.suite, run, shop.sample(target), shop.reference(target), text, self.normal)
+
+
+@pytest.fixture(scope="module")
+def bench(suite: PythonSuite, pool: Pool, normal: dict[str, Twins]) -> Bench:
+    return Bench(suite, pool, normal)
 
 
 @pytest.mark.parametrize("target", shop.TARGETS)
-def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite, target: str) -> None:
-    good = judged(pool, suite, shop.TARGETS[target], target)
+def test_the_reference_passes_and_the_blank_fails(bench: Bench, target: str) -> None:
+    good = bench.judge(shop.TARGETS[target], target)
     assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", len(shop.TESTS[target])), good.output
-    blank = judged(pool, suite, suite.blank(shop.sample(target)), target)
+    blank = bench.judge(bench.suite.blank(shop.sample(target)), target)
     assert blank.verdict is Verdict.FAILED and "did not pass" in blank.reason
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
-def test_a_forgery_gets_the_verdict_that_the_documentation_says(
-    pool: Pool, suite: PythonSuite, forgery: Forgery
-) -> None:
-    found = judged(pool, suite, forgery.text, forgery.target)
+def test_a_forgery_gets_the_verdict_that_the_documentation_says(bench: Bench, forgery: Forgery) -> None:
+    found = bench.judge(forgery.text, forgery.target)
     if forgery.says == (OPEN,):
         assert found.verdict is Verdict.PASSED and found.flags, found
         return
@@ -87,8 +101,8 @@ def test_a_forgery_works_where_only_an_exit_status_is_believed(
 
 
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
-def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
-    assert judged(pool, suite, forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
+def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> None:
+    assert bench.judge(forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
 def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
