@@ -207,12 +207,21 @@ for plugins in [each for each in gc.get_objects() if isinstance(each, pytest.Pyt
 
 
 def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_path: Path) -> None:
-    saves = [test for test in shop.TESTS["Shelf.put"]] if "Shelf.put" in shop.TESTS else []
-    target = "save"
-    emptied = (
-        shop.TREE["tests/test_save.py"].replace(b"assert ", b"None and ") if "tests/test_save.py" in shop.TREE else b""
-    )
-    assert saves or emptied or target
+    path, printed = "tests/solo/test_save.py", shop.TESTS["save"].index("tests/solo/test_save.py::test_printed")
+    for name, tests, survives in (
+        ("kept", shop.TREE[path], False),
+        ("lost", shop.TREE[path].replace(b"assert ", b"None and "), True),
+    ):
+        (tmp_path / name).mkdir()
+        found = survivors(tmp_path / name, shop.TARGETS["save"], "save", {path: tests})
+        assert printed in found.survivors["returns"] and (printed in found.survivors["idles"]) is survives
+
+
+def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_path: Path) -> None:
+    path = "tests/units/test_labels.py"
+    tests = shop.TREE[path].replace(b"    assert ", b"    None is ")
+    found = survivors(tmp_path, shop.TARGETS["label"], "label", {path: tests})
+    assert found.survivors["returns"] == set(range(len(shop.TESTS["label"])))
 
 
 def test_a_value_that_says_it_equals_everything_is_flagged(tmp_path: Path) -> None:
