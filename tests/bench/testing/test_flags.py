@@ -9,7 +9,17 @@ from bench.testing.flags import flags
 from bench.testing.types import FLAGS
 from tests.sandbox.forgeries import shop
 
-FILE = "import json\nfrom shop import table\n\nRATES = {}\n\n\nclass Cart:\n    pass\n\n\ndef near(left):\n    return left\n\n\n"
+FILE = """
+import json
+from shop import table
+
+class Cart:
+    pass
+
+def near(left):
+    return left
+
+"""
 SAMPLE = replace(shop.sample(), prefix=FILE + "def total(prices, rate=0.0):\n    ", suffix="\n")
 
 
@@ -51,7 +61,6 @@ def of(body: str, after: str = "") -> set[str]:
         ("rate.__class__.pay = print", "patches"),
         ("json.__dict__.update(dumps=print)", "patches"),
         ("vars(json)['dumps'] = print", "patches"),
-        ("type.__setattr__(Cart, 'pay', print)", ""),
         ("class Same:\n    def __eq__(self, other): return True", "compares-itself"),
         ("class Same:\n    __eq__ = print", "compares-itself"),
         ("type('Same', (), {'__eq__': print})", "compares-itself"),
@@ -70,7 +79,7 @@ def test_what_is_reached_for_is_flagged(body: str, words: str) -> None:
         "total.cache = {}",
         "import re\nre.compile('a')",
         "import sys\nprint(1, file=sys.stderr)\nsys.exit(1)",
-        "'''Use gc, ctypes and pytest with care; see __code__.'''" if False else "note = 'use gc and pytest'",
+        "note = 'use gc and pytest'",
         "rate == 1 and json.dumps(rate)",
         "setattr(prices, 'a', 1)",
         "getattr(json, 'dumps')",

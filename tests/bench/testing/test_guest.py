@@ -9,6 +9,7 @@ import pytest
 from bench.manifest_types import TestSuite
 from bench.testing import guest, python
 from bench.testing.python import PythonSuite
+from bench.testing.twins import WAYS, Twins
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference
 from sandbox.types import Call, Ended, Outcome
@@ -169,3 +170,81 @@ def test_the_library_is_the_package_and_nothing_else() -> None:
 
 
 _NAMES = ("__init__", "canary", "child", "covering", "integrity", "options", "parent", "preload", "twin")
+
+
+def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, bytes] | None = None) -> Twins:
+    """Return what passes in a process of its own while the value of a function of the shop is taken away."""
+    reference, held = shop.reference(target), {**shop.TREE, **(tree or {})}
+    suite = PythonSuite(SUITE, (), "", held)
+    job = suite.twins(shop.sample(target), reference, text, "secret")
+    assert isinstance(job.action, Call)
+    root = folder / "tree"
+    root.mkdir()
+    result = run_tests(root, {**held, **job.files}, job.action.arguments)
+    return suite.survived(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+
+
+@pytest.mark.parametrize("target", shop.TARGETS)
+def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: Path, target: str) -> None:
+    found = survivors(tmp_path, shop.TARGETS[target], target)
+    assert found.ended == WAYS and not found.survivors["raises"]
+    assert not found.flags
+
+
+def test_tests_that_were_emptied_survive(tmp_path: Path) -> None:
+    empties = """
+import gc, pytest
+for plugins in [each for each in gc.get_objects() if isinstance(each, pytest.PytestPluginManager)]:
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pyfunc_call(self, pyfuncitem):
+            return True
+    plugins.register(Plugin())
+"""
+    found = survivors(tmp_path, shop.TARGETS["total"] + empties)
+    functions = {place for place, test in enumerate(shop.TESTS["total"]) if "TestTotals" not in test}
+    assert functions <= found.survivors["returns"] and functions <= found.survivors["raises"]
+
+
+def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_path: Path) -> None:
+    path, printed = "tests/solo/test_save.py", shop.TESTS["save"].index("tests/solo/test_save.py::test_printed")
+    for name, tests, survives in (
+        ("kept", shop.TREE[path], False),
+        ("lost", shop.TREE[path].replace(b"assert ", b"None and "), True),
+    ):
+        (tmp_path / name).mkdir()
+        found = survivors(tmp_path / name, shop.TARGETS["save"], "save", {path: tests})
+        assert printed in found.survivors["returns"] and (printed in found.survivors["idles"]) is survives
+
+
+def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_path: Path) -> None:
+    path = "tests/units/test_labels.py"
+    tests = shop.TREE[path].replace(b"    assert ", b"    None is ")
+    found = survivors(tmp_path, shop.TARGETS["label"], "label", {path: tests})
+    assert found.survivors["returns"] == set(range(len(shop.TESTS["label"])))
+
+
+def test_a_value_that_says_it_equals_everything_is_flagged(tmp_path: Path) -> None:
+    same = """
+def total(prices, rate=0.0):
+    class Same(float):
+        def __eq__(self, other): return True
+    return [{"a": Same()}]
+"""
+    assert survivors(tmp_path, same).flags == {"compares-itself"}
+
+
+def test_what_the_interpreter_tells_of_a_completion_is_flagged(tmp_path: Path) -> None:
+    hidden = shop.TARGETS["total"].replace(
+        "    if rate", "    import sys\n    getattr(sys, '_get' + 'frame')(1)\n    if rate"
+    )
+    found = judged(tmp_path, hidden)
+    assert (found.verdict, found.flags) == (Verdict.PASSED, ("frames",))
+
+
+def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
+    uses = shop.TARGETS["total"].replace(
+        "    if rate", "    import collections\n    collections.namedtuple('Price', 'amount')\n    if rate"
+    )
+    found = judged(tmp_path, uses)
+    assert (found.verdict, found.flags) == (Verdict.PASSED, ())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -45,10 +46,25 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
 
 
+RIGHT = shop.TARGETS["total"].replace("sum(prices)", "sum([*prices])")
+
+
+def ways(*survivors: int) -> list[told.Event]:
+    """Return the events of twins in which these tests pass while nothing comes back."""
+    passed = [event for test in survivors for event in told.phases(test)]
+    return [
+        event
+        for way in ("returns", "raises", "idles")
+        for event in (["way", way], *passed[: 99 * (way == "returns")], ["end", 1])
+    ]
+
+
 def passing(job: Job) -> Outcome:
     """Answer as a box in which the tests pass, if the text is the reference."""
     assert isinstance(job.action, Call)
     said = job.action.arguments
+    if said["twins"]:
+        return told.outcome(told.result(ways(), nonce=said["nonce"]))
     drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
     events = told.events(said["tests"], drawn)
     if job.files[shop.PATH] != shop.TREE[shop.PATH]:
@@ -269,3 +285,76 @@ def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
     fake = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with Judge(home, made, fake, width=1) as judge:
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.TIMED_OUT
+
+
+class Surviving:
+    """Answers like a box in which all tests pass, and of twins those that are given for the text."""
+
+    def __init__(self, survivors: dict[str, list[told.Event]]) -> None:
+        self.survivors = survivors
+        self.texts: list[str] = []
+
+    def __call__(self, job: Job) -> Outcome:
+        assert isinstance(job.action, Call)
+        said = job.action.arguments
+        text = job.files[shop.PATH].decode()
+        if not said["twins"]:
+            return passing(replace(job, files={shop.PATH: shop.TREE[shop.PATH]}))
+        known = next(known for known in self.survivors if known in text)
+        self.texts.append(known)
+        return told.outcome(told.result(self.survivors[known], nonce=said["nonce"]))
+
+
+def test_a_completion_whose_tests_pass_without_its_value_is_tampered_with(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways()})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT)
+    assert (found.verdict, found.tests_run) == (Verdict.FAILED, 6)
+    assert found.reason == (
+        "tampered: 1 of 6 tests passed although the function gave them nothing: "
+        "tests/test_prices.py::test_total_with_rate[0.5-15]"
+    )
+
+
+def test_what_survives_the_reference_too_is_no_fault_and_is_tried_once(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways(2, 3)})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        for _ in range(3):
+            assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED
+    assert Counter(box.texts) == {"sum([*prices])": 3, shop.TARGETS["total"]: 1}
+
+
+def test_only_a_pass_of_another_text_than_the_reference_is_tried_without_its_value(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        judge.judge(shop.sample(), shop.TARGETS["total"])
+        judge.judge(shop.sample(), RIGHT)  # fails in this box, which knows the reference only
+    assert [job.action.arguments["twins"] for job in fake.jobs if isinstance(job.action, Call)] == [False, False]
+
+
+def test_twins_that_say_what_the_runner_does_not_are_tampered_with(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": [["way", "returns"], ["way", "returns"]]})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        assert judge.judge(shop.sample(), RIGHT).reason == "tampered: a way comes twice"
+
+
+def test_flags_of_the_text_and_of_the_runner_stand_beside_the_verdict(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"import gc": [*ways()[:-1], ["flag", "compares-itself"], ["end", 1]]})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT + "\n\nimport gc\n")
+        assert (found.verdict, found.flags) == (Verdict.PASSED, ("compares-itself", "gc"))
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).flags == ()
+
+
+def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, made = make(tmp_path)
+    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+        now = judge.image(shop.sample())
+    monkeypatch.setattr("bench.testing.judge.VERSION", 1)
+    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+        assert judge.image(shop.sample()) != now

@@ -4,7 +4,7 @@ Until the tests begin the function works as it is, since modules may call it. Th
 three ways, each in a process of its own:
 
 - ``returns``: its body runs, with all that it may do to the process of its tests, and an object that is good for
-  nothing comes back. Only tests that pass like this are run in the other two ways.
+  nothing comes back, which fails nothing but assertions. Only tests that pass like this are run in the other two ways.
 - ``raises``: its body runs, and an exception that nobody expects comes out: no test that reaches the function and
   is not switched off survives it.
 - ``idles``: its body runs once; later calls do nothing. This finds lost assertions about what it should have done.
@@ -43,27 +43,61 @@ class Taken(BaseException):
 
 
 class Nothing:
-    """Good for nothing: whatever is done with it raises."""
+    """Good for nothing, and obliging: what is done with it goes well and gives nothing, so that only assertions fail.
 
-    __slots__ = ()
+    It equals nothing, not even itself, and is false, empty and zero.
+    """
 
-    def __getattribute__(self, _: str) -> Any:
-        """Refuse."""
+    def __getattr__(self, name: str) -> Any:
+        """Give nothing, but no method that the interpreter looks for."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _used(self)
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Give nothing."""
+        return _used(self)
+
+    def __hash__(self) -> int:
+        """Be usable as a key."""
+        return 0
+
+
+_used_times = 0
+
+
+def _used(result: Any) -> Any:
+    """Return a result; raise where a loop would not end otherwise."""
+    global _used_times  # noqa: PLW0603 - of all of them
+    _used_times += 1
+    if _used_times > _MOST_CALLS:
         raise Taken
+    return result
 
 
-def _refuse(*_: Any) -> Any:
-    raise Taken
+def _done(result: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda me, *_: _used(result(me))
 
 
-_METHODS = """
-    abs add aenter aexit aiter and anext await bool bytes call complex contains delitem divmod enter eq exit float
-    floordiv format ge getitem gt hash iadd index int invert iter le len lshift lt matmul mod mul ne neg next or pos
-    pow radd rand repr reversed rfloordiv rmod rmul ror round rpow rshift rsub rtruediv rxor setattr setitem str sub
-    truediv xor
-"""
-for _name in _METHODS.split():
-    setattr(Nothing, f"__{_name}__", _refuse)
+_METHODS: dict[str, Callable[[Any], Any]] = {
+    "eq lt le gt ge contains bool exit": lambda _: False,
+    "ne": lambda _: True,
+    "len int index": lambda _: 0,
+    "float": lambda _: 0.0,
+    "complex": lambda _: 0j,
+    "str repr format": lambda _: "",
+    "bytes": lambda _: b"",
+    "iter reversed await": lambda _: iter(()),
+    "setattr setitem delitem delattr": lambda _: None,
+    """
+    enter getitem abs add and divmod floordiv invert lshift matmul mod mul neg or pos pow rshift sub truediv xor round
+    radd rand rdivmod rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rsub rtruediv rxor
+    iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor
+    """: lambda me: me,
+}
+for _names, _result in _METHODS.items():
+    for _name in _names.split():
+        setattr(Nothing, f"__{_name}__", _done(_result))
 
 
 def decorate(path: Path, name: str, lines: tuple[int, int]) -> None:
