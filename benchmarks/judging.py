@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench import samples as sets
@@ -20,7 +19,7 @@ from bench.home import Home
 from bench.testing.judge import Judge
 from bench.testing.suites import suite_of
 from bench.testing.types import Judgement
-from bench.types import Kind, Language
+from bench.types import Kind, Language, Sample
 from sandbox.registry import open_sandbox
 from sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox
 
@@ -56,17 +55,12 @@ class Meter:
         return outcome
 
 
-@dataclass(frozen=True)
 class _Metered:
-    inner: Pool
-    meter: Meter
-
-    @property
-    def image(self) -> str:
-        return self.inner.image
+    def __init__(self, inner: Pool, meter: Meter) -> None:
+        self._inner, self._meter, self.image = inner, meter, inner.image
 
     def run(self, job: Job) -> Outcome:
-        return self.meter.add(self.inner.run(job))
+        return self._meter.add(self._inner.run(job))
 
 
 def main() -> None:
@@ -84,7 +78,7 @@ def _measure(home: Home, name: str) -> None:
     samples = [one for one in sample_set.samples if one.kind is Kind.FUNCTION][: int(os.environ.get("SAMPLES", "9999"))]
     meter = Meter(open_sandbox(os.environ.get("SANDBOX", "bubblewrap"), home.root / "cache" / "sandbox"))
     suites = {repo: suite_of(home, sample_set, repo, meter) for repo in {one.repo for one in samples}}
-    answers = {
+    answers: dict[str, Callable[[Sample], str]] = {
         "references": lambda one: f"{sample_set.references[one.id].target.rstrip()}\n{COMMENTS[one.language]}\n",
         "blanks": lambda one: suites[one.repo].blank(one),
     }
