@@ -20,9 +20,16 @@ from harness.store.store import Store
 from harness.store.verdicts import Unjudged
 
 _TEXT = ("sample", "text", "strategy", "generator", "verdict", "reason")
-"""Verdict and reason stand in exports of judged runs; they are passed over here, where the tests say anew."""
+"""Verdict, reason and flags stand in exports of judged runs; they are passed over here, where the tests say anew."""
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
-_EMPTY: Mapping[str, Any] = {"verdict": "FAILED", "reason": "empty", "tests_run": 0, "seconds": 0.0, "peak_bytes": 0}
+_EMPTY: Mapping[str, Any] = {
+    "verdict": "FAILED",
+    "reason": "empty",
+    "tests_run": 0,
+    "seconds": 0.0,
+    "peak_bytes": 0,
+    "flags": [],
+}
 """A completion of nothing but blanks needs no test."""
 
 
@@ -88,7 +95,7 @@ def _check(record: Mapping[str, Any], where: str) -> None:
         if name not in record:
             raise InputFault(f"field {name} is missing", where=where, cure=_CURE)
     for name, value in record.items():
-        if name not in (*_TEXT, "index"):
+        if name not in (*_TEXT, "index", "flags"):
             raise InputFault(f"field {name} is unknown", where=where, cure=_CURE)
         if name in _TEXT and not isinstance(value, str):
             raise InputFault(f"field {name} is no text", where=where, cure=_CURE)
@@ -139,6 +146,7 @@ def _said(verdict: StoredVerdict) -> Mapping[str, Any]:
         "tests_run": verdict.tests_run,
         "seconds": verdict.seconds,
         "peak_bytes": verdict.peak_bytes,
+        "flags": list(verdict.flags),
     }
 
 

@@ -11,13 +11,13 @@ from pydantic import Field
 from bench.errors import InputFault
 from bench.formats.checking import Odd, Strict, checked, explained
 from bench.formats.types import Row
-from bench.testing.types import Verdict
+from bench.testing.types import FLAGS, Verdict
 from bench.types import Kind
 from harness.imported.types import Answer, Recorded
 
 SHAPE = (
     'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '
-    "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS) and reason"
+    "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS), reason and flags"
 )
 KIND: Kind | None = None
 TASKS = None
@@ -32,6 +32,7 @@ class _Completion(Strict):
     generator: str = ""
     verdict: Verdict | None = Field(default=None, strict=False)
     reason: str = ""
+    flags: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
 def read(rows: Iterable[Row]) -> list[Recorded]:
@@ -48,7 +49,10 @@ def read(rows: Iterable[Row]) -> list[Recorded]:
                 raise Odd("index", f"{index} of {one.sample!r} stands in the file twice")
             if one.verdict is Verdict.BROKEN:
                 raise Odd("verdict", "BROKEN says that the machine failed: leave it out")
-        mine[index] = Answer(text=one.text, verdict=one.verdict, reason=" ".join(one.reason.split()))
+            for flag in one.flags:
+                if flag not in FLAGS:
+                    raise Odd("flags", f"{flag!r} is none of {', '.join(FLAGS)}")
+        mine[index] = Answer(text=one.text, verdict=one.verdict, reason=" ".join(one.reason.split()), reached=one.flags)
         wheres.setdefault(key, where)
     found = []
     for key, mine in grouped.items():

@@ -14,11 +14,12 @@ from bench.testing import coverage
 from bench.testing.judge import judged
 from bench.testing.python import PythonSuite, requirements
 from bench.testing.twins import Twins
-from bench.testing.types import Judgement, Verdict
+from bench.testing.types import TAMPERED, Judgement, Verdict
 from sandbox import wheels
 from sandbox.types import Command, Job, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import cache, locked
 from tests.sandbox.forgeries import shop
+from tests.sandbox.forgeries.honest import RIGHT, WRONG, Honest
 from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -88,6 +89,19 @@ def test_a_forgery_gets_the_verdict_that_the_documentation_says(bench: Bench, fo
         return
     assert found.verdict in (Verdict.FAILED, Verdict.NO_TESTS), found
     assert any(each in found.reason for each in forgery.says), found
+
+
+@pytest.mark.parametrize("honest", RIGHT, ids=lambda honest: honest.name)
+def test_what_is_right_and_unusual_passes(bench: Bench, honest: Honest) -> None:
+    found = bench.judge(honest.text, honest.target)
+    assert (found.verdict, found.reason) == (Verdict.PASSED, ""), found
+
+
+@pytest.mark.parametrize("honest", WRONG, ids=lambda honest: honest.name)
+def test_what_is_wrong_and_honest_fails_unflagged(bench: Bench, honest: Honest) -> None:
+    found = bench.judge(honest.text, honest.target)
+    assert found.verdict is Verdict.FAILED and TAMPERED not in found.reason, found
+    assert found.flags == ()
 
 
 @pytest.mark.parametrize("forgery", [f for f in FORGERIES if f.fools_pytest], ids=lambda forgery: forgery.name)
