@@ -46,6 +46,8 @@ _HARMLESS = re.compile(
     "|stdout|version|version_info"
 )
 """Of the module `sys`, whatever else of it is used is a hook."""
+_TESTS = re.compile(r"(.*[/\\*])?(tests?([/\\*].*)?|conftest.*|test_.*\.py|.*_test\.py)")
+"""Paths of tests."""
 _CHANGERS = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"))
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
@@ -141,6 +143,8 @@ def _reaches(node: ast.AST, names: _Names) -> Iterator[str]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 100:
         # As `getattr` and its like take it.
         yield from (_NAMES[word] for word in _WORDS.findall(node.value) if word in _NAMES and "_" in word)
+        if _TESTS.fullmatch(node.value):
+            yield "pytest"
     elif isinstance(node, ast.Call):
         # The module as a value: `vars(sys)`, `getattr(sys, name)`.
         yield from ("hooks" for value in node.args if names.is_sys(value))

@@ -248,3 +248,11 @@ def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
     )
     found = judged(tmp_path, uses)
     assert (found.verdict, found.flags) == (Verdict.PASSED, ())
+
+
+def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
+    reads = shop.TARGETS["total"].replace(
+        "    if rate",
+        "    import pathlib\n    [each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]\n    if rate",
+    )
+    assert judged(tmp_path, reads).flags == ("pytest",)

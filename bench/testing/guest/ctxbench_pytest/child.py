@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Generator
@@ -31,6 +32,9 @@ _REACHES = {
     **dict.fromkeys(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess", "_thread"), "threads"),
 }
 """The interpreter's events, whole or by their first word, that flag a completion which causes them itself."""
+_TESTS = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+_STACK = 50
+"""Callers among whom a completion is looked for that opens a file of tests."""
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:
@@ -109,16 +113,19 @@ class Watcher:
             os._exit(70)  # a copy made by the code under test, which has no business here
         self._write(self._channel, (self._encode(event) + "\n").encode())
 
-    def _audit(self, event: str, _: tuple[Any, ...]) -> None:
+    def _audit(self, event: str, values: tuple[Any, ...]) -> None:
         if event in ("sys.settrace", "sys.setprofile") and os.getpid() == self._pid and event not in self._traced:
             self._traced.add(event)
             self._say("altered", [event])
-        word = _REACHES.get(event) or _REACHES.get(event.partition(".")[0])
-        if word and word not in self._flagged and os.getpid() == self._pid and self._is_completion(_caller(2)):
+        word, levels = _REACHES.get(event) or _REACHES.get(event.partition(".")[0]), 1
+        if event == "open" and isinstance(values[0], str) and _TESTS.search(values[0]):
+            word, levels = "pytest", _STACK
+        if word and word not in self._flagged and os.getpid() == self._pid and self._is_doing(_callers(levels)):
             self._flag(word)
 
-    def _is_completion(self, code: types.CodeType | None) -> bool:
-        return code is not None and code.co_filename == self._target and code.co_firstlineno - 1 in self._lines
+    def _is_doing(self, callers: list[types.CodeType]) -> bool:
+        """Say whether one of these is the completion's code."""
+        return any(code.co_filename == self._target and code.co_firstlineno - 1 in self._lines for code in callers)
 
     def _flag(self, word: str) -> None:
         self._flagged.add(word)
@@ -237,16 +244,20 @@ class Watcher:
         self._say("end", code)
 
 
-def _caller(levels: int) -> types.CodeType | None:
-    """Return the code that called the caller's caller; `sys._getframe` would be an event itself."""
+def _callers(levels: int) -> list[types.CodeType]:
+    """Return the code that caused an event, then who called it; `sys._getframe` would be an event itself."""
     try:
         raise LookupError
     except LookupError as error:
         trace = error.__traceback__
         frame = trace.tb_frame if trace else None
-    for _ in range(levels):
-        frame = frame.f_back if frame else None
-    return frame.f_code if frame else None
+    # This function, and the hook that asks.
+    frame = frame.f_back.f_back if frame and frame.f_back else None
+    codes: list[types.CodeType] = []
+    while frame and len(codes) < levels:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return codes
 
 
 def _comes_from(module: Any, path: str) -> bool:
