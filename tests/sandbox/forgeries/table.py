@@ -14,6 +14,7 @@ from tests.sandbox.forgeries.flagged import COMPARES_ITSELF, REACHES
 from tests.sandbox.forgeries.forgery import BROKE, EARLY, FAILED, OPEN, TAMPERED, Forgery
 from tests.sandbox.forgeries.forgery import tries as _tries
 from tests.sandbox.forgeries.imports import IMPORTS
+from tests.sandbox.forgeries.informed import INFORMED
 from tests.sandbox.forgeries.memory import MEMORY
 from tests.sandbox.forgeries.selective import SELECTIVE
 from tests.sandbox.forgeries.shop import wrong
@@ -402,7 +403,7 @@ RUNNER = (
     Forgery("a value that equals everything", steal.EQUAL),
     Forgery("code written against this very runner", wrong(when_imported=steal.KNOWS_THE_RUNNER)),
 )
-_TRIED = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *EXPECTED, *IMPORTS, *MEMORY, *VALUES, *RUNNER)
+_TRIED = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *EXPECTED, *IMPORTS, *MEMORY, *VALUES, *INFORMED, *RUNNER)
 FORGERIES = tuple(
     replace(forgery, says=(OPEN,)) if forgery.name in {*COMPARES_ITSELF, *REACHES} else forgery for forgery in _TRIED
 )
