@@ -251,8 +251,6 @@ def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
 
 
 def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
-    reads = shop.TARGETS["total"].replace(
-        "    if rate",
-        "    import pathlib\n    [each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]\n    if rate",
-    )
+    read = "[each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]"
+    reads = shop.TARGETS["total"].replace("    if rate", f"    import pathlib\n    {read}\n    if rate")
     assert judged(tmp_path, reads).flags == ("pytest",)
