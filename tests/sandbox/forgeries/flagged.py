@@ -62,5 +62,7 @@ REACHES = (
     "the answer read from the tests' data",
     "the answer read from the parameters of the running test, by gc",
     "right only for callers whose name begins with test",
+    "tests switched off, but for where the value is taken away",
+    "variables of the reporting function, changed by the text of an exception",
 )
 """What tests expect is looked up or changed, by code that reaches for it."""
