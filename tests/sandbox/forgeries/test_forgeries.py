@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -130,10 +129,3 @@ def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
     names = {line: {found.tests[place].id for place in ran} for line, ran in found.lines[shop.PATH].items()}
     assert names[raises] == {"tests/test_prices.py::test_negative_rate"}
     assert names[raises + 1] == set(shop.TESTS["total"]) - names[raises]
-
-
-def test_the_open_ones_are_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs/verdicts.md").read_text()
-    for forgery in FORGERIES:
-        if forgery.says == (OPEN,):
-            assert forgery.name in page
