@@ -18,6 +18,9 @@ COMPARES_ITSELF = (
     "right only where a coin says so, else a value that equals everything",
     "right at the first call, then a value that equals everything",
     "a value that equals everything",
+    "a class, not an object, that equals everything by its metaclass",
+    "an object made while it is returned, of a class without a name",
+    "a text whose class only looks like one",
 )
 """A value that decides itself what it is equal to."""
 REACHES = (
@@ -52,9 +55,6 @@ REACHES = (
     "the comparison of lists, in the type's slot, put back as soon as it has been asked",
     "a method of str, in the dictionary of the type, put back as soon as it has been asked",
     "the text of a constant that the tests share",
-    "a class, not an object, that equals everything by its metaclass",
-    "an object made while it is returned, of a class without a name",
-    "a text whose class only looks like one",
     "the answer read from the constants of the calling test",
     "the answer evaluated from the line of the calling test",
     "the answer read through a traceback, without asking for a frame",
