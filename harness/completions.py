@@ -20,7 +20,14 @@ from harness.store.store import Store
 from harness.store.verdicts import Unjudged
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
-_EMPTY: Mapping[str, Any] = {"verdict": "FAILED", "reason": "empty", "tests_run": 0, "seconds": 0.0, "peak_bytes": 0}
+_EMPTY: Mapping[str, Any] = {
+    "verdict": "FAILED",
+    "reason": "empty",
+    "tests_run": 0,
+    "seconds": 0.0,
+    "peak_bytes": 0,
+    "flags": [],
+}
 """A completion of nothing but blanks needs no test."""
 
 
@@ -59,7 +66,7 @@ def read(file: Path, sample_set: SampleSet) -> list[Given]:
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
-        # Verdict and reason stand in exports of judged runs; they are passed over here, where the tests say anew.
+        # Verdict, reason and flags stand in exports of judged runs; they are passed over here, where the tests say anew.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         given.append(Given(sample=sample, text=completion.text, index=index, labels=labels))
     if not given:
@@ -109,6 +116,7 @@ def _said(verdict: StoredVerdict) -> Mapping[str, Any]:
         "tests_run": verdict.tests_run,
         "seconds": verdict.seconds,
         "peak_bytes": verdict.peak_bytes,
+        "flags": list(verdict.flags),
     }
 
 

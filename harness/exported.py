@@ -75,7 +75,8 @@ def _own(run: Completed) -> Iterator[dict[str, Any]]:
     labels = {"strategy": run.strategy, "generator": run.generator}
     for sample, texts in run.texts.items():
         for index, one in enumerate(texts):
-            judged = {} if one.verdict is None else {"verdict": one.verdict, "reason": one.reason}
+            judged: dict[str, Any] = {} if one.verdict is None else {"verdict": one.verdict, "reason": one.reason}
+            judged |= {"flags": list(one.flags)} if one.flags else {}
             yield {"sample": sample, "index": index, "text": one.text, **labels, **judged}
 
 

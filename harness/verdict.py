@@ -51,4 +51,5 @@ def stored(key: str, content: str, text: str, image: str, sandbox: str, judgemen
         output=output,
         seconds=judgement.seconds,
         peak_bytes=judgement.peak_bytes,
+        flags=judgement.flags,
     )

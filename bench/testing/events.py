@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bench.testing.types import FLAGS
+
 _KEYS = {"nonce", "exit", "signal", "events", "changed"}
+_WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)
 _PHASES = ("setup", "call", "teardown")
 _OUTCOMES = ("passed", "failed", "skipped", "xfail")
 _MAX_TEXT = 1000
@@ -51,6 +55,8 @@ class Told:
     altered: tuple[str, ...] = ()
     end: int | None = None
     """pytest's exit status; None if the tests did not come to their end."""
+    flags: tuple[str, ...] = ()
+    """Of `bench.testing.types.FLAGS`."""
 
 
 def read(result: object) -> Told:
@@ -79,6 +85,22 @@ def read(result: object) -> Told:
     return _told(told, found)
 
 
+def read_ways(result: object) -> Mapping[str, Told]:
+    """Read the result of a run without the function's value: way -> what was said while it was taken so.
+
+    Raises:
+        Malformed: if anything in it has another type or place than the runner gives it.
+    """
+    if not isinstance(result, dict) or not isinstance(result.get("events"), str):
+        raise Malformed("events are no text")
+    before, *parts = _WAY.split(result["events"])
+    read({**result, "events": before})
+    ways = {way: read({**result, "events": events}) for way, events in zip(parts[::2], parts[1::2], strict=True)}
+    if len(ways) < len(parts) // 2:
+        raise Malformed("a way comes twice")
+    return ways
+
+
 def _told(told: Told, found: Mapping[str, list[list[Any]]]) -> Told:
     ends = [_checked(int, value) for (value,) in _sized(found.get("end", []), 1)]
     loads = [_checked(bool, value) for (value,) in _sized(found.get("loaded", []), 1)]
@@ -97,6 +119,7 @@ def _told(told: Told, found: Mapping[str, list[list[Any]]]) -> Told:
             _text(item) for (items,) in _sized(found.get("altered", []), 1) for item in _checked(list, items)
         ),
         end=ends[0] if ends else None,
+        flags=tuple(_flag(value) for (value,) in _sized(found.get("flag", []), 1)),
     )
 
 
@@ -105,7 +128,7 @@ def _event(line: str) -> tuple[str, list[Any]]:
         event = json.loads(line)
     except (ValueError, RecursionError):
         raise Malformed("an event is not JSON") from None
-    kinds = ("collected", "broken", "phase", "loaded", "altered", "end")
+    kinds = ("collected", "broken", "phase", "loaded", "altered", "flag", "end")
     if not isinstance(event, list) or not event or event[0] not in kinds:
         raise Malformed("an event of no known kind")
     return event[0], event[1:]
@@ -124,6 +147,12 @@ def _phase(values: list[Any]) -> Phase:
     if ran is not None:
         _checked(bool, ran)
     return Phase(_checked(int, test), phase, outcome, _checked(bool, raised), ran, _text(message))
+
+
+def _flag(value: Any) -> str:
+    if _checked(str, value) not in FLAGS:
+        raise Malformed("a flag of no known name")
+    return str(value)
 
 
 def _checked(kind: type, value: Any) -> Any:

@@ -7,20 +7,27 @@ import json
 import logging
 import secrets
 import threading
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from types import TracebackType
+from typing import Protocol, runtime_checkable
 
 from bench.errors import InputFault, MachineFault
 from bench.files import sha256
 from bench.home import Home
 from bench.samples import SampleSet
+from bench.testing.events import Malformed
+from bench.testing.flags import flags
+from bench.testing.judging import short
 from bench.testing.suites import suite_of
-from bench.testing.types import Judgement, Suite, Verdict
-from bench.types import Sample
+from bench.testing.twins import Twins, forged
+from bench.testing.types import TAMPERED, Judgement, Suite, Verdict
+from bench.types import Reference, Sample
 from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.types import Pool, Sandbox
+from sandbox.types import Job, Outcome, Pool, Sandbox
 
+VERSION = 2
+"""Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
 """A longer completion is no function; it would not fit into a box with the repository."""
@@ -35,6 +42,70 @@ def explained() -> Iterator[None]:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
 
+@runtime_checkable
+class Twinning(Protocol):
+    """A `Suite` whose tests run in one process with the code under test, so that a pass must be tried again."""
+
+    def twins(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the tests without the value of the function in `text`."""
+        ...
+
+    def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
+        """Return which tests passed in such a job.
+
+        Raises:
+            Malformed: if the outcome is not one of it.
+        """
+        ...
+
+
+Run = Callable[[Job], Outcome]
+
+
+def judged(
+    suite: Suite, run: Run, sample: Sample, reference: Reference, text: str, normal: dict[str, Twins]
+) -> Judgement:
+    """Return the verdict on a completion: of its tests, and where they can be switched off, of those without its value.
+
+    Args:
+        suite: how the tests are run.
+        run: runs a job.
+        sample: what was asked for.
+        reference: its answer and tests.
+        text: the completion.
+        normal: sample id -> what survives without the reference's value; filled when it is first needed.
+
+    Raises:
+        SandboxLost: if the machine failed.
+    """
+    secret = secrets.token_hex(16)
+    try:
+        job = suite.job(sample, reference, text, secret)
+    except InputFault as fault:
+        return Judgement(verdict=Verdict.FAILED, reason=str(fault))
+    judgement = suite.judge(reference, run(job), secret)
+    if not isinstance(suite, Twinning) or text == reference.target:
+        return judgement
+    flagged = {*judgement.flags, *flags(sample, text)}
+    if judgement.verdict is Verdict.PASSED:
+        try:
+            twins = _twins(suite, run, sample, reference, text)
+            flagged |= twins.flags
+            if not twins.plain and sample.id not in normal:
+                normal[sample.id] = _twins(suite, run, sample, reference, reference.target)
+            reason = "" if twins.plain else forged(reference.tests, twins, normal[sample.id])
+        except Malformed as error:
+            reason = f"{TAMPERED}: {error}"
+        if reason:
+            judgement = replace(judgement, verdict=Verdict.FAILED, reason=short(reason))
+    return replace(judgement, flags=tuple(sorted(flagged)))
+
+
+def _twins(suite: Twinning, run: Run, sample: Sample, reference: Reference, text: str) -> Twins:
+    secret = secrets.token_hex(16)
+    return suite.survived(reference, run(suite.twins(sample, reference, text, secret)), secret)
+
+
 class _Room:
     """One repository: its suite, its image and, once it is needed, its pool."""
 
@@ -43,6 +114,8 @@ class _Room:
         self.suite = suite
         self.image = ""
         self.pool: Pool | None = None
+        self.normal: dict[str, Twins] = {}
+        """Sample -> which tests pass without the reference's value."""
 
 
 class Judge:
@@ -101,16 +174,10 @@ class Judge:
         if len(text) > MOST_CHARACTERS:
             return Judgement(verdict=Verdict.FAILED, reason=f"longer than {MOST_CHARACTERS} characters")
         room = self._room(sample.repo)
-        secret = secrets.token_hex(16)
         try:
-            job = room.suite.job(sample, reference, text, secret)
-        except InputFault as fault:
-            return Judgement(verdict=Verdict.FAILED, reason=str(fault))
-        try:
-            outcome = self._pool(room).run(job)
+            return judged(room.suite, lambda job: self._pool(room).run(job), sample, reference, text, room.normal)
         except SandboxLost as lost:
             return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
-        return room.suite.judge(reference, outcome, secret)
 
     def _room(self, repo: str) -> _Room:
         with self._lock:
@@ -122,7 +189,7 @@ class Judge:
         if not room.image:
             with explained():
                 digest = self._sandbox.prepare(room.suite.environment, _LOG.info)
-            parts = [self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
+            parts = [VERSION, self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
             room.image = sha256(json.dumps(parts))
         return room.image
 

@@ -30,14 +30,21 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
         nonce: what the result must carry.
         outcome: of a job that called ``ctxbench_pytest:run_tests`` with these.
     """
-    verdict, reason, run = _verdict(tests, canaries, nonce, outcome)
+    flags: tuple[str, ...] = ()
+    try:
+        told = None if outcome.result is None else events.read(outcome.result)
+        verdict, reason, run = _verdict(tests, canaries, nonce, outcome, told)
+        flags = tuple(sorted({*told.flags})) if told else ()
+    except events.Malformed as error:
+        verdict, reason, run = *(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")), 0
     return Judgement(
         verdict=verdict,
-        reason=_short(reason),
+        reason=short(reason),
         tests_run=run,
         output=outcome.output,
         seconds=outcome.seconds,
         peak_bytes=outcome.peak_bytes,
+        flags=flags,
     )
 
 
@@ -52,18 +59,21 @@ def ended(outcome: Outcome) -> tuple[Verdict, str] | None:
     return None
 
 
+def passed(told: Told, tests: Sequence[str]) -> frozenset[int]:
+    """Return the positions of the tests that passed."""
+    return frozenset(
+        place for place, phases in _by_test(told).items() if place in range(len(tests)) and not _bad(phases)
+    )
+
+
 def _verdict(
-    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome
+    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, told: Told | None
 ) -> tuple[Verdict, str, int]:
     early = ended(outcome)
     if early:
         return *early, 0
-    if outcome.result is None:
+    if told is None:
         return Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})", 0
-    try:
-        told = events.read(outcome.result)
-    except events.Malformed as error:
-        return Verdict.FAILED, f"{TAMPERED}: {error}", 0
     by_test = _by_test(told)
     if told.signal == signal.SIGXCPU:
         return Verdict.TIMED_OUT, "ran out of processor time", 0
@@ -170,6 +180,7 @@ def _killed(number: int | None, outcome: Outcome) -> str:
     return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a reason on one line of bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"

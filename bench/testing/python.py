@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bench.errors import InputFault
 from bench.manifest_types import TestSuite
@@ -13,6 +14,7 @@ from bench.testing.judging import judge
 from bench.testing.shifting import indentation
 from bench.testing.splice import splice
 from bench.testing.tree import ADDED
+from bench.testing.twins import Twins, survived
 from bench.testing.types import Judgement
 from bench.types import Reference, Sample
 from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
@@ -80,11 +82,16 @@ class PythonSuite:
             raise InputFault(f"the repository has no file {sample.path!r}", where=sample.id, cure="fetch it again")
         changed = splice(self.environment.tree[sample.path], _span(sample), sample.name or "", text)
         tests = list(reference.tests)
+        start, end = _span(sample)
+        lines = [start, end + len(changed.splitlines()) - len(self.environment.tree[sample.path].splitlines())]
         call = Call(
             function=guest.RUN,
             arguments={
                 "tests": tests,
                 "target": sample.path,
+                "name": (sample.name or "").rpartition(".")[2],
+                "lines": lines,
+                "twins": False,
                 "canaries": [canary.argument() for canary in canaries(secret, tests)],
                 "arguments": list(self._arguments),
                 "nonce": nonce(secret),
@@ -92,6 +99,24 @@ class PythonSuite:
             },
         )
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
+
+    def twins(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the same tests without the value of the function in `text`.
+
+        Raises:
+            InputFault: as `job` does.
+        """
+        job = self.job(sample, reference, text, secret)
+        assert isinstance(job.action, Call)
+        return replace(job, action=replace(job.action, arguments={**job.action.arguments, "twins": True}))
+
+    def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
+        """Return which tests passed in such a job.
+
+        Raises:
+            Malformed: if the outcome is not one of it.
+        """
+        return survived(reference.tests, nonce(secret), outcome)
 
     def cover(self, tests: TestSuite, seconds: float) -> Job:
         """Return the job that runs the whole suite of the repository as it is, under coverage."""

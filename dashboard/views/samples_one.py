@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bench.testing.types import FLAGS
 from dashboard.views.figure import Figure
 from dashboard.views.samples import belongs, named
 from harness.answers import Task
@@ -162,6 +163,11 @@ def verdict(judged: Judged) -> str:
         f"in {judged.sandbox}" if judged.sandbox else "",
     ]
     return " · ".join(one for one in said if one)
+
+
+def flagged(judged: Judged) -> str:
+    """Return what the text reaches for, in words; nothing where it reaches for nothing."""
+    return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)
 
 
 def took(detail: Detail) -> str:

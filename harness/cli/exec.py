@@ -59,7 +59,7 @@ def execute(
     """Run the tests of function samples on completions, in a sandbox.
 
     Writes a line for each, in their order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
-    reason, tests_run, seconds, peak_bytes. Verdicts are kept in the database: the same command again, also
+    reason, tests_run, seconds, peak_bytes, flags. Verdicts are kept in the database: the same command again, also
     after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with exit code 1.
     """
     import os

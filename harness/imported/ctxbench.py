@@ -12,13 +12,13 @@ from bench.errors import InputFault
 from bench.files import sha256
 from bench.formats.checking import Odd, Own, checked, explained
 from bench.formats.types import Row
-from bench.testing.types import Verdict
+from bench.testing.types import FLAGS, Verdict
 from bench.types import Kind
 from harness.imported.types import Answer, Recorded
 
 SHAPE = (
     'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '
-    "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS) and reason"
+    "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS), reason and flags"
 )
 KIND: Kind | None = None
 TASKS = None
@@ -35,6 +35,7 @@ class Completion(Own):
     generator: str = ""
     verdict: Verdict | None = Field(default=None, strict=False)
     reason: str = ""
+    flags: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
 def completions(rows: Iterable[Row]) -> Iterator[tuple[str, Completion, int]]:
@@ -68,9 +69,15 @@ def read(rows: Iterable[Row]) -> list[Recorded]:
         with explained(where, _CURE):
             if completion.verdict is Verdict.BROKEN:
                 raise Odd("verdict", "BROKEN says that the machine failed: leave it out")
+            for flag in completion.flags:
+                if flag not in FLAGS:
+                    raise Odd("flags", f"{flag!r} is none of {', '.join(FLAGS)}")
         key = (completion.sample, completion.strategy, completion.generator)
         grouped[key][index] = Answer(
-            text=completion.text, verdict=completion.verdict, reason=" ".join(completion.reason.split())
+            text=completion.text,
+            verdict=completion.verdict,
+            reason=" ".join(completion.reason.split()),
+            reached=completion.flags,
         )
         wheres.setdefault(key, where)
     recorded = []

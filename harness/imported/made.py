@@ -91,6 +91,7 @@ def _verdict(source: Imported, key: str, sample: str, one: Answer) -> StoredVerd
         output="",
         seconds=0.0,
         peak_bytes=0,
+        flags=one.reached,
     )
 
 

@@ -22,6 +22,8 @@ class Answer:
     reason: str = ""
     """One short line; empty when it passed."""
     flags: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
+    """The flags of its verdict."""
     behind: bool = False
     """Whether the text follows the cursor for functions too: then the whole function is made of it, as in a run."""
 

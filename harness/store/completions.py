@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from bench.secrets import redacted
+from harness.store import rows
 from harness.store import tables as t
 from harness.store.queries import run_named
 from harness.store.store import Store
@@ -21,6 +22,8 @@ class Text:
     verdict: str | None
     """None for lines, for an empty completion, and for what nobody judged yet."""
     reason: str
+    flags: tuple[str, ...] = ()
+    """Of its verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +66,11 @@ def completed(store: Store, wanted: str) -> Completed:
     with store.reading() as connection:
         kinds = select(p.sample_id, s.kind).select_from(planned).where(p.run_id == run.id).order_by(p.ordinal)
         ordered: dict[str, str] = dict(connection.execute(kinds).all())
-        query = select(c.sample_id, c.text, v.verdict, v.reason).select_from(judged).where(c.run_id == run.id)
-        for sample, text, verdict, reason in connection.execute(query.order_by(p.ordinal, c.idx)):
-            texts.setdefault(sample, []).append(Text(text=text, verdict=verdict, reason=reason or ""))
+        query = select(c.sample_id, c.text, v.verdict, v.reason, v.flags).select_from(judged).where(c.run_id == run.id)
+        for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
+            texts.setdefault(sample, []).append(
+                Text(text=text, verdict=verdict, reason=reason or "", flags=rows.flags(flags))
+            )
     return Completed(
         run=run.id,
         samples=run.samples,

@@ -56,6 +56,8 @@ class Judged:
     peak_bytes: int
     image: str
     sandbox: str
+    flags: tuple[str, ...] = ()
+    """What its text reaches for: names in `bench.testing.types.FLAGS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

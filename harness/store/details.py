@@ -15,6 +15,7 @@ from sqlalchemy import CTE, Connection, Select, func, select
 from bench.errors import UnknownName
 from bench.types import Place
 from harness.results import Status
+from harness.store import rows
 from harness.store import tables as t
 from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
 from harness.store.planned import Facts, status_of
@@ -58,7 +59,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             marks=marks,
             faults=_faults(connection, run, sample) if status is Status.INFRA_FAILED else (),
             imported=row["format"] is not None,
-            flags=_flags(row["flags"]),
+            flags=rows.flags(row["flags"]),
             **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds", "prompt")},
             pieces=_pieces(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
@@ -168,8 +169,9 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
         t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
     ).outerjoin(t.VERDICT, j.verdict_key == v.key)
     judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox)
+    reached = v.flags.label("reached")
     wanted = (
-        select(c.idx, c.status, c.flags, *judged)
+        select(c.idx, c.status, c.flags, reached, *judged)
         .select_from(joined)
         .where(c.run_id == run, c.sample_id == sample)
         .order_by(c.idx)
@@ -179,11 +181,13 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
         CompletionFacts(
             idx=idx,
             status=Status(status),
-            flags=_flags(flags),
+            flags=rows.flags(flags),
             scores=scores.get(idx, {}),
-            judged=None if said[0] is None else Judged(**dict(zip((one.name for one in judged), said, strict=True))),
+            judged=None
+            if said[0] is None
+            else Judged(**dict(zip((one.name for one in judged), said, strict=True)), flags=rows.flags(of_verdict)),
         )
-        for idx, status, flags, *said in connection.execute(wanted)
+        for idx, status, flags, of_verdict, *said in connection.execute(wanted)
     )
 
 
@@ -200,7 +204,3 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
     for idx, profile, metric, value in connection.execute(wanted):
         found[idx][profile, metric] = value
     return {idx: dict(sorted(values.items())) for idx, values in found.items()}
-
-
-def _flags(stored: str | None) -> tuple[str, ...]:
-    return tuple(json.loads(stored or "[]"))

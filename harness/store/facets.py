@@ -83,7 +83,9 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _flags(connection: Connection, run: str) -> Iterator[str]:
-    for table in (t.COMPLETION, t.RESULT):
-        stored = select(table.c.flags).where(table.c.run_id == run).distinct()
-        for flags in connection.scalars(stored).all():
+    stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
+    judged = t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
+    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(t.JUDGED.c.run_id == run).distinct())
+    for query in stored:
+        for flags in connection.scalars(query).all():
             yield from json.loads(flags)

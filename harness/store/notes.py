@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from harness.store import rows
 from harness.store import tables as t
@@ -78,13 +78,35 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return run -> its remarks, in the order in which they were added."""
+    """Return run -> its remarks, in the order in which they were added; last what its passes are flagged with."""
+    ids = list(runs)
     m = t.REMARK.c
     found: dict[str, tuple[str, ...]] = defaultdict(tuple)
-    query = select(m.run_id, m.text).where(m.run_id.in_(list(runs))).order_by(m.run_id, m.ordinal)
+    query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
         found[run] += (text,)
+    for run, text in _flagged(connection, ids):
+        found[run] += (text,)
     return found
+
+
+def _flagged(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the runs with completions that passed and are flagged, with a sentence that counts them."""
+    j, v = t.JUDGED.c, t.VERDICT.c
+    query = (
+        select(j.run_id, v.flags, func.count())
+        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .where(j.run_id.in_(runs), v.verdict == "PASSED")
+        .group_by(j.run_id, v.flags)
+    )
+    passed: dict[str, Counter[str]] = defaultdict(Counter)
+    for run, stored, count in connection.execute(query):
+        passed[run][stored] += count
+    for run, counts in passed.items():
+        flagged = sum(count for stored, count in counts.items() if rows.flags(stored))
+        if flagged:
+            words = sorted({flag for stored in counts for flag in rows.flags(stored)})
+            yield run, f"{flagged} of {counts.total()} passes flagged ({', '.join(words)}): see docs/verdicts.md."
 
 
 def marked(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:

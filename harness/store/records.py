@@ -74,6 +74,8 @@ class StoredVerdict:
     output: str
     seconds: float
     peak_bytes: int
+    flags: tuple[str, ...] = ()
+    """Names in `bench.testing.types.FLAGS`: what the text reaches for. They change no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,13 @@ def generation(one: StoredGeneration) -> Row:
 
 def verdict(one: StoredVerdict) -> Row:
     """Return the row of a verdict."""
-    return {key: clean(value) for key, value in dataclasses.asdict(one).items()}
+    row = {key: clean(value) for key, value in dataclasses.asdict(one).items()}
+    return {**row, "flags": json.dumps(one.flags)}
+
+
+def flags(stored: str | None) -> tuple[str, ...]:
+    """Return flags as they were before they were stored; none where there is no row."""
+    return tuple(json.loads(stored)) if stored else ()
 
 
 def finished(run: str, one: Finished) -> dict[Table, list[Row]]:

@@ -196,16 +196,17 @@ def _conditions(found: FromClause, wanted: Wanted) -> list[ColumnElement[bool]]:
         said = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key, v.verdict == wanted.verdict)
         conditions.append(exists().where(*said))
     if wanted.flag:
+        j, v, flag = t.JUDGED.c, t.VERDICT.c, json.dumps(wanted.flag)
+        of_verdict = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key)
         conditions.append(
             or_(
                 *(
                     exists().where(
-                        one.run_id == wanted.run,
-                        one.sample_id == f.id,
-                        one.flags.contains(json.dumps(wanted.flag), autoescape=True),
+                        one.run_id == wanted.run, one.sample_id == f.id, one.flags.contains(flag, autoescape=True)
                     )
                     for one in (t.COMPLETION.c, t.RESULT.c)
-                )
+                ),
+                exists().where(*of_verdict, v.flags.contains(flag, autoescape=True)),
             )
         )
     return conditions

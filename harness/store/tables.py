@@ -178,6 +178,7 @@ VERDICT = Table(
     Column("output", Text, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
+    Column("flags", Text, nullable=False, server_default="[]"),
 )
 JUDGED = Table(
     "judged",

@@ -34,7 +34,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
             for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
-                found[row.key] = StoredVerdict(**row._mapping)
+                found[row.key] = StoredVerdict(**{**row._mapping, "flags": rows.flags(row.flags)})
     return found
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import InputFault
+from bench.testing.types import FLAGS
 from bench.types import Place
 from bench.visible import hidden, visible
 from dashboard.views import samples as view
@@ -245,6 +246,14 @@ def test_a_verdict_says_what_it_took() -> None:
         verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
     )
     assert one.verdict(said) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
+
+
+def test_flags_are_said_in_words() -> None:
+    said = Judged(verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox="")
+    assert one.flagged(said) == ""
+    assert one.flagged(dataclasses.replace(said, flags=("gc", "soon"))) == (
+        f"gc: {FLAGS['gc']}; soon: flagged by another version"
+    )
 
 
 def test_a_task_ends_at_the_cursor() -> None:

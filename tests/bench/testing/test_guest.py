@@ -9,6 +9,7 @@ import pytest
 from bench.manifest_types import TestSuite
 from bench.testing import guest, python
 from bench.testing.python import PythonSuite
+from bench.testing.twins import WAYS, Twins
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference
 from sandbox.types import Call, Ended, Outcome
@@ -18,10 +19,10 @@ from tests.sandbox.forgeries import shop
 SUITE = TestSuite(paths=("tests",))
 
 
-def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS, **files: str) -> Judgement:
+def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS["total"], **files: str) -> Judgement:
     tree = shop.TREE | {path.replace("__", "/"): content.encode() for path, content in files.items()}
     suite = PythonSuite(SUITE, (), "", tree)
-    reference = Reference(id="shop/total", target=shop.TARGET, tests=tests)
+    reference = Reference(id="shop/total", target=shop.TARGETS["total"], tests=tests)
     job = suite.job(shop.sample(), reference, text, "secret")
     assert isinstance(job.action, Call) and job.action.function == guest.RUN
     root = folder / "tree"
@@ -31,12 +32,12 @@ def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS, **fi
 
 
 def test_a_right_function_passes_every_kind_of_test(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET)
+    found = judged(tmp_path, shop.TARGETS["total"])
     assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 6)
 
 
 def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("))
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("))
     assert found.verdict is Verdict.FAILED
     assert found.reason.startswith(
         "5 of 6 tests did not pass: tests/test_prices.py::test_total: failed in call: Assert"
@@ -51,20 +52,24 @@ def test_a_text_that_is_no_python_breaks_the_import(tmp_path: Path) -> None:
 
 
 def test_only_the_expected_tests_are_run(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET.replace("sum(", "max("), tests=shop.TESTS[3:4])
+    found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("), tests=shop.TESTS["total"][3:4])
     assert (found.verdict, found.tests_run) == (Verdict.PASSED, 1)
 
 
 def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
-    found = judged(tmp_path, shop.TARGET, tests=(*shop.TESTS[:2], "tests/test_prices.py::test_total_with_rate[9-9]"))
+    found = judged(
+        tmp_path,
+        shop.TARGETS["total"],
+        tests=(*shop.TESTS["total"][:2], "tests/test_prices.py::test_total_with_rate[9-9]"),
+    )
     assert found.reason == "1 of 3 tests did not pass: tests/test_prices.py::test_total_with_rate[9-9]: not run"
-    found = judged(tmp_path / "..", shop.TARGET, tests=("tests/test_prices.py::test_other",))
+    found = judged(tmp_path / "..", shop.TARGETS["total"], tests=("tests/test_prices.py::test_other",))
     assert found.verdict is Verdict.NO_TESTS
 
 
 def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
     settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
-    warns = shop.TARGET.replace(
+    warns = shop.TARGETS["total"].replace(
         "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
     )
     root = tmp_path / "a"
@@ -132,7 +137,7 @@ def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted
     tree = shop.TREE | {"tests/test_kinds.py": KINDS.encode()}
     suite = PythonSuite(SUITE, (), "", tree)
     reference = Reference(id="x", target="", tests=tests)
-    job = suite.job(shop.sample(), reference, shop.TARGET, "s")
+    job = suite.job(shop.sample(), reference, shop.TARGETS["total"], "s")
     assert isinstance(job.action, Call)
     (tmp_path / "t").mkdir()
     result = run_tests(tmp_path / "t", {**tree, **job.files}, job.action.arguments)
@@ -148,12 +153,12 @@ def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pyte
 
 
 def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:
-    writes = shop.TARGET.replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
+    writes = shop.TARGETS["total"].replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
     assert judged(tmp_path, writes).verdict is Verdict.PASSED
 
 
 def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path: Path) -> None:
-    writes = shop.TARGET.replace(
+    writes = shop.TARGETS["total"].replace(
         "    if rate",
         "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
     )
@@ -164,4 +169,88 @@ def test_the_library_is_the_package_and_nothing_else() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 
 
-_NAMES = ("__init__", "canary", "child", "covering", "integrity", "options", "parent", "preload")
+_NAMES = ("__init__", "canary", "child", "covering", "integrity", "options", "parent", "preload", "twin")
+
+
+def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, bytes] | None = None) -> Twins:
+    """Return what passes in a process of its own while the value of a function of the shop is taken away."""
+    reference, held = shop.reference(target), {**shop.TREE, **(tree or {})}
+    suite = PythonSuite(SUITE, (), "", held)
+    job = suite.twins(shop.sample(target), reference, text, "secret")
+    assert isinstance(job.action, Call)
+    root = folder / "tree"
+    root.mkdir()
+    result = run_tests(root, {**held, **job.files}, job.action.arguments)
+    return suite.survived(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+
+
+@pytest.mark.parametrize("target", shop.TARGETS)
+def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: Path, target: str) -> None:
+    found = survivors(tmp_path, shop.TARGETS[target], target)
+    assert found.ended == WAYS and not found.survivors["raises"]
+    assert not found.flags
+
+
+def test_tests_that_were_emptied_survive(tmp_path: Path) -> None:
+    empties = """
+import gc, pytest
+for plugins in [each for each in gc.get_objects() if isinstance(each, pytest.PytestPluginManager)]:
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pyfunc_call(self, pyfuncitem):
+            return True
+    plugins.register(Plugin())
+"""
+    found = survivors(tmp_path, shop.TARGETS["total"] + empties)
+    functions = {place for place, test in enumerate(shop.TESTS["total"]) if "TestTotals" not in test}
+    assert functions <= found.survivors["returns"] and functions <= found.survivors["raises"]
+
+
+def test_lost_assertions_about_what_a_function_does_survive_when_it_idles(tmp_path: Path) -> None:
+    path, printed = "tests/solo/test_save.py", shop.TESTS["save"].index("tests/solo/test_save.py::test_printed")
+    for name, tests, survives in (
+        ("kept", shop.TREE[path], False),
+        ("lost", shop.TREE[path].replace(b"assert ", b"None and "), True),
+    ):
+        (tmp_path / name).mkdir()
+        found = survivors(tmp_path / name, shop.TARGETS["save"], "save", {path: tests})
+        assert printed in found.survivors["returns"] and (printed in found.survivors["idles"]) is survives
+
+
+def test_lost_assertions_about_what_a_function_returns_survive_a_nothing(tmp_path: Path) -> None:
+    path = "tests/units/test_labels.py"
+    tests = shop.TREE[path].replace(b"    assert ", b"    None is ")
+    found = survivors(tmp_path, shop.TARGETS["label"], "label", {path: tests})
+    assert found.survivors["returns"] == set(range(len(shop.TESTS["label"])))
+
+
+def test_a_value_that_says_it_equals_everything_is_flagged(tmp_path: Path) -> None:
+    same = """
+def total(prices, rate=0.0):
+    class Same(float):
+        def __eq__(self, other): return True
+    return [{"a": Same()}]
+"""
+    assert survivors(tmp_path, same).flags == {"compares-itself"}
+
+
+def test_what_the_interpreter_tells_of_a_completion_is_flagged(tmp_path: Path) -> None:
+    hidden = shop.TARGETS["total"].replace(
+        "    if rate", "    import sys\n    getattr(sys, '_get' + 'frame')(1)\n    if rate"
+    )
+    found = judged(tmp_path, hidden)
+    assert (found.verdict, found.flags) == (Verdict.PASSED, ("frames",))
+
+
+def test_what_others_do_is_no_flag_of_the_completion(tmp_path: Path) -> None:
+    uses = shop.TARGETS["total"].replace(
+        "    if rate", "    import collections\n    collections.namedtuple('Price', 'amount')\n    if rate"
+    )
+    found = judged(tmp_path, uses)
+    assert (found.verdict, found.flags) == (Verdict.PASSED, ())
+
+
+def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
+    read = "[each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]"
+    reads = shop.TARGETS["total"].replace("    if rate", f"    import pathlib\n    {read}\n    if rate")
+    assert judged(tmp_path, reads).flags == ("pytest",)

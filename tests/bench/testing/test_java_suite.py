@@ -17,6 +17,7 @@ from bench.testing.java_build import built
 from bench.testing.types import TAMPERED, Judgement, Verdict
 from bench.types import Reference, Sample
 from sandbox.types import Pool, Sandbox
+from tests.helpers.java_forgeries import JAVA_FORGERIES
 from tests.helpers.java_shop import (
     PATH,
     ROUND,
@@ -166,12 +167,13 @@ FORGERIES = {
     "a loader": ("new java.net.URLClassLoader(new java.net.URL[0]); return 0;", "access denied"),
     "another thread": (THREAD, "ended early"),
 }
+ALL_FORGERIES = {**FORGERIES, **JAVA_FORGERIES}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", ALL_FORGERIES)
 def test_forgeries_fail(shop: Shop, name: str) -> None:
-    body, reason = FORGERIES[name]
+    body, reason = ALL_FORGERIES[name]
     found = shop.judge(total(body))
     assert found.verdict is Verdict.FAILED, found
     assert reason in found.reason, found

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -45,10 +46,25 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
 
 
+RIGHT = shop.TARGETS["total"].replace("sum(prices)", "sum([*prices])")
+
+
+def ways(*survivors: int) -> list[told.Event]:
+    """Return the events of twins in which these tests pass while nothing comes back."""
+    passed = [event for test in survivors for event in told.phases(test)]
+    return [
+        event
+        for way in ("returns", "raises", "idles")
+        for event in (["way", way], *passed[: 99 * (way == "returns")], ["end", 1])
+    ]
+
+
 def passing(job: Job) -> Outcome:
     """Answer as a box in which the tests pass, if the text is the reference."""
     assert isinstance(job.action, Call)
     said = job.action.arguments
+    if said["twins"]:
+        return told.outcome(told.result(ways(), nonce=said["nonce"]))
     drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
     events = told.events(said["tests"], drawn)
     if job.files[shop.PATH] != shop.TREE[shop.PATH]:
@@ -61,7 +77,7 @@ def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=2) as judge:
         assert fake.prepared == [] and fake.opened == 0
-        good = judge.judge(shop.sample(), shop.TARGET)
+        good = judge.judge(shop.sample(), shop.TARGETS["total"])
         blank = judge.judge(shop.sample(), suite_of(home, made, "shop").blank(shop.sample()))
         assert fake.opened == 1 and len(fake.prepared) == 1
     assert (good.verdict, good.tests_run) == (Verdict.PASSED, 6)
@@ -74,7 +90,7 @@ def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=1) as judge:
         for _ in range(3):
-            judge.judge(shop.sample(), shop.TARGET)
+            judge.judge(shop.sample(), shop.TARGETS["total"])
     nonces = {job.action.arguments["nonce"] for job in fake.jobs if isinstance(job.action, Call)}
     assert len(nonces) == 3
 
@@ -88,8 +104,8 @@ def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
         return kept[0]
 
     with Judge(home, made, FakeSandbox(replay), width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
-        assert judge.judge(shop.sample(), shop.TARGET).reason.startswith("tampered")
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).reason.startswith("tampered")
 
 
 def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> None:
@@ -105,7 +121,7 @@ def test_a_text_without_end_fails_without_a_box(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(passing)
     with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"] + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
     assert fake.jobs == []
 
 
@@ -115,14 +131,14 @@ def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
     with Judge(home, made, fake, width=1) as judge:
         pass
     with pytest.raises(MachineFault, match="closed"):
-        judge.judge(shop.sample(), shop.TARGET)
+        judge.judge(shop.sample(), shop.TARGETS["total"])
     assert fake.opened == 0
 
 
 def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     with Judge(home, made, FakeSandbox(passing), width=1) as judge:
-        assert judge.judge(made.samples[1], shop.TARGET).verdict is Verdict.NO_TESTS
+        assert judge.judge(made.samples[1], shop.TARGETS["total"]).verdict is Verdict.NO_TESTS
 
 
 def raising(error: Exception) -> Callable[[Job], Outcome]:
@@ -136,10 +152,10 @@ def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
     with Judge(home, made, fake, width=1) as judge:
-        found = judge.judge(shop.sample(), shop.TARGET)
+        found = judge.judge(shop.sample(), shop.TARGETS["total"])
         assert (found.verdict, found.reason) == (Verdict.BROKEN, "docker: the engine went away; start it")
         fake.answer = passing
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
 
 
 class Missing(FakeSandbox):
@@ -164,7 +180,7 @@ class Missing(FakeSandbox):
 def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(tmp_path: Path, step: str) -> None:
     home, made = make(tmp_path)
     with Judge(home, made, Missing(step), width=1) as judge, pytest.raises(MachineFault) as caught:
-        judge.judge(shop.sample(), shop.TARGET)
+        judge.judge(shop.sample(), shop.TARGETS["total"])
     assert str(caught.value) == "docker: no engine answers; start it"
 
 
@@ -188,7 +204,7 @@ def test_many_threads_share_one_pool(tmp_path: Path) -> None:
 
     def judged(_: int) -> Verdict:
         barrier.wait()
-        return judge.judge(shop.sample(), shop.TARGET).verdict
+        return judge.judge(shop.sample(), shop.TARGETS["total"]).verdict
 
     with Judge(home, made, fake, width=2) as judge, ThreadPoolExecutor(4) as threads:
         assert set(threads.map(judged, range(8))) == {Verdict.PASSED}
@@ -268,4 +284,77 @@ def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGET).verdict is Verdict.TIMED_OUT
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.TIMED_OUT
+
+
+class Surviving:
+    """Answers like a box in which all tests pass, and of twins those that are given for the text."""
+
+    def __init__(self, survivors: dict[str, list[told.Event]]) -> None:
+        self.survivors = survivors
+        self.texts: list[str] = []
+
+    def __call__(self, job: Job) -> Outcome:
+        assert isinstance(job.action, Call)
+        said = job.action.arguments
+        text = job.files[shop.PATH].decode()
+        if not said["twins"]:
+            return passing(replace(job, files={shop.PATH: shop.TREE[shop.PATH]}))
+        known = next(known for known in self.survivors if known in text)
+        self.texts.append(known)
+        return told.outcome(told.result(self.survivors[known], nonce=said["nonce"]))
+
+
+def test_a_completion_whose_tests_pass_without_its_value_is_tampered_with(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways()})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT)
+    assert (found.verdict, found.tests_run) == (Verdict.FAILED, 6)
+    assert found.reason == (
+        "tampered: 1 of 6 tests passed although the function gave them nothing: "
+        "tests/test_prices.py::test_total_with_rate[0.5-15]"
+    )
+
+
+def test_what_survives_the_reference_too_is_no_fault_and_is_tried_once(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways(2, 3)})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        for _ in range(3):
+            assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED
+    assert Counter(box.texts) == {"sum([*prices])": 3, shop.TARGETS["total"]: 1}
+
+
+def test_only_a_pass_of_another_text_than_the_reference_is_tried_without_its_value(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(passing)
+    with Judge(home, made, fake, width=1) as judge:
+        judge.judge(shop.sample(), shop.TARGETS["total"])
+        judge.judge(shop.sample(), RIGHT)  # fails in this box, which knows the reference only
+    assert [job.action.arguments["twins"] for job in fake.jobs if isinstance(job.action, Call)] == [False, False]
+
+
+def test_twins_that_say_what_the_runner_does_not_are_tampered_with(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"sum([*prices])": [["way", "returns"], ["way", "returns"]]})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        assert judge.judge(shop.sample(), RIGHT).reason == "tampered: a way comes twice"
+
+
+def test_flags_of_the_text_and_of_the_runner_stand_beside_the_verdict(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    box = Surviving({"import gc": [*ways()[:-1], ["flag", "compares-itself"], ["end", 1]]})
+    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT + "\n\nimport gc\n")
+        assert (found.verdict, found.flags) == (Verdict.PASSED, ("compares-itself", "gc"))
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).flags == ()
+
+
+def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, made = make(tmp_path)
+    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+        now = judge.image(shop.sample())
+    monkeypatch.setattr("bench.testing.judge.VERSION", 1)
+    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+        assert judge.image(shop.sample()) != now

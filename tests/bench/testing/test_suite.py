@@ -40,10 +40,10 @@ def test_a_job_changes_the_target_and_carries_new_canaries_for_each_secret() -> 
     jobs = [suite.job(shop.sample(), shop.reference(), "def total(): pass", secret) for secret in "aab"]
     assert jobs[0] == jobs[1] != jobs[2]
     assert list(jobs[0].files) == [shop.PATH]
-    assert jobs[0].files[shop.PATH].decode() == shop.BEFORE + "def total(): pass\n" + shop.AFTER
+    assert jobs[0].files[shop.PATH].decode() == shop.PRICES.replace(shop.TOTAL, "def total(): pass\n")
     action = jobs[0].action
     assert isinstance(action, Call)
-    assert action.arguments["tests"] == list(shop.TESTS) and action.arguments["arguments"] == ["--x"]
+    assert action.arguments["tests"] == list(shop.TESTS["total"]) and action.arguments["arguments"] == ["--x"]
     assert "a" not in (action.arguments["nonce"], *action.arguments["canaries"])
 
 

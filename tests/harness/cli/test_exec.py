@@ -20,7 +20,7 @@ from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 
-FIELDS = ["sample", "index", "verdict", "reason", "tests_run", "seconds", "peak_bytes"]
+FIELDS = ["sample", "index", "verdict", "reason", "tests_run", "seconds", "peak_bytes", "flags"]
 
 
 class Fake:
@@ -288,3 +288,42 @@ def test_k_must_fit(home: Home, fake: Fake) -> None:
     make_set(home)
     base = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]
     assert_fault(run_cli(*base, "--home", str(home.root), "--k", "1"), "functions", "leave --k out")
+
+
+def _flagged(sample: Any, text: str) -> Judgement:
+    passed = "right" in text or sample.id.endswith(("#times_2", "#plus_1"))
+    flags = ("frames", "gc") if sample.id.endswith("#times_2") else ()
+    return Judgement(verdict=Verdict.PASSED if passed else Verdict.FAILED, flags=flags)
+
+
+def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home, fake: Fake) -> None:
+    fake.answer = _flagged
+    flags = {
+        row["sample"]: row["flags"]
+        for row in records(execute(home, "--completions", str(write(home, completions(home)))))
+    }
+    id_ = run(home).out.split()[0]
+    flagged = [sample for sample, found in flags.items() if found]
+    assert flagged and {tuple(flags[sample]) for sample in flagged} == {("frames", "gc")} and len(flagged) < len(flags)
+    remark = "passes flagged (frames, gc): see docs/verdicts.md."
+    [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
+    assert [text for text in row["remarks"] if text.endswith(remark)] == row["remarks"] != []
+    assert remark in run_cli("leaderboard", "--home", str(home.root)).out
+    out = home.root / "out.jsonl"
+    assert (
+        run_cli("results", "export", id_, "--format", "ctxbench", "--out", str(out), "--home", str(home.root)).code == 0
+    )
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    told = {line["sample"]: line["flags"] for line in lines if "flags" in line}
+    assert told == {sample: ["frames", "gc"] for sample in flagged}
+    again = ("results", "import", "--format", "ctxbench", str(out), "--samples", "functions", "--home", str(home.root))
+    assert run_cli(*again).code == 0
+    rows = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
+    assert {one["origin"]: one["remarks"] for one in rows}["imported"] == row["remarks"]
+    assert execute(home, "--completions", str(out)).code == 0, "what an export says of a verdict is no completion"
+
+
+def test_a_run_without_flags_is_shown_as_ever(home: Home, fake: Fake) -> None:
+    run(home)
+    [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
+    assert row["remarks"] == [] and "flagged" not in run_cli("leaderboard", "--home", str(home.root)).out

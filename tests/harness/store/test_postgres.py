@@ -104,6 +104,10 @@ def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:
     test_gains.migrated_from_second(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 
 
+def test_verdicts_of_before_have_no_flags(url: URL) -> None:
+    test_verdicts.migrated_from_fifth(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
 def test_a_database_without_notes_is_brought_up_to_date(url: URL) -> None:
     test_notes.migrated_from_third(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 

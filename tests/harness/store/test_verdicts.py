@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from sqlalchemy import create_engine, text
 from bench.types import Kind
 from harness.results import Status
 from harness.store import Store, migrate, open_store, verdicts
+from harness.store.details import detail
+from harness.store.facets import facets
 from harness.store.queries import run_tables
 from harness.store.records import StoredCompletion, StoredVerdict
+from harness.store.searching import Measure, Wanted, search
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 
@@ -138,6 +142,45 @@ def test_verdicts_are_never_changed(store: Store, change: str) -> None:
         connection.execute(text(change))
 
 
+def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
+    run = add_run(store)
+    marked = verdicts.add(store, make_verdict(flags=("frames", "gc")))
+    assert marked.flags == ("frames", "gc") and verdicts.find(store, [marked.key])[marked.key] == marked
+    failed = verdicts.add(store, make_verdict(key="f" * 64, verdict="FAILED", flags=("ctypes",)))
+    plain = verdicts.add(store, make_verdict(key="p" * 64))
+    for number, one in enumerate((marked, failed, plain)):
+        finish(store, run, f"demo/{number}", completion("a"))
+        verdicts.link(store, run, f"demo/{number}", {0: one})
+    [table] = run_tables(store)
+    assert table.run.remarks == ("1 of 2 passes flagged (frames, gc): see docs/verdicts.md.",)
+    assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
+    assert facets(store, run).flags == ("ctypes", "frames", "gc")
+    measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
+    _, found = search(store, Wanted(run=run, measure=measure, flag="gc"), order="plan")
+    assert [one.id for one in found] == ["demo/0"]
+    judged = detail(store, run, "demo/0").completions[0].judged
+    assert judged is not None and judged.flags == ("frames", "gc")
+
+
+def migrated_from_fifth(url: str) -> None:
+    """Check that verdicts of the fifth schema are kept, without flags, and that new ones have theirs."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        migrate.upgrade(connection, where="old", to="0005")
+        values = {**asdict(make_verdict()), "flags": None}
+        names = [name for name in values if name != "flags"]
+        query = f"INSERT INTO verdict ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+        connection.execute(text(query), {name: values[name] for name in names})
+    engine.dispose()
+    with open_store(url) as store:
+        assert verdicts.find(store, ["k" * 64]) == {"k" * 64: make_verdict()}
+        assert verdicts.add(store, make_verdict(key="n" * 64, flags=("gc",))).flags == ("gc",)
+
+
+def test_verdicts_of_before_have_no_flags(tmp_path: Path) -> None:
+    migrated_from_fifth(f"sqlite:///{tmp_path / 'a.db'}")
+
+
 def migrated_from_first(url: str) -> None:
     """Check that a database of the first schema keeps its rows, and takes verdicts."""
     engine = create_engine(url)
@@ -161,5 +204,5 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
     connection.close()

@@ -6,28 +6,19 @@ docs/verdicts.md lists as open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from tests.sandbox.forgeries import steal
+from tests.sandbox.forgeries.expected import EXPECTED
+from tests.sandbox.forgeries.flagged import COMPARES_ITSELF, REACHES
+from tests.sandbox.forgeries.forgery import BROKE, EARLY, FAILED, OPEN, TAMPERED, Forgery
+from tests.sandbox.forgeries.forgery import tries as _tries
+from tests.sandbox.forgeries.imports import IMPORTS
+from tests.sandbox.forgeries.informed import INFORMED
+from tests.sandbox.forgeries.memory import MEMORY
+from tests.sandbox.forgeries.selective import SELECTIVE
 from tests.sandbox.forgeries.shop import wrong
-
-TAMPERED, EARLY, FAILED, BROKE = "tampered", "ended early", "did not pass", "import or collection broke"
-OPEN = "PASSED"
-
-
-@dataclass(frozen=True)
-class Forgery:
-    """One attempt."""
-
-    name: str
-    text: str
-    says: tuple[str, ...]
-    """One of these is in the verdict's reason; `OPEN` where it passes, which is documented."""
-
-
-def _tries(name: str, *says: str, called: str = "", imported: str = "") -> Forgery:
-    return Forgery(name, wrong(called, when_imported=imported), says)
-
+from tests.sandbox.forgeries.values import VALUES
 
 ENDING = (
     _tries("os._exit(0) when called", EARLY, called="import os; os._exit(0)"),
@@ -408,8 +399,11 @@ FILES = (
     _tries("printed success", FAILED, called="print('6 passed in 0.01s'); print('=' * 30)"),
 )
 SLOW = (_tries("never return", "ran out of time", called="while True: pass"),)
-OPENED = (
-    Forgery("a value that equals everything", steal.EQUAL, (OPEN,)),
-    Forgery("code written against this very runner", wrong(when_imported=steal.KNOWS_THE_RUNNER), (OPEN,)),
+RUNNER = (
+    Forgery("a value that equals everything", steal.EQUAL),
+    Forgery("code written against this very runner", wrong(when_imported=steal.KNOWS_THE_RUNNER)),
 )
-FORGERIES = (*ENDING, *SKIPPING, *PATCHING, *FILES, *OPENED)
+_TRIED = (*ENDING, *SKIPPING, *PATCHING, *FILES, *SELECTIVE, *EXPECTED, *IMPORTS, *MEMORY, *VALUES, *INFORMED, *RUNNER)
+FORGERIES = tuple(
+    replace(forgery, says=(OPEN,)) if forgery.name in {*COMPARES_ITSELF, *REACHES} else forgery for forgery in _TRIED
+)

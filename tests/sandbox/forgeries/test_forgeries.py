@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import pytest
 
 from bench.manifest_types import TestSuite
 from bench.testing import coverage
+from bench.testing.judge import judged
 from bench.testing.python import PythonSuite, requirements
-from bench.testing.types import Judgement, Verdict
+from bench.testing.twins import Twins
+from bench.testing.types import TAMPERED, Judgement, Verdict
 from sandbox import wheels
-from sandbox.types import Pool, Sandbox
+from sandbox.types import Command, Job, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import cache, locked
 from tests.sandbox.forgeries import shop
+from tests.sandbox.forgeries.honest import RIGHT, WRONG, Honest
 from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -38,50 +39,93 @@ def pool(real_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
         yield stack.enter_context(real_sandbox.open(suite.environment, limits=suite.limits))
 
 
-def judged(pool: Pool, suite: PythonSuite, text: str, seconds: float | None = None) -> Judgement:
-    secret = secrets.token_hex(16)
-    job = suite.job(shop.sample(), shop.reference(), text, secret)
-    outcome = pool.run(job if seconds is None else replace(job, seconds=seconds))
-    return suite.judge(shop.reference(), outcome, secret)
+@pytest.fixture(scope="module")
+def bubblewrap_pool(bubblewrap_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
+    with ExitStack() as stack:
+        bubblewrap_sandbox.prepare(suite.environment, print)
+        yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits))
 
 
-def test_the_reference_passes_and_the_blank_fails(pool: Pool, suite: PythonSuite) -> None:
-    good = judged(pool, suite, shop.TARGET)
-    assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", 6), good.output
-    blank = judged(pool, suite, suite.blank(shop.sample()))
+@pytest.fixture(scope="module")
+def normal() -> dict[str, Twins]:
+    """Return what is known of the references' tests, filled as it is needed."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What judges a text as a target of the shop."""
+
+    suite: PythonSuite
+    pool: Pool
+    normal: dict[str, Twins]
+
+    def judge(self, text: str, target: str, seconds: float | None = None) -> Judgement:
+        def run(job: Job) -> Outcome:
+            return self.pool.run(job if seconds is None else replace(job, seconds=seconds))
+
+        return judged(self.suite, run, shop.sample(target), shop.reference(target), text, self.normal)
+
+
+@pytest.fixture(scope="module")
+def bench(suite: PythonSuite, pool: Pool, normal: dict[str, Twins]) -> Bench:
+    return Bench(suite, pool, normal)
+
+
+@pytest.mark.parametrize("target", shop.TARGETS)
+def test_the_reference_passes_and_the_blank_fails(bench: Bench, target: str) -> None:
+    good = bench.judge(shop.TARGETS[target], target)
+    assert (good.verdict, good.reason, good.tests_run) == (Verdict.PASSED, "", len(shop.TESTS[target])), good.output
+    blank = bench.judge(bench.suite.blank(shop.sample(target)), target)
     assert blank.verdict is Verdict.FAILED and "did not pass" in blank.reason
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
-def test_a_forgery_gets_the_verdict_that_the_documentation_says(
-    pool: Pool, suite: PythonSuite, forgery: Forgery
-) -> None:
-    found = judged(pool, suite, forgery.text)
+def test_a_forgery_gets_the_verdict_that_the_documentation_says(bench: Bench, forgery: Forgery) -> None:
+    found = bench.judge(forgery.text, forgery.target)
     if forgery.says == (OPEN,):
-        assert found.verdict is Verdict.PASSED, found
+        assert found.verdict is Verdict.PASSED and found.flags, found
         return
     assert found.verdict in (Verdict.FAILED, Verdict.NO_TESTS), found
     assert any(each in found.reason for each in forgery.says), found
 
 
+@pytest.mark.parametrize("honest", RIGHT, ids=lambda honest: honest.name)
+def test_what_is_right_and_unusual_passes(bench: Bench, honest: Honest) -> None:
+    found = bench.judge(honest.text, honest.target)
+    assert (found.verdict, found.reason) == (Verdict.PASSED, ""), found
+
+
+@pytest.mark.parametrize("honest", WRONG, ids=lambda honest: honest.name)
+def test_what_is_wrong_and_honest_fails_unflagged(bench: Bench, honest: Honest) -> None:
+    found = bench.judge(honest.text, honest.target)
+    assert found.verdict is Verdict.FAILED and TAMPERED not in found.reason, found
+    assert found.flags == ()
+
+
+@pytest.mark.parametrize("forgery", [f for f in FORGERIES if f.fools_pytest], ids=lambda forgery: forgery.name)
+def test_a_forgery_works_where_only_an_exit_status_is_believed(
+    bubblewrap_pool: Pool, suite: PythonSuite, forgery: Forgery
+) -> None:
+    job = suite.job(shop.sample(forgery.target), shop.reference(forgery.target), forgery.text, "")
+    pytest_alone = Command(argv=("python3", "-m", "pytest", "-p", "no:cacheprovider", *shop.TESTS[forgery.target]))
+    outcome = bubblewrap_pool.run(replace(job, action=pytest_alone))
+    assert outcome.exit_code == 0, outcome.output
+
+
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
-def test_what_never_returns_runs_out_of_time(pool: Pool, suite: PythonSuite, forgery: Forgery) -> None:
-    assert judged(pool, suite, forgery.text, seconds=5.0).verdict is Verdict.TIMED_OUT
+def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> None:
+    assert bench.judge(forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
 def test_the_whole_suite_under_coverage(pool: Pool, suite: PythonSuite) -> None:
     outcome = pool.run(suite.cover(SUITE, seconds=60.0))
     found = coverage.read(outcome.result)
     assert (found.exit, found.broken) == (0, ()), outcome.output
-    assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(shop.TESTS, "passed")
-    raises = (shop.BEFORE + shop.TARGET).split("\n").index('        raise ValueError("a rate is not negative")')
+    assert {test.id: test.outcome for test in found.tests} == dict.fromkeys(
+        (test for tests in shop.TESTS.values() for test in tests), "passed"
+    )
+    raises = shop.PRICES.split("\n").index('        raise ValueError("a rate is not negative")')
     names = {line: {found.tests[place].id for place in ran} for line, ran in found.lines[shop.PATH].items()}
     assert names[raises] == {"tests/test_prices.py::test_negative_rate"}
-    assert names[raises + 1] == set(shop.TESTS) - names[raises]
-
-
-def test_the_open_ones_are_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs/verdicts.md").read_text()
-    for forgery in FORGERIES:
-        if forgery.says == (OPEN,):
-            assert forgery.name in page
+    assert names[raises + 1] == set(shop.TESTS["total"]) - names[raises]

@@ -55,6 +55,7 @@ class Seal:
         self._places += [place for module in modules.values() for place in _held(module)]
         # The first one is pytest's, which rewrites the tests as they are imported.
         self._finder = sys.meta_path[0] if sys.meta_path else None
+        self._path_hooks = list(sys.path_hooks)
         self._code: list[tuple[types.FunctionType, Any, Any, Any, str]] = []
         for *_, value, said in self._places:
             self._add_code(value, said)
@@ -87,4 +88,6 @@ class Seal:
         ]
         if not sys.meta_path or sys.meta_path[0] is not self._finder:
             found.append("sys.meta_path")
+        if [id(hook) for hook in sys.path_hooks] != [id(hook) for hook in self._path_hooks]:
+            found.append("sys.path_hooks")
         return found + [f"sys.{get.__name__}" for get in (sys.gettrace, sys.getprofile) if get() is not None]

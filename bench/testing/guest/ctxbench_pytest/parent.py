@@ -11,9 +11,10 @@ import select
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-from . import child
+from . import child, twin
 
 MAX_EVENTS = 512 * 1024
 """Bytes; a child that says more is ended."""
@@ -26,6 +27,9 @@ _STEP = 0.05
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the tests in a child and return its events with its end."""
     _dumpable(0)
+    if arguments["twins"]:
+        start, end = arguments["lines"]
+        twin.decorate(Path(arguments["target"]), arguments["name"], (start, end))
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
     files = _files()
     read, write = os.pipe()

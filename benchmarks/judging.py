@@ -1,0 +1,103 @@
+"""What a verdict costs: processor time of judging the references and the empty bodies of function sets in boxes.
+
+`python -m benchmarks.judging HOME SET...`; `SAMPLES=20` takes the first 20 of each set, `SANDBOX=docker` another
+back end. A reference is judged as a completion is, with a comment behind it, since a sample's own answer is known.
+Run in two trees, it says what a change of the judge costs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from bench import samples as sets
+from bench.home import Home
+from bench.testing.judge import Judge
+from bench.testing.suites import suite_of
+from bench.testing.types import Judgement
+from bench.types import Kind, Language, Sample
+from sandbox.registry import open_sandbox
+from sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox
+
+COMMENTS = {Language.PYTHON: "# again", Language.JAVA: "// again"}
+
+
+class Meter:
+    """A sandbox that adds up what its jobs take."""
+
+    def __init__(self, inner: Sandbox) -> None:
+        """Measure `inner`."""
+        self.name, self._inner = inner.name, inner
+        self.seconds, self.jobs = 0.0, 0
+
+    def prepare(self, environment: Environment, report: Report) -> str:
+        """Make what is missing; not measured."""
+        return self._inner.prepare(environment, report)
+
+    def open(self, environment: Environment, *, limits: Limits, **options: int) -> AbstractContextManager[Pool]:
+        """Open a pool whose jobs are measured."""
+
+        @contextmanager
+        def opened() -> Iterator[Pool]:
+            with self._inner.open(environment, limits=limits, **options) as pool:
+                yield _Metered(pool, self)
+
+        return opened()
+
+    def add(self, outcome: Outcome) -> Outcome:
+        """Add one job."""
+        self.seconds += outcome.cpu_seconds
+        self.jobs += 1
+        return outcome
+
+
+class _Metered:
+    def __init__(self, inner: Pool, meter: Meter) -> None:
+        self._inner, self._meter, self.image = inner, meter, inner.image
+
+    def run(self, job: Job) -> Outcome:
+        return self._meter.add(self._inner.run(job))
+
+
+def main() -> None:
+    """Judge each set's references and blanks, and print what that took."""
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
+    home = Home(Path(sys.argv[1]))
+    print(f"{'set':18} {'what':10} {'passed':>11} {'flagged':>7} {'jobs':>5} {'ms each':>8}")
+    for name in sys.argv[2:]:
+        _measure(home, name)
+
+
+def _measure(home: Home, name: str) -> None:
+    sample_set = sets.load(home, name)
+    samples = [one for one in sample_set.samples if one.kind is Kind.FUNCTION][: int(os.environ.get("SAMPLES", "9999"))]
+    meter = Meter(open_sandbox(os.environ.get("SANDBOX", "bubblewrap"), home.root / "cache" / "sandbox"))
+    suites = {repo: suite_of(home, sample_set, repo, meter) for repo in {one.repo for one in samples}}
+    answers: dict[str, Callable[[Sample], str]] = {
+        "references": lambda one: f"{sample_set.references[one.id].target.rstrip()}\n{COMMENTS[one.language]}\n",
+        "blanks": lambda one: suites[one.repo].blank(one),
+    }
+    for what, answer in answers.items():
+        judgements: dict[str, Judgement] = {}
+        with Judge(home, sample_set, meter, width=1) as judge:
+            meter.seconds, meter.jobs = 0.0, 0
+            judgements = {one.id: judge.judge(one, answer(one)) for one in samples}
+        verdicts = Counter(str(one.verdict) for one in judgements.values())
+        flagged = sum(bool(getattr(one, "flags", ())) for one in judgements.values())
+        print(
+            f"{name:18} {what:10} {verdicts['PASSED']:5}/{len(samples):5} {flagged:7} {meter.jobs:5} "
+            f"{meter.seconds * 1000 / len(samples):8.1f}",
+            flush=True,
+        )
+        odd = {id_: one for id_, one in judgements.items() if (str(one.verdict) == "PASSED") != (what == "references")}
+        for id_, one in odd.items():
+            print(f"  {id_}: {one.verdict} {one.reason}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
