@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 import threading
@@ -20,13 +21,14 @@ from harness.cells.server import _REFUSED_CALLS
 from sandbox.guest import landlock, seccomp, syscalls
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
+from tests.harness.cells.confined import granted
 from tests.helpers.extras import missing
 from tests.helpers.filters import run_filter
 from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)
 FILE = '''
-import os, signal, socket, sys, time, tempfile, pathlib
+import ctypes, os, socket, sys, time, tempfile, pathlib
 from strategies import *
 from strategies.infile_text import infile_prompt
 
@@ -48,7 +50,8 @@ def exits(query: Query, repo: Repository) -> Context:
 
 @strategy("killed")
 def killed(query: Query, repo: Repository) -> Context:
-    os.kill(os.getpid(), signal.SIGKILL)
+    # As the first process of its namespace it can send itself no signal; the kernel can.
+    ctypes.string_at(0)
 
 
 @strategy("hangs")
@@ -63,9 +66,9 @@ def nothing(query: Query, repo: Repository) -> Context:
 
 @strategy("garbage")
 def garbage(query: Query, repo: Repository, *, raw: str = "") -> Context:
-    for name in os.listdir("/proc/self/fd"):
+    for number in range(3, 64):
         try:
-            channel = socket.socket(fileno=os.dup(int(name)))
+            channel = socket.socket(fileno=os.dup(number))
             channel.sendall(bytes.fromhex(raw))
         except OSError:
             pass
@@ -353,7 +356,7 @@ def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_cells([], 1) as cells:
         assert cells.describe() == {
-            "isolation": "process+landlock",
+            "isolation": "process+landlock+namespaces" if granted() else "process+landlock",
             "landlock": str(landlock.abi()),
             "syscalls": "filtered",
         }
@@ -375,11 +378,11 @@ def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -
         with contextlib.suppress(StrategyFault):
             _run(cells, spec)
     assert len(os.listdir("/proc/self/fd")) == before
-    server = cells._server.pid
-    _run(cells, "lc.infile")
-    assert len(os.listdir(f"/proc/{server}/fd")) <= 4
-    _until_empty(lambda: Path(f"/proc/{server}/task/{server}/children").read_text())
-    _until_empty(lambda: os.listdir(cells._scratch.path))
+    for server in (cells._server, *cells._others.values()):
+        folder = Path(f"/proc/{server.process.pid}")
+        assert len(os.listdir(folder / "fd")) <= 6
+        _until_empty((folder / "task" / folder.name / "children").read_text)
+        _until_empty(functools.partial(os.listdir, server.scratch.path))
 
 
 def _until_empty(look: object) -> None:
@@ -408,16 +411,18 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
 
 def test_a_lost_server_is_a_machine_fault() -> None:
     cells = ForkedCells([], 1, 5)
-    cells._server.kill()
-    cells._server.wait()
+    cells._server.process.kill()
+    cells._server.process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
 
 
-def test_a_cell_that_cannot_be_made_is_a_machine_fault(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_that_cannot_be_made_is_a_machine_fault(
+    without_namespaces: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     cells = ForkedCells([], 1, 5)
-    cells._scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server.scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
