@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 """Of a mount call and of a mount's attributes alike. Nothing is noted on reading either: the mounts are read-only."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
+_PR_SET_PDEATHSIG = 1
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -30,7 +32,7 @@ FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
 Rules of Landlock about a folder that something is mounted on are about what lies below that; so those about this one
 are made of its parent.
 """
-_SIZE = "size=1g,nr_inodes=50000,mode=700"
+_SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
 
@@ -39,7 +41,7 @@ class Namespaces:
     """The server's own namespaces, which it has entered, and what it takes to give a cell its own."""
 
     def __init__(self, shown: Sequence[str], hidden: Iterable[str], stage: str) -> None:
-        """Enter them; this process must have no threads.
+        """Enter them, in a child that goes on instead of this process, which must have no threads.
 
         Args:
             shown: absolute paths that the view holds; the current folder is there too, if only as an empty one.
@@ -51,9 +53,10 @@ class Namespaces:
         """
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
-        self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         self.own_users = _unshare_all()
         """Whether there is a user namespace too, in which nobody but this user can be had."""
+        _become_first()
+        self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
         _build(shown, sorted(hidden), stage)
         here = Path.cwd()
@@ -102,7 +105,7 @@ def granted(attempt: Callable[[], None]) -> bool:
 
 
 def _unshare_all() -> bool:
-    kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET
+    kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET | _NEWPID
     user, group = os.geteuid(), os.getegid()
     if user == 0 and _libc().unshare(kinds) == 0:
         return False
@@ -110,6 +113,15 @@ def _unshare_all() -> bool:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path("/proc/self", name).write_text(text, encoding="ascii")
     return True
+
+
+def _become_first() -> None:
+    """Go on as the first process of its namespace; the one that this was waits for it, and ends as it does."""
+    pid = os.fork()
+    if pid:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os._exit(code if code >= 0 else 128 - code)
+    _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
 
 
 def _build(shown: Sequence[str], hidden: Sequence[str], stage: str) -> None:

@@ -18,6 +18,7 @@ from harness.cells.wire import END, ORDER, START
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _SET_VARIABLES = {
+    "LOGNAME": "cell",  # there is no table of users to look in
     # Sums split over threads can differ in the last bit, and threads do not survive a fork.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -57,7 +57,7 @@ _REFUSED_CALLS = (
     # or tell one beside it: by a file that it opens or has in memory, by how much of the machine it uses,
     *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
     # or slow others down.
-    *("sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
+    *("io_setup", "sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
     *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )
 _REFUSED_WITHOUT_NAMESPACES = (
@@ -92,10 +92,12 @@ _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "ge
 """Calls about a process, which where there are no namespaces must be the one that calls."""
 _NEWEST = 449
 """Later calls came with Linux 5.17 or after it: other ways to set times, rights and attributes are among them."""
-_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 30))
+_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""A cell may have at once, where its user is its own."""
-_USERS = 256
+"""A cell may have at once, where those of others are not counted."""
+_USERS = 64
+_HANDLES = 1 << 10
+"""More than the server ever has open."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -215,7 +217,7 @@ class Server:
             if self._namespaces is not None:
                 self._namespaces.furnish(uid)
             channel = _keep_only(channel, output, self._rules)
-            if uid is not None:
+            if self._namespaces is not None:
                 resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
             privileges.drop(uid, reads_all=self._reads_all)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
@@ -268,7 +270,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
     for handle in sorted({channel} if rules is None else {channel, rules}):
         os.closerange(start, handle)
         start = handle + 1
-    os.closerange(start, 1 << 16)
+    os.closerange(start, _HANDLES)
     return channel
 
 

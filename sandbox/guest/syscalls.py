@@ -127,6 +127,7 @@ _OF_CELLS: dict[str, tuple[int | None, int | None]] = {
     "prlimit64": (302, 261),
     "syncfs": (306, 267),
     "sched_setattr": (314, 274),
+    "io_setup": (206, 0),
     "preadv2": (327, 286),
     "pidfd_send_signal": (424, 424),
     "pidfd_open": (434, 434),

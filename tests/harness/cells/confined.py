@@ -25,7 +25,11 @@ def granted() -> bool:
 def switch_off(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, namespaces: bool = False, landlock: bool = False
 ) -> None:
-    """Make the kernel of servers that are started from here seem to lack something; `folder` is for this alone."""
-    text = (_WITHOUT_NAMESPACES if namespaces else "") + (_WITHOUT_LANDLOCK if landlock else "")
-    (folder / "sitecustomize.py").write_text(text)
+    """Make the kernel seem to lack something to servers that are started from here; `folder` is for this alone."""
+    (folder / "sitecustomize.py").write_text(text_without(namespaces=namespaces, landlock=landlock))
     monkeypatch.syspath_prepend(str(folder))
+
+
+def text_without(*, namespaces: bool = False, landlock: bool = False) -> str:
+    """Return the text of a ``sitecustomize.py`` that makes the kernel seem to lack something."""
+    return (_WITHOUT_NAMESPACES if namespaces else "") + (_WITHOUT_LANDLOCK if landlock else "")

@@ -218,7 +218,7 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pyte
     )
     run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
-    servers = 2 if "namespaces" in run.stdout.readline() else 1
+    servers = 4 if "namespaces" in run.stdout.readline() else 1
     _until(lambda: len(_descendants(run.pid)) >= servers + 2)
     family = {run.pid, *_descendants(run.pid)}
     run.kill()
