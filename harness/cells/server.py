@@ -163,7 +163,9 @@ class Server:
     def _make_rules(self) -> None:
         """Work out once what cells may read: less than this process, and no temporary folder of another cell."""
         if self._namespaces is not None:
-            self._rules = landlock.ruleset(landlock.visible(self._hidden), ["/dev/null", namespaces.PARENT])
+            # Names are what the view has: modules are looked for in folders with something hidden in them, too.
+            visible = landlock.visible(self._hidden)
+            self._rules = landlock.ruleset(visible, ["/dev/null", namespaces.PARENT], listable=["/"])
             return
         self._readable = [*landlock.visible([*self._hidden, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
         landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])

@@ -7,10 +7,11 @@ import struct
 from sandbox.guest import seccomp
 
 
-def run_filter(code: bytes, architecture: int, number: int, argument: int = 0) -> int:
-    """Return the filter's answer to one call with one first argument."""
+def run_filter(code: bytes, architecture: int, number: int, argument: int = 0, second: int = 0) -> int:
+    """Return the filter's answer to one call with these first arguments."""
     lines = list(struct.iter_unpack("=HBBI", code))
     data = {seccomp.NUMBER: number, seccomp.ARCHITECTURE: architecture, seccomp.FIRST_ARGUMENT: argument}
+    data[seccomp.FIRST_ARGUMENT + 8] = second
     at, value = 0, 0
     while True:
         operation, yes, no, operand = lines[at]

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import functools
 import os
+import socket
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -16,8 +20,9 @@ from bench.retrieval.retrieval import NoRanker
 from bench.types import Kind
 from harness.cells import InlineCells, StrategyFault, open_cells
 from harness.cells.pool import ForkedCells
+from harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
 from harness.cells.scratch import Scratch
-from harness.cells.server import _REFUSED_CALLS
+from harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
 from sandbox.guest import landlock, seccomp, syscalls
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
@@ -471,3 +476,72 @@ def test_the_filter_refuses_every_listed_call() -> None:
         listed = {syscalls.NUMBERS[name][column] for name in _REFUSED_CALLS}
         code = seccomp.program(architecture, column, _REFUSED_CALLS)
         assert {run_filter(code, architecture, number) for number in listed if number} == {seccomp.ERROR | 1}
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
+    architecture, column = seccomp.MACHINES[machine]
+    code = seccomp.program(architecture, column, [], ["clone3"], (), _JUDGED, _NEWEST + 1)
+
+    def answered(call: str, *arguments: int) -> int:
+        number = syscalls.NUMBERS[call][column]
+        assert number is not None
+        return run_filter(code, architecture, number, *arguments)
+
+    taken, refused = seccomp.ERROR, seccomp.ERROR | errno.EINVAL
+    assert answered("fcntl", 9, fcntl.F_SETFL) == seccomp.ALLOW
+    assert answered("fcntl", 9, fcntl.F_SETLK) == answered("flock", 9, fcntl.LOCK_EX | fcntl.LOCK_NB) == taken
+    assert answered("fcntl", 9, fcntl.F_SETLEASE) == answered("fcntl", 9, fcntl.F_GETLK) == refused
+    assert answered("ioctl", 9, termios.TIOCSTI) == seccomp.ERROR | errno.ENOTTY
+    assert answered("ioctl", 9, termios.TCGETS) == seccomp.ALLOW
+    assert answered("socket", socket.AF_UNIX) == seccomp.ERROR | errno.EAFNOSUPPORT
+    assert answered("clone", 0x10000000) == seccomp.ERROR | errno.EPERM
+    assert run_filter(code, architecture, _NEWEST + 1) == seccomp.ERROR | errno.ENOSYS
+    assert run_filter(code, architecture, _NEWEST) == seccomp.ALLOW
+
+
+@pytest.mark.usefixtures("needs_landlock")
+def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path: Path) -> None:
+    if not granted():
+        missing("no namespaces on this kernel")
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for folder in (mine, other):
+        folder.mkdir(mode=0o700)
+        (folder / "words.txt").write_text("zq words of a file")
+        (folder / "words.txt").chmod(0o600)
+    (mine / "neighbour.py").write_text("WORDS = 'zq words of a neighbour'\n")
+    (mine / "looks.py").write_text(
+        "import neighbour, pathlib\nfrom strategies import *\n"
+        "@strategy('looks')\ndef looks(query: Query, repo: Repository, *, at: str = '') -> Context:\n"
+        "    try:\n        text = pathlib.Path(at).read_text()\n"
+        "    except OSError as error:\n        text = str(error)\n"
+        "    return Context((Snippet(path='a', text=neighbour.WORDS + text),))\n"
+    )
+    (mine / "hidden.txt").write_text("zq words of a hidden file")
+    with open_cells([mine / "hidden.txt"], 1) as cells:
+
+        def seen(at: Path) -> str:
+            return cells.run(f"{mine}/looks.py@looks(at='{at}')", QUERY, view_for(QUERY), _generate).text
+
+        assert "zq words of a neighbour" in seen(mine) and "zq words of a file" in seen(mine / "words.txt")
+        assert "zq words of a file" not in seen(other / "words.txt") and "No such file" in seen(other)
+        assert "zq words of a hidden" not in seen(mine / "hidden.txt")
+        # What a wrapper wraps is shown too.
+        assert "zq words of a neighbour" in _run(cells, f"aim({mine}/looks.py@looks, encoder=bm25)").text
+
+
+def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+    remarks = Remarks()
+    printed = MOST_OF_CELL * 2
+    for _ in range(2 * MOST // MOST_OF_CELL):
+        with remarks.of_cell() as handle:
+            os.write(handle, b"x" * printed)
+    shown = capsys.readouterr().err
+    assert shown.count("the rest of what it printed") == MOST // (MOST_OF_CELL + 1) + 1
+    assert shown.count("is left out from here on") == 1 and len(shown) < MOST + 10_000
+
+
+def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with Remarks().of_cell() as handle:
+        os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")
+    assert capsys.readouterr().err == "straße ␛[2J␍gone⟨U+009B⟩\n\ufffd\n"
