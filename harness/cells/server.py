@@ -87,6 +87,8 @@ _JUDGED = (
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
+    # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
+    Judged(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
 """Calls about a process, which where there are no namespaces must be the one that calls."""

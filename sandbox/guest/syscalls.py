@@ -88,6 +88,7 @@ REFUSED_TO_JOBS = frozenset(NUMBERS) - _APART
 _OF_CELLS: dict[str, tuple[int | None, int | None]] = {
     "ioctl": (16, 29),
     "mincore": (27, 232),
+    "madvise": (28, 233),
     "fcntl": (72, 25),
     "flock": (73, 32),
     "chmod": (90, None),

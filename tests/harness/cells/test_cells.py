@@ -494,6 +494,7 @@ def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
     assert answered("fcntl", 9, fcntl.F_SETLEASE) == answered("fcntl", 9, fcntl.F_GETLK) == refused
     assert answered("ioctl", 9, termios.TIOCSTI) == seccomp.ERROR | errno.ENOTTY
     assert answered("ioctl", 9, termios.TCGETS) == seccomp.ALLOW
+    assert answered("madvise", 0, 0) == seccomp.ALLOW
     assert answered("socket", socket.AF_UNIX) == seccomp.ERROR | errno.EAFNOSUPPORT
     assert answered("clone", 0x10000000) == seccomp.ERROR | errno.EPERM
     assert run_filter(code, architecture, _NEWEST + 1) == seccomp.ERROR | errno.ENOSYS

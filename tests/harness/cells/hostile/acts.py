@@ -173,6 +173,13 @@ ACTS = (
         says=_ALL_NO,
     ),
     Act(
+        name="drop-from-memory",
+        tries="to drop files from the machine's memory, so that they are slow to read for others",
+        code="handle = os.open(QUIET[0], os.O_RDONLY)\nheld = mmap.mmap(handle, 4096, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED)\n"
+        "said = [tried(lambda: held.madvise(20)), tried(lambda: held.madvise(21)), tried(lambda: os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED))]",
+        says=_ALL_NO,
+    ),
+    Act(
         name="asynchronous-reading",
         tries="the machine's pool of requests for reading without waiting",
         code="said = [syscall(206, 60000, ctypes.byref(ctypes.c_ulong())), syscall(425, 4096, bytes(120))]",
