@@ -57,7 +57,7 @@ class Remarks:
 
 
 def _file() -> int:
-    if sys.platform.startswith("linux"):
+    if hasattr(os, "memfd_create"):
         return os.memfd_create("remarks", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

@@ -222,7 +222,7 @@ class Server:
                 self._namespaces.furnish(uid)
             channel = _keep_only(channel, output, self._rules)
             if self._namespaces is not None:
-                resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
+                _lower(resource.RLIMIT_NPROC, _PROCESSES)
             privileges.drop(uid, reads_all=self._reads_all)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
             if self._rules is not None:
@@ -281,9 +281,16 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 def _limit() -> None:
     """Bound what this process and its cells may use; let the kernel, short of memory, take it from them first."""
     for which, value in _LIMITS:
-        resource.setrlimit(which, (value, value))
+        _lower(which, value)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _lower(which: int, value: int) -> None:
+    """Set a limit for good; a lower one that holds already stays."""
+    _, held = resource.getrlimit(which)
+    value = value if held == resource.RLIM_INFINITY else min(value, held)
+    resource.setrlimit(which, (value, value))
 
 
 def _prctl(option: int, value: int) -> None:
