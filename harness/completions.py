@@ -66,7 +66,7 @@ def read(file: Path, sample_set: SampleSet) -> list[Given]:
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
-        # Verdict, reason and flags stand in exports of judged runs; they are passed over here, where the tests say anew.
+        # Verdict, reason and flags of judged runs are passed over here, where the tests say anew.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         given.append(Given(sample=sample, text=completion.text, index=index, labels=labels))
     if not given:

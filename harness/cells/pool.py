@@ -1,4 +1,4 @@
-"""The trusted side of cells: starts the fork server and answers what cells ask."""
+"""The trusted side of cells: has them forked and answers what they ask."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import contextlib
 import itertools
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +19,12 @@ from bench.types import Query
 from harness.cells import bounds, wire
 from harness.cells.base import Card, StrategyFault
 from harness.cells.bounds import Bounds
+from harness.cells.process import ForkServer
 from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
-from harness.cells.scratch import Scratch
+from harness.cells.remarks import Remarks
+from harness.cells.shown import beside, shown
 from harness.cells.talk import Gone, Talk, fault_of, or_gone, three_texts
-from harness.cells.wire import END, ORDER, START
 from harness.generators.base import TooLong
 from strategies.api import Execute, Generate, Prompt
 from strategies.conformance import Finding, findings
@@ -38,17 +37,8 @@ IMPORT_TIMEOUT = 60.0
 """Seconds that the import of a strategy may take when only its registration is wanted."""
 CHECK_TIMEOUT = 60.0
 """Seconds that it may take for one of the tiny samples of `checked`."""
-_START_TIMEOUT = 120.0
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST = 100
-_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_SET_VARIABLES = {
-    # Sums split over threads can differ in the last bit, and threads do not survive a fork.
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 
 class ForkedCells:
@@ -60,41 +50,30 @@ class ForkedCells:
         self._import_timeout = min(timeout, IMPORT_TIMEOUT)
         self.registrations = Registrations(self.registration)
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(max(1, workers))
-        self._scratch = Scratch()
-        self._control, theirs = socket.socketpair()
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "harness.cells.server", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=2,  # what a strategy prints is remarks, never data
-            pass_fds=[theirs.fileno()],
-            env=_environment(),
-            start_new_session=True,
-        )
-        theirs.close()
-        self._report = self._greet(hidden)
-
-    def _greet(self, hidden: Sequence[Path]) -> dict[str, str]:
-        try:
-            self._control.settimeout(_START_TIMEOUT)
-            wire.send(
-                self._control,
-                {"scratch": str(self._scratch.path), "hidden": [str(Path(path).absolute()) for path in hidden]},
-            )
-            report: dict[str, str] = wire.receive(self._control)[0]
-            self._control.settimeout(None)
-        except (OSError, EOFError, wire.Garbage) as error:
-            self.close()
-            raise MachineFault(
-                f"the process that runs strategies did not start ({type(error).__name__})",
-                cure="see its message above, then run the same command again",
-            ) from None
-        return report
+        self._remarks = Remarks()
+        self._hidden, self._shown = hidden, shown()
+        self._server = ForkServer(hidden, self._shown)
+        self._others: dict[tuple[str, ...], ForkServer] = {}
+        """Servers whose cells see more: the folders of a strategy file -> the server."""
+        self._starting = threading.Lock()
 
     def describe(self) -> Mapping[str, str]:
-        """Return what was reached: ``isolation`` is ``process+landlock``, or ``process`` where there is no Landlock."""
-        return dict(self._report)
+        """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
+
+        That is ``process+landlock+namespaces`` where the kernel grants all of it.
+        """
+        return dict(self._server.report)
+
+    def _server_of(self, spec: str) -> ForkServer:
+        """Return the server whose cells see the strategy: what a view holds is settled when its server starts."""
+        more = () if "namespaces" not in self._server.report["isolation"] else tuple(beside(spec))
+        if not more:
+            return self._server
+        with self._starting:
+            if more not in self._others:
+                self._others[more] = ForkServer(self._hidden, [*self._shown, *more])
+            return self._others[more]
 
     def card(self, spec: str) -> Card:
         """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
@@ -205,50 +184,31 @@ class ForkedCells:
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, timeout: float, *, cure: str = "") -> Iterator[tuple[socket.socket, float]]:
         """Have a cell made; end it, whatever happened."""
+        server = self._server_of(spec)
         mine, theirs = socket.socketpair()
         job = next(self._numbers)
-        try:
-            with theirs, or_gone():
-                self._order(START, job, theirs)
-            yield mine, time.monotonic() + timeout
-        except Gone:
-            # A cell that ends because its server did is no fault of the strategy.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._server.wait(0.3)
-                raise MachineFault(
-                    "the process that runs strategies has ended", where=sample, cure="run the same command again"
-                ) from None
-            said = "ended without an answer: killed, out of memory, or it left by itself"
-            raise fault_of(spec, sample, said, cure=cure) from None
-        finally:
-            mine.close()
-            with contextlib.suppress(OSError):
-                self._order(END, job)
-
-    def _order(self, order: bytes, job: int, channel: socket.socket | None = None) -> None:
-        raw = ORDER.pack(order, job)
-        with self._lock:
-            if channel is None:
-                self._control.sendall(raw)
-            else:
-                socket.send_fds(self._control, [raw], [channel.fileno()])
+        with self._remarks.of_cell() as output:
+            try:
+                with theirs, or_gone():
+                    server.start(job, theirs, output)
+                yield mine, time.monotonic() + timeout
+            except Gone:
+                # A cell that ends because its server did is no fault of the strategy.
+                if server.ended(0.3):
+                    raise MachineFault(
+                        "the process that runs strategies has ended", where=sample, cure="run the same command again"
+                    ) from None
+                what = "ended without an answer: killed, out of memory, or it left by itself"
+                raise fault_of(spec, sample, what, cure=cure) from None
+            finally:
+                mine.close()
+                with contextlib.suppress(OSError):
+                    server.end(job)
 
     def close(self) -> None:
-        """End the server and every cell, and remove their temporary folder."""
-        self._control.close()
-        try:
-            self._server.wait(10)
-        except subprocess.TimeoutExpired:
-            self._server.kill()
-            self._server.wait()
-        self._scratch.remove()
-
-
-def _environment() -> dict[str, str]:
-    """Return the server's environment: no keys, tokens or settings of ours; the same modules to import."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    return {**kept, **_SET_VARIABLES, "PYTHONPATH": path}
+        """End every server and every cell, and remove their temporary folders."""
+        for server in (self._server, *self._others.values()):
+            server.close()
 
 
 @contextlib.contextmanager

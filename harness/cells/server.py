@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import importlib
 import os
 import pkgutil
+import resource
+import secrets
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,104 +29,228 @@ import strategies
 from bench.files import explained
 from bench.languages.outline import outline
 from bench.types import Language
-from harness.cells import wire
+from harness.cells import namespaces, privileges, wire
 from harness.cells.cell import work
+from harness.cells.namespaces import Namespaces
+from harness.cells.shown import private
 from harness.cells.wire import ORDER, START
+from sandbox.bubblewrap import host
 from sandbox.guest import landlock, seccomp
+from sandbox.guest.seccomp import Judged
+from sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for what follows: a disk's device or the kernel's memory holds every answer, for root."""
 _SYSTEM_SHOWN = (
     *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
-    *(f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "version", "filesystems", "sys")),
-    "/sys/devices/system",
-    "/sys/fs/cgroup",
+    *(f"/proc/{name}" for name in ("cpuinfo", "version", "filesystems")),
+    "/sys/devices/system/cpu",
 )
+_FURNISHING = ("mount", "unshare", "setns")
+"""What gives a cell its namespaces; refused to the cell itself."""
 _REFUSED_CALLS = (
+    *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
     # A container engine's socket, and other ways out.
-    *("socket", "ptrace", "mount", "unshare", "setns", "perf_event_open", "open_by_handle_at", "bpf", "kcmp"),
-    *("process_vm_readv", "process_vm_writev", "userfaultfd", "io_uring_setup", "pidfd_getfd"),
-    # Memory, queues, keys and attributes: one cell could leave a note there for a later one.
-    *("shmget", "shmat", "semget", "msgget", "mq_open", "add_key", "request_key", "keyctl"),
-    *("setxattr", "lsetxattr", "fsetxattr"),
+    *("socket", "pidfd_open", "pidfd_send_signal", "process_mrelease", "mknod", "mknodat"),
+    # One cell could leave a note there for a later one,
+    *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
+    # or tell one beside it: by a file that it opens or has in memory, by how much of the machine it uses,
+    *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
+    # or slow others down.
+    *("io_setup", "sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
+    *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )
+_REFUSED_WITHOUT_NAMESPACES = (
+    # There the files are everybody's: their times, rights and owners are under no rule of Landlock.
+    *("utime", "utimes", "futimesat", "utimensat", "chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown"),
+    *("fchownat", "statfs", "fstatfs", *_FURNISHING),
+)
+_DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS = 0, 1, 2, 3, 4, 1030, 1033, 1034
+_LOCKS = (6, 7, 37, 38)
+"""``F_SETLK``, ``F_SETLKW`` and those of open files."""
+_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED = 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451
+_JUDGED = (
+    # A lock on a file that all read would be seen by others. Nobody but its own processes could meet a cell at a
+    # file that it may write, so that a lock counts as taken.
+    Judged(
+        call="fcntl",
+        argument=1,
+        passed=(_DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS),
+        done=_LOCKS,
+        error=errno.EINVAL,
+    ),
+    Judged(call="flock", argument=1, passed=(), done=tuple(range(16))),
+    # What Python asks of a descriptor; no typing into terminals, no attributes of files.
+    Judged(
+        call="ioctl",
+        argument=1,
+        passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
+        error=errno.ENOTTY,
+    ),
+    # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
+    Judged(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
+)
+_OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
+"""Calls about a process, which where there are no namespaces must be the one that calls."""
+_NEWEST = 449
+"""Later calls came with Linux 5.17 or after it: other ways to set times, rights and attributes are among them."""
+_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
+_PROCESSES = 1024
+"""A cell may have at once, where those of others are not counted."""
+_USERS = 64
+_HANDLES = 1 << 10
+"""More than the server ever has open."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Server:
     """The jobs under way and what they may see."""
 
-    def __init__(self, control: socket.socket, scratch: Path, hidden: list[Path]) -> None:
+    def __init__(self, control: socket.socket, scratch: Path, hidden: list[Path], shown: list[str]) -> None:
         """Confine this process; see `wire` for what is said on `control`."""
         self._control, self._scratch = control, scratch
-        self._cells: dict[int, int] = {}
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        # Worked out once: a cell sees less than this process, and no temporary folder of another cell.
-        self._readable = [*landlock.visible([*hidden, scratch, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
-        self.report = self._confine()
+        self._cells: dict[int, tuple[int, Path]] = {}
+        self._hidden = [*hidden, scratch]
+        self._namespaces: Namespaces | None = None
+        self._rules: int | None = None
+        self._users = [host.draw_uid() for _ in range(_USERS)]
+        """One for each of the cells at work, as far as there are; None for the user that this process runs as."""
+        self._reads_all = False
+        """Whether cells may read what is private to root of what they are shown: in a view that holds nothing else."""
+        self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
+        self._confine(shown)
 
-    def _confine(self) -> dict[str, str]:
-        report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
+    def _confine(self, shown: list[str]) -> None:
+        _limit()
+        privileges.bound()
+        of_root = any(map(private, shown))
+        secret = {form for path in self._hidden for form in (str(path), os.path.realpath(path))}
+        words = ["process"]
+        if namespaces.granted(lambda: self._try_namespaces(shown, secret)):
+            self._namespaces = Namespaces(shown, secret, str(self._scratch))
+            words.append("namespaces")
+        if self._namespaces is None:
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        if self._namespaces is None or self._namespaces.own_users:
+            self._users = [None]
+        if self._namespaces is None:
+            privileges.drop(None)
         with contextlib.suppress(OSError):
-            landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])
-            report |= {"isolation": "process+landlock", "landlock": str(landlock.abi())}
+            self._make_rules()
+            self.report["landlock"] = str(landlock.abi())
+            words.insert(1, "landlock")
         with contextlib.suppress(OSError):
-            seccomp.restrict(_REFUSED_CALLS)
-            report["syscalls"] = "filtered"
-        return report
+            self._filter()
+            self.report["syscalls"] = "filtered"
+            # Only with a filter, which refuses to open by a handle what the view does not hold.
+            self._reads_all = of_root and self._users != [None]
+        self.report["isolation"] = "+".join(words)
+
+    def _try_namespaces(self, shown: list[str], hidden: set[str]) -> None:
+        """Do all that a cell needs of them, in a process that is there for nothing else."""
+        tried = Namespaces(shown, hidden, str(self._scratch))
+        pid = tried.fork()
+        if pid == 0:
+            code = 1
+            try:
+                uid = None if tried.own_users else self._users[0]
+                tried.furnish(uid)
+                privileges.drop(uid)
+                code = 0
+            finally:
+                os._exit(code)
+        if os.waitpid(pid, 0)[1]:
+            raise OSError("a cell cannot have its own")
+
+    def _make_rules(self) -> None:
+        """Work out once what cells may read: less than this process, and no temporary folder of another cell."""
+        if self._namespaces is not None:
+            # Names are what the view has: modules are looked for in folders with something hidden in them, too.
+            visible = landlock.visible(self._hidden)
+            self._rules = landlock.ruleset(visible, ["/dev/null", namespaces.PARENT], listable=["/"])
+            return
+        self._readable = [*landlock.visible([*self._hidden, *map(Path, _SYSTEM)]), *_SYSTEM_SHOWN]
+        landlock.restrict([*self._readable, "/proc"], ["/dev/null", str(self._scratch)])
+
+    def _filter(self) -> None:
+        refused, judged = list(_REFUSED_CALLS), list(_JUDGED)
+        if self._namespaces is None:
+            refused += _REFUSED_WITHOUT_NAMESPACES
+            judged += [Judged(call=call, argument=0, passed=(0,)) for call in _OTHERS]
+        seccomp.restrict(refused, absent=["clone3"], families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
         """Take orders until the trusted side is gone."""
         while True:
-            raw, channels, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
+            raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
             while raw and len(raw) < ORDER.size:
                 raw += self._control.recv(ORDER.size - len(raw))
             if not raw:
                 break
             order, job = ORDER.unpack(raw)
             if order == START:
-                self._start(job, channels[0])
+                self._start(job, *handles)
             else:
                 self._end(job)
         for job in list(self._cells):
             self._end(job)
 
-    def _start(self, job: int, channel: int) -> None:
-        folder = self._scratch / str(job)
+    def _start(self, job: int, channel: int, output: int) -> None:
+        # No cell can guess the name of another's.
+        folder = self._scratch / secrets.token_hex(16)
         try:
-            folder.mkdir(mode=0o700)
-            pid = os.fork()
+            if self._namespaces is None:
+                folder.mkdir(mode=0o700)
+                pid = os.fork()
+            else:
+                folder = Path(namespaces.FOLDER)
+                pid = self._namespaces.fork()
         except OSError as error:
             # No strategy's fault: with the server gone, the trusted side reports the machine.
             sys.exit(f"no process for a strategy can be made ({error.strerror}); free memory, processes or disk space")
         if pid == 0:
-            self._become_cell(channel, folder)
+            self._become_cell(channel, output, folder, self._users[job % len(self._users)])
         os.close(channel)
-        self._cells[job] = pid
+        os.close(output)
+        self._cells[job] = pid, folder
 
-    def _become_cell(self, channel: int, folder: Path) -> NoReturn:
+    def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
         """Do one job in this new process; nothing of it survives."""
         try:
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            self._control.close()
             tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
-            if self.report["isolation"] == "process+landlock":
+            if self._namespaces is not None:
+                self._namespaces.furnish(uid)
+            channel = _keep_only(channel, output, self._rules)
+            if self._namespaces is not None:
+                _lower(resource.RLIMIT_NPROC, _PROCESSES)
+            privileges.drop(uid, reads_all=self._reads_all)
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: another user's process forgets it
+            if self._rules is not None:
+                landlock.enforce(self._rules)
+                os.close(self._rules)
+            elif self.report["landlock"] != "0":
                 landlock.restrict([*self._readable, f"/proc/{os.getpid()}"], ["/dev/null", str(folder)])
+            if self._namespaces is not None and self.report["syscalls"] == "filtered":
+                seccomp.restrict(_FURNISHING)
             work(socket.socket(fileno=channel))
+        except OSError:
+            traceback.print_exc()
         finally:
             os._exit(0)
 
     def _end(self, job: int) -> None:
-        pid = self._cells.pop(job, None)
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+        pid, folder = self._cells.pop(job, (0, Path()))
+        if not pid:
+            return
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if self._namespaces is None:
             self._end_orphans()
-        shutil.rmtree(self._scratch / str(job), ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _end_orphans(self) -> None:
         """End processes that a cell left behind: as the subreaper, this process has become their parent."""
-        known = set(self._cells.values())
+        known = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
             try:
@@ -135,6 +263,34 @@ class Server:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
+
+
+def _keep_only(channel: int, output: int, rules: int | None) -> int:
+    """Keep nothing of what the server has open: what two cells share, one can tell the other by. Return the channel."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, handle in enumerate((null, output, output)):
+        os.dup2(handle, number)
+    start = 3
+    for handle in sorted({channel} if rules is None else {channel, rules}):
+        os.closerange(start, handle)
+        start = handle + 1
+    os.closerange(start, _HANDLES)
+    return channel
+
+
+def _limit() -> None:
+    """Bound what this process and its cells may use; let the kernel, short of memory, take it from them first."""
+    for which, value in _LIMITS:
+        _lower(which, value)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _lower(which: int, value: int) -> None:
+    """Set a limit for good; a lower one that holds already stays."""
+    _, held = resource.getrlimit(which)
+    value = value if held == resource.RLIM_INFINITY else min(value, held)
+    resource.setrlimit(which, (value, value))
 
 
 def _prctl(option: int, value: int) -> None:
@@ -153,13 +309,16 @@ def _load_builtins() -> None:
 def main() -> None:
     """Set up as the trusted side says, answer with what confinement was reached, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
+    os.umask(0o022)  # what is made for cells, they must be able to enter
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells end without emptying buffers
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     setup: dict[str, Any] = wire.receive(control)[0]
     scratch = Path(setup["scratch"])
     _load_builtins()
     with explained(scratch):
-        server = Server(control, scratch, [Path(path) for path in setup["hidden"]])
+        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["shown"])
     gc.freeze()
     wire.send(control, server.report)
     try:

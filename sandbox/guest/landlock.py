@@ -78,8 +78,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = Fa
         os.close(handle)
 
 
-def ruleset(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> int:
+def ruleset(
+    readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False, listable: Sequence[str] = ()
+) -> int:
     """Return a descriptor of these rules, see `restrict`, for any number of processes to enforce on themselves.
+
+    Below `listable` the names in folders may be read, whatever else may not.
 
     It is closed by an exec. A rule is about the folder that has the path now, not one that is made later.
 
@@ -98,6 +102,8 @@ def ruleset(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = Fal
             _allow(handle, path, (_EXECUTE | _READ_FILE | _READ_DIR) & handled)
         for path in writable:
             _allow(handle, path, handled & ~_IOCTL_DEV)
+        for path in listable:
+            _allow(handle, path, _READ_DIR)
     except BaseException:
         os.close(handle)
         raise

@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from sandbox.guest.syscalls import NUMBERS
 
@@ -34,17 +35,41 @@ MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 Line = tuple[int, int, int, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A call that is judged by one of its arguments."""
+
+    call: str
+    argument: int
+    """Which one, from 0; its low half is looked at."""
+    passed: tuple[int, ...]
+    """Values with which it goes through."""
+    done: tuple[int, ...] = ()
+    """Values with which it is answered as done, and is not."""
+    error: int = errno.EPERM
+    """What any other value is answered with."""
+
+
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def restrict(refused: Iterable[str], *, absent: Iterable[str] = (), families: Sequence[int] | None = None) -> None:
+def restrict(
+    refused: Iterable[str],
+    *,
+    absent: Iterable[str] = (),
+    families: Sequence[int] | None = None,
+    judged: Sequence[Judged] = (),
+    newest: int | None = None,
+) -> None:
     """Filter the calls of this thread and its future children, for good.
 
     Args:
         refused: calls that fail with EPERM.
         absent: calls that fail with ENOSYS, as on a kernel without them.
         families: the only families of sockets there are, and no new namespaces; None leaves both alone.
+        judged: calls that pass with some arguments only.
+        newest: the number from which on calls are absent too, whatever a later kernel makes of them; None for none.
 
     Raises:
         OSError: if the kernel or the machine has no such filter; nothing is refused then.
@@ -52,7 +77,7 @@ def restrict(refused: Iterable[str], *, absent: Iterable[str] = (), families: Se
     machine = MACHINES.get(platform.machine()) if sys.platform.startswith("linux") else None
     if machine is None:
         raise OSError(errno.ENOSYS, "no system-call table for this machine")
-    install(program(*machine, refused, absent, families))
+    install(program(*machine, refused, absent, families, judged, newest))
 
 
 def install(code: bytes) -> None:
@@ -76,15 +101,24 @@ def program(
     refused: Iterable[str],
     absent: Iterable[str] = (),
     families: Sequence[int] | None = None,
+    judged: Sequence[Judged] = (),
+    newest: int | None = None,
 ) -> bytes:
     """Return the filter: another architecture ends the process, a listed call fails, the rest goes through."""
     lines = opening(architecture)
+    if newest is not None:
+        lines += [(AT_LEAST, 0, 1, newest), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
     for error, names in ((errno.EPERM, refused), (errno.ENOSYS, absent)):
         for number in sorted(_numbers(names, column)):
             lines += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ERROR | error)]
+    rules = list(judged)
     if families is not None:
-        [clone], [sockets] = _numbers(["clone"], column), _numbers(["socket"], column)
-        lines += [*_namespaces(clone), *_families(sockets, families)]
+        [clone] = _numbers(["clone"], column)
+        lines += _namespaces(clone)
+        rules.append(Judged(call="socket", argument=0, passed=tuple(families), error=errno.EAFNOSUPPORT))
+    for rule in rules:
+        for number in _numbers([rule.call], column):
+            lines += _judged(number, rule)
     lines.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
@@ -115,9 +149,10 @@ def _namespaces(number: int) -> list[Line]:
     ]
 
 
-def _families(number: int, families: Sequence[int]) -> list[Line]:
-    block: list[Line] = [(LOAD, 0, 0, FIRST_ARGUMENT)]
-    for index, family in enumerate(families):
-        block.append((EQUAL, len(families) - index, 0, family))
-    block += [(RETURN, 0, 0, ERROR | errno.EAFNOSUPPORT), (RETURN, 0, 0, ALLOW)]
+def _judged(number: int, rule: Judged) -> list[Line]:
+    block: list[Line] = [(LOAD, 0, 0, FIRST_ARGUMENT + 8 * rule.argument)]
+    for verdict, values in ((ALLOW, rule.passed), (ERROR, rule.done)):
+        for value in values:
+            block += [(EQUAL, 0, 1, value), (RETURN, 0, 0, verdict)]
+    block.append((RETURN, 0, 0, ERROR | rule.error))
     return [(EQUAL, 0, len(block), number), *block]

@@ -114,3 +114,5 @@ ALLOWED: dict[str, str] = {
     "facts about the machine, random numbers": "uname sysinfo getrandom personality",
     "to be confined further": "landlock_create_ruleset landlock_add_rule landlock_restrict_self",
 }
+REFUSED_TO_JOBS = frozenset(NUMBERS).difference(["clone3"], *map(str.split, ALLOWED.values()))
+"""What is left; `clone3` is absent instead, so that programs fall back to `clone`."""

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import functools
 import os
+import socket
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -15,18 +20,20 @@ from bench.retrieval.retrieval import NoRanker
 from bench.types import Kind
 from harness.cells import InlineCells, StrategyFault, open_cells
 from harness.cells.pool import ForkedCells
+from harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
 from harness.cells.scratch import Scratch
-from harness.cells.server import _REFUSED_CALLS
+from harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
 from sandbox.guest import landlock, seccomp, syscalls
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
+from tests.harness.cells.confined import granted
 from tests.helpers.extras import missing
 from tests.helpers.filters import run_filter
 from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)
 FILE = '''
-import os, signal, socket, sys, time, tempfile, pathlib
+import ctypes, os, socket, sys, time, tempfile, pathlib
 from strategies import *
 from strategies.infile_text import infile_prompt
 
@@ -48,7 +55,8 @@ def exits(query: Query, repo: Repository) -> Context:
 
 @strategy("killed")
 def killed(query: Query, repo: Repository) -> Context:
-    os.kill(os.getpid(), signal.SIGKILL)
+    # As the first process of its namespace it can send itself no signal; the kernel can.
+    ctypes.string_at(0)
 
 
 @strategy("hangs")
@@ -63,9 +71,9 @@ def nothing(query: Query, repo: Repository) -> Context:
 
 @strategy("garbage")
 def garbage(query: Query, repo: Repository, *, raw: str = "") -> Context:
-    for name in os.listdir("/proc/self/fd"):
+    for number in range(3, 64):
         try:
-            channel = socket.socket(fileno=os.dup(int(name)))
+            channel = socket.socket(fileno=os.dup(number))
             channel.sendall(bytes.fromhex(raw))
         except OSError:
             pass
@@ -353,7 +361,7 @@ def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_cells([], 1) as cells:
         assert cells.describe() == {
-            "isolation": "process+landlock",
+            "isolation": "process+landlock+namespaces" if granted() else "process+landlock",
             "landlock": str(landlock.abi()),
             "syscalls": "filtered",
         }
@@ -375,11 +383,14 @@ def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -
         with contextlib.suppress(StrategyFault):
             _run(cells, spec)
     assert len(os.listdir("/proc/self/fd")) == before
-    server = cells._server.pid
-    _run(cells, "lc.infile")
-    assert len(os.listdir(f"/proc/{server}/fd")) <= 4
-    _until_empty(lambda: Path(f"/proc/{server}/task/{server}/children").read_text())
-    _until_empty(lambda: os.listdir(cells._scratch.path))
+    for server in (cells._server, *cells._others.values()):
+        folder = Path(f"/proc/{server.process.pid}")
+        children = (folder / "task" / folder.name / "children").read_text().split()
+        if children and granted():
+            folder = Path(f"/proc/{children[0]}")  # the one that forks, in a namespace of its own
+        assert len(os.listdir(folder / "fd")) <= 6
+        _until_empty((folder / "task" / folder.name / "children").read_text)
+        _until_empty(functools.partial(os.listdir, server.scratch.path))
 
 
 def _until_empty(look: object) -> None:
@@ -408,16 +419,18 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
 
 def test_a_lost_server_is_a_machine_fault() -> None:
     cells = ForkedCells([], 1, 5)
-    cells._server.kill()
-    cells._server.wait()
+    cells._server.process.kill()
+    cells._server.process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
 
 
-def test_a_cell_that_cannot_be_made_is_a_machine_fault(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_that_cannot_be_made_is_a_machine_fault(
+    without_namespaces: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     cells = ForkedCells([], 1, 5)
-    cells._scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server.scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -463,3 +476,73 @@ def test_the_filter_refuses_every_listed_call() -> None:
         listed = {syscalls.NUMBERS[name][column] for name in _REFUSED_CALLS}
         code = seccomp.program(architecture, column, _REFUSED_CALLS)
         assert {run_filter(code, architecture, number) for number in listed if number} == {seccomp.ERROR | 1}
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
+    architecture, column = seccomp.MACHINES[machine]
+    code = seccomp.program(architecture, column, [], ["clone3"], (), _JUDGED, _NEWEST + 1)
+
+    def answered(call: str, *arguments: int) -> int:
+        number = syscalls.NUMBERS[call][column]
+        assert number is not None
+        return run_filter(code, architecture, number, *arguments)
+
+    taken, refused = seccomp.ERROR, seccomp.ERROR | errno.EINVAL
+    assert answered("fcntl", 9, fcntl.F_SETFL) == seccomp.ALLOW
+    assert answered("fcntl", 9, fcntl.F_SETLK) == answered("flock", 9, fcntl.LOCK_EX | fcntl.LOCK_NB) == taken
+    assert answered("fcntl", 9, fcntl.F_SETLEASE) == answered("fcntl", 9, fcntl.F_GETLK) == refused
+    assert answered("ioctl", 9, termios.TIOCSTI) == seccomp.ERROR | errno.ENOTTY
+    assert answered("ioctl", 9, termios.TCGETS) == seccomp.ALLOW
+    assert answered("madvise", 0, 0) == seccomp.ALLOW
+    assert answered("socket", socket.AF_UNIX) == seccomp.ERROR | errno.EAFNOSUPPORT
+    assert answered("clone", 0x10000000) == seccomp.ERROR | errno.EPERM
+    assert run_filter(code, architecture, _NEWEST + 1) == seccomp.ERROR | errno.ENOSYS
+    assert run_filter(code, architecture, _NEWEST) == seccomp.ALLOW
+
+
+@pytest.mark.usefixtures("needs_landlock")
+def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path: Path) -> None:
+    if not granted():
+        missing("no namespaces on this kernel")
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for folder in (mine, other):
+        folder.mkdir(mode=0o700)
+        (folder / "words.txt").write_text("zq words of a file")
+        (folder / "words.txt").chmod(0o600)
+    (mine / "neighbour.py").write_text("WORDS = 'zq words of a neighbour'\n")
+    (mine / "looks.py").write_text(
+        "import neighbour, pathlib\nfrom strategies import *\n"
+        "@strategy('looks')\ndef looks(query: Query, repo: Repository, *, at: str = '') -> Context:\n"
+        "    try:\n        text = pathlib.Path(at).read_text()\n"
+        "    except OSError as error:\n        text = str(error)\n"
+        "    return Context((Snippet(path='a', text=neighbour.WORDS + text),))\n"
+    )
+    (mine / "hidden.txt").write_text("zq words of a hidden file")
+    with open_cells([mine / "hidden.txt"], 1) as cells:
+
+        def seen(at: Path) -> str:
+            return cells.run(f"{mine}/looks.py@looks(at='{at}')", QUERY, view_for(QUERY), _generate).text
+
+        assert "zq words of a neighbour" in seen(mine) and "zq words of a file" in seen(mine / "words.txt")
+        assert "zq words of a file" not in seen(other / "words.txt") and "No such file" in seen(other)
+        assert "zq words of a hidden" not in seen(mine / "hidden.txt")
+        # What a wrapper wraps is shown too.
+        assert "zq words of a neighbour" in _run(cells, f"aim({mine}/looks.py@looks, encoder=bm25)").text
+
+
+def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+    remarks = Remarks()
+    printed = MOST_OF_CELL * 2
+    for _ in range(2 * MOST // MOST_OF_CELL):
+        with remarks.of_cell() as handle:
+            os.write(handle, b"x" * printed)
+    shown = capsys.readouterr().err
+    assert shown.count("the rest of what it printed") == MOST // (MOST_OF_CELL + 1) + 1
+    assert shown.count("is left out from here on") == 1 and len(shown) < MOST + 10_000
+
+
+def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with Remarks().of_cell() as handle:
+        os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")
+    assert capsys.readouterr().err == "straße ␛[2J␍gone⟨U+009B⟩\n\ufffd\n"

@@ -22,6 +22,7 @@ from bench.snapshot import load as load_snapshot
 from bench.types import Cursor, Language, Query, Reference
 from harness.cells import Cells, open_cells
 from sandbox.guest import landlock
+from tests.harness.cells.confined import switch_off
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
 from tests.helpers.samples import make_sample
@@ -118,7 +119,7 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
         (world.home / "samples/set/references.jsonl").open() as kept_open,
         open_cells([world.home], 2) as cells,
     ):
-        assert cells.describe()["isolation"] == "process+landlock"
+        assert "landlock" in cells.describe()["isolation"]
         assert world.plant(cells, world.later, leave=True) == "left"
         text = world.plant(cells, world.query)
         assert kept_open.readable()
@@ -183,9 +184,7 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
 
 def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
-    off = world.file.parent / "sitecustomize.py"
-    off.write_text("import sandbox.guest.landlock as it\ndef no(*_): raise OSError\nit.restrict = no\n")
-    monkeypatch.syspath_prepend(str(off.parent))
+    switch_off(world.file.parent, monkeypatch, namespaces=True, landlock=True)
     with open_cells([world.home], 1) as cells:
         assert cells.describe()["isolation"] == "process"
         text = world.plant(cells, world.query, cell=False)
@@ -197,7 +196,8 @@ def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch
     assert "home_files" in found
 
 
-def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("confined", ["namespaces", "landlock"])
+def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
         "import time, os, pathlib\nfrom strategies import *\n"
@@ -205,18 +205,22 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
         "    if os.fork() == 0: os.setsid()\n"
         "    time.sleep(600)\n"
     )
+    if confined == "landlock":
+        (tmp_path / "off").mkdir()
+        switch_off(tmp_path / "off", monkeypatch, namespaces=True)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "off"))
     script = (
         "import sys, threading\nfrom harness.cells import open_cells\nfrom strategies.tiny import *\n"
         "from tests.helpers.models import Model\n"
-        f"q = query_for(Kind.LINE)\nwith open_cells([], 1) as cells:\n    print(cells._server.pid, flush=True)\n"
+        "q = query_for(Kind.LINE)\nwith open_cells([], 1) as cells:\n"
+        "    print(cells.describe()['isolation'], flush=True)\n"
         f"    cells.run('{slow}@slow', q, view_for(q), Model())\n"
     )
     run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
-    server = int(run.stdout.readline())
-    _until(lambda: len(_descendants(server)) >= 2)
-    family = {server, *_descendants(server)}
-    assert len(family) >= 3
+    servers = 4 if "namespaces" in run.stdout.readline() else 1
+    _until(lambda: len(_descendants(run.pid)) >= servers + 2)
+    family = {run.pid, *_descendants(run.pid)}
     run.kill()
     run.wait()
     run.stdout.close()

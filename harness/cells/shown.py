@@ -1,0 +1,98 @@
+"""What of this machine a cell is shown, where its view of the files is its own: what Python needs, and the strategy.
+
+Worked out by the trusted side, and no package is imported for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import bench
+import harness
+import sandbox
+import strategies
+from bench import spec as specs
+from bench.errors import InputFault
+from sandbox.bubblewrap import host
+
+_GROUP = "ctxbench.strategies"
+_ETC = ("localtime", "mime.types")
+"""What a program reads of ``/etc`` beside what it does in a box."""
+
+
+def shown() -> list[str]:
+    """Return the paths that every cell needs: the system's programs, the interpreter, what can be imported."""
+    paths = [*host.SYSTEM, *map(str, host.etc()), *(f"/etc/{name}" for name in _ETC)]
+    paths += [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *map(str, _imported())]
+    paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    return _with_real(path for path in paths if path)
+
+
+def beside(spec: str) -> list[str]:
+    """Return the folders of the strategy files that a spec names, at any depth: a file may import its neighbours.
+
+    A file that is not there has none, and neither has a spec that cannot be read: the cell says what is wrong.
+    """
+    return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
+
+
+def private(path: str) -> bool:
+    """Return whether others than its owner cannot read a path, or a module that lies in it."""
+    try:
+        modules = [entry.path for entry in os.scandir(path) if entry.name.endswith(".py")]
+        return not _readable_by_others(path) or not all(map(_readable_by_others, modules))
+    except NotADirectoryError:
+        return not _readable_by_others(path)
+    except OSError:
+        return True
+
+
+def _readable_by_others(path: str) -> bool:
+    mode = Path(path).stat().st_mode
+    needed = 0o5 if stat.S_ISDIR(mode) else 0o4
+    return mode & needed == needed
+
+
+def _files(spec: str) -> Iterator[Path]:
+    try:
+        parsed = specs.parse(spec)
+    except InputFault:
+        return
+    path, at, _ = parsed.name.rpartition("@")
+    if at:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            file = Path(path).expanduser().absolute()
+            if file.is_file():
+                yield file
+    for value in parsed.arguments.values():
+        if isinstance(value, str):
+            yield from _files(value)
+
+
+def _imported() -> Iterator[Path]:
+    for entry in sys.path:
+        yield Path(entry).absolute()
+    for package in (bench, harness, sandbox, strategies):
+        yield from map(Path, package.__path__)
+    # Packages that are installed from where they are developed may be in no folder of the path.
+    for module in list(sys.modules.values()):
+        if getattr(module, "__name__", "").startswith("__editable__"):
+            yield from map(Path, getattr(module, "MAPPING", {}).values())
+    for point in entry_points(group=_GROUP):
+        with contextlib.suppress(ImportError, ValueError):
+            found = importlib.util.find_spec(point.module.partition(".")[0])
+            if found is not None:
+                yield from map(Path, found.submodule_search_locations or [found.origin or ""])
+
+
+def _with_real(paths: Iterable[str]) -> list[str]:
+    """Return the paths there are, in order, each also as what its links lead to."""
+    both = [form for path in paths for form in (os.path.normpath(path), os.path.realpath(path))]
+    return [path for path in dict.fromkeys(both) if path != "/" and Path(path).is_absolute() and Path(path).exists()]

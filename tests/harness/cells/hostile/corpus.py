@@ -1,0 +1,129 @@
+"""Runs all cases in one world as the user that it is started as; prints what came of them, as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.types import Kind, Query
+from harness.cells import open_cells
+from harness.cells.pool import ForkedCells
+from strategies.api import Prompt
+from strategies.tiny import query_for, view_for
+from tests.harness.cells.hostile.acts import ACTS
+from tests.harness.cells.hostile.case import Channel
+from tests.harness.cells.hostile.channels import CHANNELS
+from tests.helpers.models import Model
+
+NOTE = "zqQj"
+SPY_SAMPLES = 4
+_SECONDS = 60.0
+
+
+class World:
+    """The cells of one corpus run, and the state that must not change."""
+
+    def __init__(self, root: Path, cells: ForkedCells) -> None:
+        self._file, self._home, self._cells = root / "strategies" / "inside.py", root / "home", cells
+        self._query = query_for(Kind.LINE)
+
+    def part(self, case: str, part: str, note: str = "", model: Model | None = None) -> str:
+        spec = f"{self._file}@hostile(case={case}, part={part}, note='{note}')"
+        return self.prompt(spec, model=model).text
+
+    def prompt(self, spec: str, query: Query | None = None, model: Model | None = None) -> Prompt:
+        query = query or self._query
+        return self._cells.run(spec, query, view_for(query), model or Model(lambda *_: ""))
+
+    def channel(self, case: Channel) -> dict[str, object]:
+        """Return what a cell saw before and after another left its note."""
+        if case.at_once == "look":
+            before = self._both(case, "look", None)
+            return {"before": before, "after": self._both(case, "look", "leave")}
+        before = self.part(case.name, "look")
+        if case.at_once:
+            return {"before": before, "after": self._both(case, "leave", "look")}
+        left = self.part(case.name, "leave", NOTE)
+        return {"before": before, "left": left, "after": self.part(case.name, "look")}
+
+    def _both(self, case: Channel, waits: str, inner: str | None) -> str:
+        """Run one part; while it waits, run the other. Return what the looking one saw."""
+        ready, go = threading.Event(), threading.Event()
+        result: dict[str, str] = {}
+
+        def answer(*_: object) -> str:
+            ready.set()
+            go.wait(_SECONDS)
+            return ""
+
+        def work() -> None:
+            result[waits] = self.part(case.name, waits, NOTE if waits == "leave" else "", Model(answer))
+            ready.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        ready.wait(_SECONDS)
+        if inner is not None:
+            result[inner] = self.part(case.name, inner, NOTE if inner == "leave" else "")
+        go.set()
+        thread.join()
+        return result["look"]
+
+    def spied(self) -> list[bool]:
+        """Return of some samples, in the order of their file, whether the spy's prompt is that of ``lc.infile``."""
+        stands_for = self.prompt("lc.infile(limit=100)")
+        return [self.prompt(f"{self._file}@spy(limit=100)") == stands_for for _ in range(SPY_SAMPLES)]
+
+    def state(self) -> dict[str, object]:
+        """Return what nobody may change of this process, of its user's processes, and of the home."""
+        pid, server = os.getpid(), self._cells._server.process.pid
+        kinds = (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_CPU)
+        held = [(self._home / name).stat() for name in ("references.jsonl", ".")]
+        return {
+            "limits": [resource.prlimit(each, kind) for each in (pid, server) for kind in kinds],
+            "affinity": [sorted(os.sched_getaffinity(each)) for each in (pid, server)],
+            "priority": [os.getpriority(os.PRIO_PROCESS, each) for each in (pid, server)],
+            "home": [(one.st_mode, one.st_uid, one.st_mtime_ns, one.st_size) for one in held],
+            "alive": self._cells._server.process.poll() is None,
+            "honest": self.prompt("lc.infile(limit=100)").text,
+        }
+
+
+@contextlib.contextmanager
+def world(root: Path) -> Iterator[World]:
+    with open_cells([root / "home"], 4, timeout=_SECONDS) as cells:
+        assert isinstance(cells, ForkedCells)
+        yield World(root, cells)
+
+
+def main(root: Path, only: set[str]) -> None:
+    report: dict[str, object] = {}
+    with world(root) as here:
+        report["isolation"] = here._cells.describe()["isolation"]
+        report["before"] = here.state()
+        for case in CHANNELS:
+            if not only or case.name in only:
+                report[case.name] = _outcome(lambda case=case: here.channel(case))  # type: ignore[misc]
+        for act in ACTS:
+            if not only or act.name in only:
+                report[act.name] = _outcome(lambda act=act: here.part(act.name, "act"))  # type: ignore[misc]
+        report["spied"] = _outcome(here.spied)
+        report["after"] = here.state()
+    sys.stdout.write(json.dumps(report))
+
+
+def _outcome(work: object) -> object:
+    try:
+        return work()  # type: ignore[operator]
+    except Exception as error:  # noqa: BLE001
+        return {"fault": f"{type(error).__name__}: {error}"}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), set(sys.argv[2:]))

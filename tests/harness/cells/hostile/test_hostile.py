@@ -1,0 +1,115 @@
+"""Every hostile strategy, as root and as a plain user, with namespaces and without: no answer known, nobody harmed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.guest import landlock
+from tests.harness.cells.confined import granted
+from tests.harness.cells.hostile import ring
+from tests.harness.cells.hostile.acts import ACTS
+from tests.harness.cells.hostile.case import Act, Channel
+from tests.harness.cells.hostile.channels import CHANNELS
+from tests.harness.cells.hostile.corpus import NOTE
+from tests.helpers.extras import missing
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = ("root-namespaces", "plain-namespaces", "root-landlock", "plain-landlock")
+run = functools.cache(ring.run)
+
+
+@pytest.fixture(params=SETTINGS)
+def setting(request: pytest.FixtureRequest) -> str:
+    """Name who runs it, and what the kernel grants."""
+    name: str = request.param
+    if not landlock.abi() or (name.endswith("namespaces") and not granted()):
+        missing(f"the kernel does not grant what {name} needs")
+    if name.startswith("root") and os.geteuid() != 0:
+        missing("not root")
+    return name
+
+
+@pytest.fixture
+def report(setting: str) -> dict[str, Any]:
+    """Return what came of the whole corpus there."""
+    return run(*setting.split("-"))
+
+
+def test_there_are_enough_and_no_two_have_one_name() -> None:
+    names = [case.name for case in (*CHANNELS, *ACTS)]
+    assert len(set(names)) == len(names) >= 70
+
+
+def test_it_is_run_as_it_says(report: dict[str, Any], setting: str) -> None:
+    assert report["isolation"] == "process+landlock" + "+namespaces" * setting.endswith("namespaces")
+
+
+@pytest.mark.parametrize("case", CHANNELS, ids=lambda case: case.name)
+def test_no_cell_tells_another_anything(report: dict[str, Any], setting: str, case: Channel) -> None:
+    outcome = report[case.name]
+    assert "fault" not in outcome, outcome
+    assert not re.search(r"\b[A-Z]\w+Error: ", outcome["before"]), "the case itself is broken"
+    if setting in case.open_in:
+        return  # said in docs/isolation.md
+    assert NOTE not in outcome["after"]
+    assert outcome["after"] == outcome["before"]
+
+
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.name)
+def test_nothing_comes_of_it(report: dict[str, Any], setting: str, act: Act) -> None:
+    expected = act.without if act.without and setting.endswith("landlock") else act.says
+    assert re.fullmatch(expected, str(report[act.name])), report[act.name]
+
+
+def test_a_spy_that_uses_every_channel_is_what_it_stands_in_for(report: dict[str, Any]) -> None:
+    """Its prompts are those of ``lc.infile``, so that its scores are."""
+    assert report["spied"] == [True] * len(report["spied"]) and report["spied"]
+
+
+def test_nobody_else_is_changed(report: dict[str, Any]) -> None:
+    assert report["after"] == report["before"]
+    assert report["references"] == ring.ANSWERS
+
+
+def test_what_it_prints_is_shown_without_codes_and_bounded(report: dict[str, Any]) -> None:
+    printed = report["stderr"]
+    assert "zqcodes" in printed and "zqflood" in printed and "␛]0;zqtitle␇" in printed
+    assert not set(printed) & {"\x1b", "\x07", "\r", "\x9b"}
+    assert len(printed) < 200_000 and "is left out" in printed
+
+
+def test_there_is_no_terminal_to_type_into(tmp_path: Path) -> None:
+    """What a user types next must not come from a strategy, even where the user is root."""
+    ring.make(tmp_path, os.geteuid())
+    code = (
+        "import fcntl, os, sys, termios\nos.setsid()\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)\n"
+        "sys.argv[1:] = [sys.argv[1], 'type-into-the-terminal', 'terminal']\n"
+        "from pathlib import Path\nfrom tests.harness.cells.hostile import corpus\n"
+        "corpus.main(Path(sys.argv[1]), set(sys.argv[2:]))\n"
+    )
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, stdin=theirs, stderr=theirs, check=True
+        )
+        report = json.loads(done.stdout)
+        os.set_blocking(theirs, False)
+        with pytest.raises(BlockingIOError):
+            os.read(theirs, 1)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    [act] = [act for act in ACTS if act.name == "type-into-the-terminal"]
+    assert re.fullmatch(act.says, report[act.name]), report[act.name]
+    assert report["terminal"]["before"] == report["terminal"]["after"]
