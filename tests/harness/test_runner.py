@@ -20,7 +20,7 @@ from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
 from harness.attempt import Summary
 from harness.cells import Cells, InlineCells, StrategyFault
-from harness.generators.base import Generator, Request, Response
+from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
 from harness.inflight import GIVE_UP
 from harness.results import RunTable, Status
@@ -451,3 +451,13 @@ def test_what_no_strategy_may_read(tmp_path: Path) -> None:
     entry["source"] = f"local:{source}"
     hidden = _hidden(bench.home, bench.store, bench.set)
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
+
+
+def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(bench: Bench) -> None:
+    class Short(Scripted):
+        def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
+            return [TooLong("over the window", cure="shorten it") for _ in requests]
+
+    [summary] = bench.run(Short(right, version="1"))
+    assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
+    assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
