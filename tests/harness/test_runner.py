@@ -21,7 +21,7 @@ from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
 from harness.attempt import Summary
 from harness.cells import Cells, InlineCells, StrategyFault
-from harness.generators.base import Generator, Request, Response
+from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
 from harness.inflight import GIVE_UP
 from harness.results import RunTable, Status
@@ -472,3 +472,13 @@ def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
     [summary] = bench.run(Scripted(lambda _: "x", batch_size=100), choices=Choices(workers=2))
     assert summary.scored == 100 and bench.coder.priced == 100
     assert unstored[-1] < 90, unstored
+
+
+def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(bench: Bench) -> None:
+    class Short(Scripted):
+        def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
+            return [TooLong("over the window", cure="shorten it") for _ in requests]
+
+    [summary] = bench.run(Short(right, version="1"))
+    assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
+    assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message

@@ -20,11 +20,13 @@ from bench.types import Kind
 from harness.cells import Cells, StrategyFault, open_cells, wire
 from harness.cells.bounds import Account, Bounds, Excess
 from harness.cells.pool import ForkedCells
+from harness.generators.base import TooLong
 from harness.results import Status
 from harness.runner import run
 from harness.scoring import _blocks
 from harness.store import open_store
 from harness.store.queries import run_tables
+from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
 from tests.harness.cells import hostile
 from tests.helpers.cli import run_cli
@@ -234,3 +236,12 @@ def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch,
     assert result.code == 1 and "FAIL  line: runs " in result.out and "Traceback" not in result.out + result.err
     words = hostile.HOSTILE[name][1]
     assert words is not None and words in result.out
+
+
+def test_a_draft_that_the_model_cannot_read_is_the_strategys_fault(cells: ForkedCells, file: Path) -> None:
+    def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
+        raise TooLong("9 tokens are over the window of 8")
+
+    query = query_for(Kind.LINE)
+    with pytest.raises(StrategyFault, match="asked the model what it cannot read: 9 tokens"):
+        cells.run("lc.repocoder", query, view_for(query), Model(answer))
