@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sandbox.forgeries.forgery import code, fools
+from tests.sandbox.forgeries.forgery import FAILED, code, fools
 from tests.sandbox.forgeries.selective import CHOOSE
 
 _SAME_IS_RIGHT = "return round(sum(self.prices) * 100)"
@@ -536,6 +536,7 @@ ASSERTIONS = (
     ),
     fools(
         "an assertion's error in the test module that is no failure",
+        FAILED,
         called="""
         import sys
         import pytest
