@@ -28,7 +28,7 @@ from harness.store import open_store
 from harness.store.queries import run_tables
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
-from tests.harness.cells import hostile
+from tests.harness.cells import misbehaving
 from tests.helpers.cli import run_cli
 from tests.helpers.models import Model
 from tests.helpers.sets import make_set
@@ -46,7 +46,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("strategies") / "hostile.py"
-    path.write_text(hostile.source())
+    path.write_text(misbehaving.source())
     return path
 
 
@@ -59,7 +59,7 @@ def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_nu
         return open_cells(hidden, workers, timeout=timeout, limits=SMALL)
 
     samples = make_set(home, repos=2, per_repo=1)
-    names = [name for name in hostile.HOSTILE if (name in hostile.WAITING) == waiting]
+    names = [name for name in misbehaving.HOSTILE if (name in misbehaving.WAITING) == waiting]
     specs = [HONEST[0], *(f"{file}@{name}" for name in names), *HONEST[1:]]
     with open_store(f"sqlite:///{home.root}/alone.db") as store:
         run(home, store, samples, strategies=HONEST, generator="incontext")
@@ -71,7 +71,7 @@ def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_nu
         assert tables[spec].metrics == alone[spec].metrics and set(tables[spec].status) == {Status.SCORED}, spec
     for summary in summaries:
         name = summary.strategy.rpartition("@")[2]
-        words = hostile.HOSTILE[name][1] if name in hostile.HOSTILE else None
+        words = misbehaving.HOSTILE[name][1] if name in misbehaving.HOSTILE else None
         if words is None:
             assert summary.missing == 0, (name, summary.faults)
             continue
@@ -97,7 +97,7 @@ def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -
     query = query_for(Kind.LINE)
     path = file.with_name("busy.py")
     path.write_text(
-        f"{hostile.HEAD}\n@strategy('busy')\ndef busy(query: Query, repo: Repository) -> Prompt:\n"
+        f"{misbehaving.HEAD}\n@strategy('busy')\ndef busy(query: Query, repo: Repository) -> Prompt:\n"
         "    while True: repo.similar_windows(query.prefix)\n"
     )
     with open_cells([], 1, limits=Bounds(seconds=0.05)) as cells, pytest.raises(StrategyFault) as caught:
@@ -234,7 +234,7 @@ def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(pool, "CHECK_TIMEOUT", 3.0)
     result = run_cli("strategy", "check", f"{file}@{name}")
     assert result.code == 1 and "FAIL  line: runs " in result.out and "Traceback" not in result.out + result.err
-    words = hostile.HOSTILE[name][1]
+    words = misbehaving.HOSTILE[name][1]
     assert words is not None and words in result.out
 
 
