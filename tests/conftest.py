@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.extras import missing
+
+# As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ("tests.helpers.sandboxes",)
 
