@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -30,6 +29,7 @@ from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
 from tests.harness.cells import misbehaving
 from tests.helpers.cli import run_cli
+from tests.helpers.memory import forget_peak, peak
 from tests.helpers.models import Model
 from tests.helpers.sets import make_set
 
@@ -58,6 +58,7 @@ def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_nu
     def small_cells(hidden: Sequence[Path], workers: int) -> AbstractContextManager[Cells]:
         return open_cells(hidden, workers, timeout=timeout, limits=SMALL)
 
+    held = forget_peak()
     samples = make_set(home, repos=2, per_repo=1)
     names = [name for name in misbehaving.HOSTILE if (name in misbehaving.WAITING) == waiting]
     specs = [HONEST[0], *(f"{file}@{name}" for name in names), *HONEST[1:]]
@@ -79,7 +80,7 @@ def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_nu
         for fault in summary.faults:
             assert words in fault.message, (name, fault.message[:1000])
             assert "\n" not in fault.message and len(fault.message) < 6000 and len(fault.detail) < 30_000
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < GIGABYTE
+    assert peak() - held < GIGABYTE
     shown = run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", str(home.root))
     assert shown.code == 0 and len(json.loads(shown.out)) >= len(HONEST)
     for name in {"odd-path", "odd-text"}.intersection(names):

@@ -10,7 +10,6 @@ import gzip
 import io
 import json
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -34,6 +33,7 @@ from tests.bench.formats.broken import Shape
 from tests.harness.imported.records import java_task, python_task
 from tests.helpers.cli import run_cli
 from tests.helpers.functions import make_function_set
+from tests.helpers.memory import forget_peak, peak
 from tests.helpers.sets import make_set
 
 COUNT = 500
@@ -231,13 +231,14 @@ def attempt(number: int, case: Case, folder: Path) -> str:
 
 def main() -> None:
     """Try all of them; write what happened, and the highest memory, as JSON."""
+    forget_peak()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         all_cases = cases(Home(folder / "home"))
         refused = [case.name for case in all_cases if case.read(_written(folder, case))]
         assert not refused, f"good files are refused: {refused}"
         results = [attempt(number, all_cases[number % len(all_cases)], folder) for number in range(COUNT)]
-    print(json.dumps({"results": results, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+    print(json.dumps({"results": results, "memory": peak()}))
 
 
 def _written(folder: Path, case: Case) -> Path:

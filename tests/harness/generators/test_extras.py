@@ -39,4 +39,6 @@ def test_no_other_test_skips_in_ci() -> None:
         # What only another processor, or no GPU, can show.
         "sandbox/docker/test_seccomp.py",
         "harness/generators/test_hf.py",
+        # What only an engine with gVisor can show.
+        "sandbox/test_conformance.py",
     }
