@@ -80,10 +80,14 @@ def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
     """
     OWN.mkdir(exist_ok=True)
     with tempfile.TemporaryFile(dir=OWN) as out:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, close_fds=True)
-        if seconds is not None:
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
-        status = process.wait()
+        status = subprocess.call(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            # By itself, before it becomes the program: a box refuses to set limits of other processes.
+            preexec_fn=None if seconds is None else lambda: _limit(seconds),
+        )
         size = out.seek(0, os.SEEK_END)
         out.seek(0)
         head = out.read(_KEPT // 2)
@@ -91,6 +95,10 @@ def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
         tail = out.read()
     gap = b"\n[...]\n" if size > _KEPT else b""
     return status, (head + gap + tail).decode("utf-8", "replace")
+
+
+def _limit(seconds: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
 
 
 def compile_files(
