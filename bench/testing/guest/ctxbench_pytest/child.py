@@ -45,8 +45,8 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
-    # Nobody reads why a test fails without the value: what makes that readable is half of what a run costs.
-    more = [*arguments["arguments"], *(["--tb=no", "--assert=plain"] if arguments["twins"] else [])]
+    # Nobody reads why a test fails without the value.
+    more = [*arguments["arguments"], *(["--tb=no"] if arguments["twins"] else [])]
     plugins = [Opening(watcher), watcher]
     code = int(pytest.main(options.arguments(more, bases), plugins=plugins))
     sys.stdout.flush()
