@@ -232,7 +232,8 @@ class Server:
                 landlock.restrict([*self._readable, f"/proc/{os.getpid()}"], ["/dev/null", str(folder)])
             if self._namespaces is not None and self.report["syscalls"] == "filtered":
                 seccomp.restrict(_FURNISHING)
-            work(socket.socket(fileno=channel))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has ended, and reads nothing
+                work(socket.socket(fileno=channel))
         except OSError:
             traceback.print_exc()
         finally:

@@ -65,8 +65,8 @@ def _raise(_: int, __: FrameType | None) -> None:
 
 
 def _unless_interrupted(unraisable: Any) -> None:
-    """Say nothing of an interrupt that came where nothing can be raised: the watching thread ends the command."""
-    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+    """Say nothing of what an interrupt breaks where nothing can be raised: the watching thread ends the command."""
+    if not _came.is_set() and not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 
 

@@ -26,6 +26,8 @@ from tests.sandbox.attacks import host
 pytestmark = pytest.mark.slow
 SECONDS = 3.0
 """What a command may take to end."""
+PER_REPO = 300
+"""Samples of each of two repositories: more than a quick machine gets done before it is interrupted."""
 _USUAL = 0.5
 """Seconds that `ctxbench --help` takes at most on a machine with nothing else to do."""
 # A shell that starts the tests in the background lets them inherit an ignored interrupt.
@@ -39,7 +41,7 @@ from strategies.registry import strategy
 @strategy("busy")
 def busy(query, repo):
     """Never be done."""
-    open(__import__("tempfile").mkdtemp() + "/begun", "w").close()
+    __import__("ctypes").CDLL(None).prctl(15, b"NAME")  # nothing else of a cell can be seen from outside
     while True:
         pass
 '''
@@ -86,7 +88,7 @@ def case(make: Callable[[Path], Iterator[At]]) -> Case:
 
 
 def _run(home: Home, strategy: str, generator: str = "scripted(text=x)", *more: str) -> list[str]:
-    make_set(home, per_repo=30)
+    make_set(home, per_repo=PER_REPO)
     command = ["run", "--samples", "demo", "--strategy", strategy, "--generator", generator]
     return [*command, "--home", str(home.root), *more]
 
@@ -124,12 +126,19 @@ def _a_model_that_computes(tmp_path: Path) -> Iterator[At]:
 
 @case
 def _a_strategy_that_never_ends(tmp_path: Path) -> Iterator[At]:
-    home, scratch = Home(tmp_path / "home"), tmp_path / "scratch"
-    scratch.mkdir()
-    file = tmp_path / "own.py"
-    file.write_text(BUSY)
-    arguments = _run(home, f"{file}@busy")
-    yield At(arguments, lambda: list(scratch.rglob("begun")), {"TMPDIR": str(scratch)})
+    name, file = f"busy-{int(time.time() * 1000) % 10**9}", tmp_path / "own.py"
+    file.write_text(BUSY.replace("NAME", name))
+    arguments = _run(Home(tmp_path / "home"), f"{file}@busy")
+    yield At(arguments, lambda: _running("comm", f"{name}\n"))
+
+
+def _running(file: str, content: str) -> bool:
+    """Return whether a process has this in a file of its folder in /proc."""
+    for place in Path("/proc").glob(f"[0-9]*/{file}"):
+        with contextlib.suppress(OSError):
+            if place.read_bytes() == content.encode():
+                return True
+    return False
 
 
 def _boxed(tmp_path: Path, back_end: str) -> Iterator[At]:
@@ -137,15 +146,8 @@ def _boxed(tmp_path: Path, back_end: str) -> Iterator[At]:
     # Told from what other tests run at the same time by how long it sleeps.
     seconds = f"59.{int(time.time() * 1000) % 1000000}"
     file.write_text(BOXED.replace("59.5", seconds))
-
-    def asleep() -> bool:
-        for file in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                if file.read_bytes() == f"sleep\0{seconds}\0".encode():
-                    return True
-        return False
-
-    yield At(_run(home, f"{file}@boxed", "scripted(text=x)", "--sandbox", back_end), asleep)
+    arguments = _run(home, f"{file}@boxed", "scripted(text=x)", "--sandbox", back_end)
+    yield At(arguments, lambda: _running("cmdline", f"sleep\0{seconds}\0"))
 
 
 @case
@@ -219,8 +221,9 @@ def _samples_in_the_making(tmp_path: Path) -> Iterator[At]:
         (tree / f"m{number}.py").write_text("\n".join(lines))
     manifest = tmp_path / "shop.toml"
     manifest.write_text(MANIFEST)
-    home = str(tmp_path / "home")
-    yield At(["samples", "build", "own", "--repo", str(manifest), "--home", home], lambda: time.sleep(6) is None)
+    home = tmp_path / "home"
+    arguments = ["samples", "build", "own", "--repo", str(manifest), "--home", str(home)]
+    yield At(arguments, (home / "repos" / "shop").exists)
 
 
 @contextlib.contextmanager
