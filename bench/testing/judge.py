@@ -29,6 +29,8 @@ from sandbox.types import Job, Outcome, Pool, Sandbox
 VERSION = 2
 """Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""
 _LOG = logging.getLogger(__name__)
+_PATIENCE = 5.0
+"""Seconds that a test may take without the function's value, beside three times what all took with it."""
 MOST_CHARACTERS = 1_000_000
 """A longer completion is no function; it would not fit into a box with the repository."""
 
@@ -46,8 +48,8 @@ def explained() -> Iterator[None]:
 class Twinning(Protocol):
     """A `Suite` whose tests run in one process with the code under test, so that a pass must be tried again."""
 
-    def twins(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the tests without the value of the function in `text`."""
+    def twins(self, sample: Sample, reference: Reference, text: str, secret: str, patience: float) -> Job:
+        """Return the job that runs the tests, each for some seconds, without the value of the function in `text`."""
         ...
 
     def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
@@ -89,10 +91,12 @@ def judged(
     flagged = {*judgement.flags, *flags(sample, text)}
     if judgement.verdict is Verdict.PASSED:
         try:
-            twins = _twins(suite, run, sample, reference, text)
+            # A test that then fails speaks against nobody, so that a busy machine harms nobody either.
+            patience = _PATIENCE + 3 * judgement.seconds
+            twins = _twins(suite, run, sample, reference, text, patience)
             flagged |= twins.flags
             if not twins.plain and sample.id not in normal:
-                normal[sample.id] = _twins(suite, run, sample, reference, reference.target)
+                normal[sample.id] = _twins(suite, run, sample, reference, reference.target, patience)
             reason = "" if twins.plain else forged(reference.tests, twins, normal[sample.id])
         except Malformed as error:
             reason = f"{TAMPERED}: {error}"
@@ -101,9 +105,9 @@ def judged(
     return replace(judgement, flags=tuple(sorted(flagged)))
 
 
-def _twins(suite: Twinning, run: Run, sample: Sample, reference: Reference, text: str) -> Twins:
+def _twins(suite: Twinning, run: Run, sample: Sample, reference: Reference, text: str, patience: float) -> Twins:
     secret = secrets.token_hex(16)
-    return suite.survived(reference, run(suite.twins(sample, reference, text, secret)), secret)
+    return suite.survived(reference, run(suite.twins(sample, reference, text, secret, patience)), secret)
 
 
 class _Room:

@@ -92,6 +92,7 @@ class PythonSuite:
                 "name": (sample.name or "").rpartition(".")[2],
                 "lines": lines,
                 "twins": False,
+                "patience": 0.0,
                 "canaries": [canary.argument() for canary in canaries(secret, tests)],
                 "arguments": list(self._arguments),
                 "nonce": nonce(secret),
@@ -100,15 +101,18 @@ class PythonSuite:
         )
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
-    def twins(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+    def twins(self, sample: Sample, reference: Reference, text: str, secret: str, patience: float) -> Job:
         """Return the job that runs the same tests without the value of the function in `text`.
+
+        A test that takes longer than `patience` (seconds) fails there: without the value some wait for ever.
 
         Raises:
             InputFault: as `job` does.
         """
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
-        return replace(job, action=replace(job.action, arguments={**job.action.arguments, "twins": True}))
+        more = {"twins": True, "patience": patience}
+        return replace(job, action=replace(job.action, arguments={**job.action.arguments, **more}))
 
     def survived(self, reference: Reference, outcome: Outcome, secret: str) -> Twins:
         """Return which tests passed in such a job.

@@ -176,7 +176,7 @@ def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, by
     """Return what passes in a process of its own while the value of a function of the shop is taken away."""
     reference, held = shop.reference(target), {**shop.TREE, **(tree or {})}
     suite = PythonSuite(SUITE, (), "", held)
-    job = suite.twins(shop.sample(target), reference, text, "secret")
+    job = suite.twins(shop.sample(target), reference, text, "secret", 1.0)
     assert isinstance(job.action, Call)
     root = folder / "tree"
     root.mkdir()
@@ -189,6 +189,16 @@ def test_no_test_of_the_shop_survives_an_exception_instead_of_a_value(tmp_path: 
     found = survivors(tmp_path, shop.TARGETS[target], target)
     assert found.ended == WAYS and not found.survivors["raises"]
     assert not found.flags
+
+
+def test_a_test_that_waits_for_the_value_fails_without_it_and_the_others_run_on(tmp_path: Path) -> None:
+    path = "tests/test_prices.py"
+    waits = b"def test_total():\n    import threading\n    total([2]) == 2 or threading.Event().wait()\n"
+    tree = {path: shop.TREE[path].replace(b"def test_total():\n", waits, 1)}
+    assert tree[path] != shop.TREE[path]
+    found = survivors(tmp_path, shop.TARGETS["total"], tree=tree)
+    assert found.ended == WAYS and not found.survivors["raises"]
+    assert shop.TESTS["total"].index(f"{path}::test_total") not in found.survivors["returns"]
 
 
 def test_tests_that_were_emptied_survive(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ class Watcher:
         "_lines",
         "_loaded",
         "_passed",
+        "_patience",
         "_pid",
         "_places",
         "_ran",
@@ -99,6 +100,7 @@ class Watcher:
         self._target = str(Path.cwd() / arguments["target"])
         self._lines = range(*arguments["lines"])
         self._twins: bool = arguments["twins"]
+        self._patience: float = arguments["patience"]
         self._ran: dict[str, bool | None] = {}
         """Whether a test's function returned; None while it runs, which is when its subtests are reported."""
         self._passed: dict[str, bool] = {}
@@ -181,6 +183,15 @@ class Watcher:
             self._pid = os.getpid()
             session.items[:] = [item for item in session.items if passed is None or item.nodeid in passed]
             self._say("way", twin.way)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, Any, None]:
+        """Without the value, wait for no test for ever."""
+        if self._twins:
+            twin.impatient(self._patience)
+        yield
+        if self._twins:
+            twin.impatient(0)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:

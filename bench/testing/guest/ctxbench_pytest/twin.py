@@ -18,6 +18,7 @@ import functools
 import inspect
 import itertools
 import os
+import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,16 @@ def part() -> set[str] | None:
         passed = survivors if passed is None else passed
     way, report = IDLES, -1
     return passed
+
+
+def impatient(seconds: float) -> None:
+    """Have the running test fail after so many seconds, and again; 0 for never more."""
+    signal.signal(signal.SIGALRM, _refuse)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+
+
+def _refuse(*_: Any) -> None:
+    raise Taken
 
 
 def tell(passed: Iterable[str]) -> None:
