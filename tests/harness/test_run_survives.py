@@ -105,7 +105,7 @@ class Bench:
 
 
 def test_killed_ten_times_and_resumed(tmp_path: Path) -> None:
-    whole, killed = (Bench(tmp_path, name, per_repo=100) for name in ("whole", "killed"))
+    whole, killed = (Bench(tmp_path, name, per_repo=250) for name in ("whole", "killed"))
     code, out, err = whole.finish()
     assert code == 0, err
     chance = random.Random("moments")

@@ -70,7 +70,9 @@ def test_a_request_that_meets_it(one: Misbehaviour) -> None:
         assert time.monotonic() - begin < 15  # nothing waits for ever; a loaded machine takes its time
         asked = len(server.calls)
         assert_is(outcome, one)
-        assert asked == 1 + RETRIES * (one.outcome is Outcome.AGAIN) or one.name == "always a little less room"
+        tries = 1 + RETRIES * (one.outcome is Outcome.AGAIN)
+        # A try on a connection that the server is just closing is no try: the same is asked again on another one.
+        assert tries <= asked <= 2 * tries or one.name == "always a little less room"
         assert asked < 20
         # Who asks next is answered, and with its own answer.
         if not one.slow:
