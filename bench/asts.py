@@ -8,12 +8,13 @@ import warnings
 
 # CPython 3.11 counts the depth of a tree that it builds in one place for all threads, and ends in a SystemError if
 # another builds one meanwhile (gh-106905). Filters of warnings belong to the whole process, too.
-_ONE_AT_A_TIME = threading.Lock()
+LOCK = threading.Lock()
+"""Held while a tree is built; to be held by whoever imports, beside other threads, a library that builds some."""
 
 
 def parse(text: str) -> ast.Module | None:
     """Return the syntax tree of a text, None if this Python cannot read it."""
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
+    with LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes and the like are the text's own
         try:
             return ast.parse(text)

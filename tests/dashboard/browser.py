@@ -121,6 +121,15 @@ def settled(page: Page) -> None:
         page.wait_for_timeout(150)
 
 
+def show(page: Page, column: str, values: list[str]) -> None:
+    """Wait until a column of a page's first table holds these values: it is drawn some time after the address."""
+    deadline = time.monotonic() + PATIENCE
+    settled(page)
+    while (drawn := [line[column] for line in cells(page)]) != values:
+        assert time.monotonic() < deadline, f"{drawn} in place of {values}"
+        settled(page)
+
+
 def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
     """Return a table's rows as the browser tells them to a reader who does not see: heading -> cell.
 

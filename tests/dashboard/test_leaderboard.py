@@ -14,7 +14,7 @@ from dashboard.views import leaderboard as view
 from dashboard.views.leaderboard_chart import chart
 from harness.leaderboard import Group, board, numbers
 from harness.results import Origin, RunTable, Status
-from tests.dashboard.browser import PHONE, Site, app, cells, settled
+from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
@@ -316,12 +316,10 @@ def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, pa
     page.get_by_role("textbox", name="Find a strategy").fill("random")
     page.keyboard.press("Enter")
     page.wait_for_url("**find=random**")
-    settled(page)
-    assert [line["strategy"] for line in cells(page)] == ["lc.random_windows"]
+    show(page, "strategy", ["lc.random_windows"])
     page.go_back()
     page.wait_for_url(shared)
-    settled(page)
-    assert [line["strategy"] for line in cells(page)] == ["lc.repocoder"]
+    show(page, "strategy", ["lc.repocoder"])
     server.check(page)
 
 
@@ -334,9 +332,8 @@ def test_the_order_is_chosen_by_keys_and_shared_by_its_address(database: Home, s
     page.keyboard.type("strategy, Z")
     page.keyboard.press("Enter")
     page.wait_for_url("**sort=-strategy**")
-    settled(page)
     falling = ["lc.repocoder", "lc.random_windows", "lc.infile"]
-    assert [line["strategy"] for line in cells(page)] == falling
+    show(page, "strategy", falling)
     shared = page.url
     page.goto("about:blank")
     page.goto(shared)

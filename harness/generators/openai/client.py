@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench import asts
 from bench.errors import CtxbenchError, InputFault, MachineFault
 from bench.visible import visible
 from harness.generators.openai.credentials import Credentials
@@ -106,10 +107,11 @@ class Client:
             tries += 1
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
-        # A finished run does without them.
-        import httpcore  # noqa: PLC0415
+        # A finished run does without them. anyio, which httpcore imports, reads its own syntax tree.
+        with asts.LOCK:
+            import httpcore  # noqa: PLC0415
 
-        from harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
+            from harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
 
         start = time.monotonic()
         try:

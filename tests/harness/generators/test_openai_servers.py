@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -518,3 +520,33 @@ def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str)
     with pytest.raises(InputFault) as caught:
         made_for("http://h", **changes)
     assert words in str(caught.value) and "5Zq8" not in str(caught.value)
+
+
+FIRST_REQUEST = """
+import sys
+from bench import asts
+from bench.errors import MachineFault
+from harness.generators.openai.client import Client
+from harness.generators.openai.settings import Settings
+
+held = {}
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        held.setdefault(name, asts.LOCK.locked())
+
+sys.meta_path.insert(0, Watch())
+client = Client(Settings(
+    url="http://127.0.0.1:9/v1", model="m", chat=False, asked=False, concurrency=1, timeout=9, retries=0, backoff=1,
+    window=0, fim="", key_env="", extra={}))
+try:
+    client.post("completions", {}, lambda data, seconds: data)
+except MachineFault:
+    print(held["anyio"])
+"""
+
+
+def test_nobody_builds_a_syntax_tree_while_the_first_request_imports_what_builds_some() -> None:
+    """In CPython 3.11 both would end in a SystemError (gh-106905)."""
+    done = subprocess.run([sys.executable, "-c", FIRST_REQUEST], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True\n", "")
