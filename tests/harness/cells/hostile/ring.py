@@ -64,6 +64,9 @@ def run(user: str, confined: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
         command = [sys.executable, "-m", "tests.harness.cells.hostile.corpus", str(root), *only]
         if plain:
             command = _as_plain(command, root)
+        elif os.geteuid() == 0:
+            # What cells see of mounts must not change because somebody else's container starts or ends.
+            command = ["unshare", "--mount", *command]
         environment = {**os.environ, "PYTHONPATH": f"{less}{os.pathsep}{_CHECKOUT}", "HOME": str(root)}
         done = subprocess.run(
             command, cwd=_CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=600
