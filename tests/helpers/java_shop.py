@@ -41,6 +41,65 @@ public class Prices {
     }
 }
 """
+SUITES = {
+    "src/main/java/shop/Coupon.java": """\
+package shop;
+
+/** Coupons. */
+public class Coupon {
+    /** Return what is left of a price. */
+    static int reduced(final int price) {
+        return price - 5;
+    }
+
+    /** Return what two coupons leave of a price. */
+    static int twice(final int price) {
+        return price - 9;
+    }
+}
+""",
+    "src/test/java/shop/SuiteTest.java": """\
+package shop;
+
+import junit.framework.Test;
+import junit.framework.TestCase;
+import junit.framework.TestSuite;
+
+public class SuiteTest extends TestCase {
+    public static class Reduced extends TestCase {
+        private final int price;
+
+        Reduced(int price) {
+            super("testReduced");
+            this.price = price;
+        }
+
+        public void testReduced() { assertEquals(price - 5, Coupon.reduced(price)); }
+    }
+
+    public static class Twice extends TestCase {
+        Twice(String name) { super(name); }
+
+        public void testTwice() { assertEquals(1, Coupon.twice(10)); }
+    }
+
+    public void testRound() { assertTrue(Prices.round(30)); }
+
+    public static Test suite() {
+        TestSuite reduced = new TestSuite("reduced prices");
+        reduced.addTest(new Reduced(10));
+        reduced.addTest(new Reduced(20));
+        TestSuite coupons = new TestSuite("shop.Coupon");
+        coupons.addTest(new Twice("testTwice"));
+        TestSuite all = new TestSuite(SuiteTest.class);
+        all.addTest(reduced);
+        all.addTest(coupons);
+        return all;
+    }
+}
+""",
+}
+"""A suite of JUnit 3: of its tests one can be selected alone, two with their class, and one not at all."""
 FILES = {
     "pom.xml": """<project><properties>
 <project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding>

@@ -9,7 +9,7 @@ from typing import Any
 from bench.errors import InputFault
 from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.java import static
-from bench.functions.java.covering import Ran, breadth, cover
+from bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from bench.functions.java.definitions import Definition
 from bench.functions.mining import Found, Project, Report, Spot, Survey
 from bench.functions.static import Known, candidate, uses_of
@@ -110,12 +110,13 @@ def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple
         if usable(runs[test.id]):
             for hit in test.hits:
                 by_probe.setdefault(hit, []).append(test.id)
+    unselectable = frozenset[int]().union(*(test.hits for test in ran if test.state == UNSELECTABLE))
     found: list[Candidate] = []
     drops: Counter[str] = Counter()
     for each, numbers in _numbers(known):
         made = _candidate(each, numbers, by_probe, runs)
         if made is None:
-            drops["not_covered"] += 1
+            drops["not_covered" if unselectable.isdisjoint(numbers) else "tests_unselectable"] += 1
         elif made.seconds > SLOW_TOGETHER:
             drops["too_slow"] += 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from bench import manifest
 from bench.functions.build import build
 from bench.functions.verify import verify
 from bench.home import Home
+from bench.manifest_types import RepoManifest
 from bench.testing.judge import Judge
 from bench.testing.types import Verdict
 from sandbox.types import Sandbox
-from tests.helpers.java_shop import PATH, PRICES, TREE
+from tests.helpers.java_shop import PATH, PRICES, SUITES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 
 __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
@@ -29,19 +31,25 @@ path = "tree"
 """
 
 
+def repository(folder: Path, files: Mapping[str, bytes], **more: str) -> RepoManifest:
+    """Return the manifest of a local repository with these files."""
+    for path, content in files.items():
+        (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
+        # What is read as text must be UTF-8; the other encoding is tested with the suite.
+        (folder / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
+    keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
+    (folder / "shop.toml").write_text(keys + MANIFEST)
+    return manifest.load(str(folder / "shop.toml"))
+
+
 def no_lock(*_: object) -> tuple[str, ...]:
     raise AssertionError("Java needs no wheels")
 
 
 @pytest.mark.slow
 def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox) -> None:
-    for path, content in TREE.items():
-        (tmp_path / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
-        # What is read as text must be UTF-8; the other encoding is tested with the suite.
-        (tmp_path / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
-    (tmp_path / "shop.toml").write_text(MANIFEST)
     home = Home(tmp_path / "home")
-    made = build([manifest.load(str(tmp_path / "shop.toml"))], home, "set", sandbox=real_sandbox, lock=no_lock)
+    made = build([repository(tmp_path, TREE)], home, "set", sandbox=real_sandbox, lock=no_lock)
     assert {sample.id for sample in made.samples} == {f"shop/{PATH}::Prices.{name}" for name in ("total", "round")}
     entry = made.manifest["repositories"]["shop"]
     counted = {key: entry[key] for key in ("functions", "documented", "covered", "kept", "test_files_dropped")}
@@ -61,6 +69,20 @@ def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox
     with Judge(home, made, real_sandbox, width=1) as judge:
         assert judge.judge(total, "double total() { return 1; }").verdict is Verdict.FAILED
         assert judge.judge(total, "no method").verdict is Verdict.FAILED
+
+
+@pytest.mark.slow
+def test_tests_of_a_suite_judge_alone_or_with_their_class(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    files = TREE | {path: text.encode() for path, text in SUITES.items()}
+    home = Home(tmp_path / "home")
+    made = build([repository(tmp_path, files)], home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
+    tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
+    assert tests["Coupon.reduced"] == ("shop.SuiteTest#testReduced[*]",)
+    assert "shop.SuiteTest#testRound" in tests["Prices.round"]
+    entry = made.manifest["repositories"]["shop"]
+    assert entry["drops"] == {"tests_unselectable": 1} and entry["tests_unselectable"] == 1
+    checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
+    assert (checked.references_passed, checked.blanks_passed) == (3, 0)
 
 
 @pytest.mark.network

@@ -60,14 +60,14 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         jars=arguments["jars"],
     )
     found = reports.read(OWN / "reports")
-    wanted = {name: [*found[name][:2]] for name in arguments["tests"] if name in found}
+    expected = {name: reports.of_test(found, name) for name in arguments["tests"]}
     return {
         "compiled": True,
         "messages": said,
         "overtime": exit_status == OVERTIME,
         "exit": exit_status,
         "canary": found.get(CANARY),
-        "tests": wanted,
+        "tests": {name: [*told[:2]] for name, told in expected.items() if told is not None},
     }
 
 
@@ -102,7 +102,7 @@ def run_tests(
 
 
 def selectors(tests: Iterable[str]) -> list[str]:
-    """Return the launcher's options for tests: single methods, whole classes where one has parameters."""
+    """Return the launcher's options for tests: single methods, whole classes where one needs that."""
     known = sorted(set(tests))
     whole = {name.partition("#")[0] for name in known if not _PLAIN.fullmatch(name)}
     single = [f"--select-method={name}" for name in known if name.partition("#")[0] not in whole]
