@@ -14,7 +14,7 @@ from bench.files import explained, sha256, write_atomic
 from bench.home import Home
 from bench.manifest_types import TestSuite
 from bench.testing import java_guest
-from bench.testing.java import LIMITS, Build, Layout, layout, sources
+from bench.testing.java import LIMITS, Build, Layout, sources
 from sandbox.errors import SandboxError
 from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
@@ -32,11 +32,19 @@ _BIG = Limits(
 _FILES = ("main", "test", "tools")
 
 
-def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sandbox | None, report: Report) -> Build:
+def built(
+    tests: TestSuite,
+    where: Layout,
+    tree: Mapping[str, bytes],
+    home: Home,
+    sandbox: Sandbox | None,
+    report: Report,
+) -> Build:
     """Return the repository's classes, from the cache or compiled now.
 
     Args:
         tests: how it is tested.
+        where: what `layout` says of it.
         tree: its files.
         home: whose cache is used.
         sandbox: where it is compiled; None: only the cache is looked at.
@@ -46,8 +54,9 @@ def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sand
         InputFault: if it cannot be compiled.
         MachineFault: if it must be compiled and there is no box for that.
     """
-    where, environment = layout(tests, tree), sources(tests, tree)
-    folder = home.cache / "java" / sha256(json.dumps([environment.digest, where.compiling()]))[:32]
+    environment = sources(tests, tree)
+    key = [environment.digest, where.main, where.test, where.compiling()]
+    folder = home.cache / "java" / sha256(json.dumps(key))[:32]
     kept = _read(folder)
     if kept is not None:
         return kept

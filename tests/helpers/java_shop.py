@@ -157,6 +157,54 @@ public class OldTest extends junit.framework.TestCase {
 """,
     "src/test/java/shop/BrokenTest.java": "package shop;\nclass BrokenTest { NoSuchType field; }\n",
 }
+MODULES = {
+    "pom.xml": """<project><artifactId>all</artifactId><properties><java.version>11</java.version></properties>
+<build><plugins><plugin><artifactId>maven-compiler-plugin</artifactId>
+<configuration><source>${java.version}</source></configuration></plugin></plugins></build></project>
+""",
+    "core/pom.xml": """<project><artifactId>core</artifactId><dependencies>
+<dependency><artifactId>units</artifactId></dependency>
+<dependency><artifactId>goods</artifactId><scope>test</scope></dependency>
+<dependency><groupId>org.other</groupId><artifactId>other</artifactId></dependency></dependencies></project>
+""",
+    **{f"core/{path}": text for path, text in SUITES.items()},
+    "core/src/main/java/shop/Prices.java": """\
+package shop;
+
+public class Prices {
+    /** Return a price as text. */
+    public static String text(final int price) {
+        return price + units.Unit.NAME;
+    }
+
+    static boolean round(final int price) { return price % 10 == 0; }
+}
+""",
+    "core/src/test/prices.txt": "7 coins",
+    "core/src/test/java/shop/PricesTest.java": """\
+package shop;
+
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class PricesTest {
+    @Test
+    public void asText() throws Exception {
+        String expected = new String(Files.readAllBytes(Paths.get("src/test/prices.txt")));
+        Assert.assertEquals(expected, Prices.text(goods.Sweet.PRICE));
+    }
+}
+""",
+    "units/pom.xml": "<project><artifactId>units</artifactId></project>",
+    "units/src/main/java/units/Unit.java": 'package units;\npublic class Unit { public static String NAME = " coins"; }',
+    "goods/pom.xml": "<project><artifactId>goods</artifactId></project>",
+    "goods/src/main/java/goods/Sweet.java": "package goods;\npublic class Sweet { public static int PRICE = 7; }\n",
+    "unused/pom.xml": "<project><artifactId>unused</artifactId></project>",
+    "unused/src/main/java/unused/Unused.java": "package unused;\nclass Unused { NoSuchType field; }\n",
+}
+"""A repository of modules: ``core`` needs ``units``, its tests ``goods`` and a file of its own."""
 TREE = {path: text.encode("iso-8859-1") for path, text in FILES.items()}
 TOTAL_TESTS = ("shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates")
 ROUND_TESTS = ("shop.OldTest#testNotRound", "shop.PricesTest#isRound(int)[*]")

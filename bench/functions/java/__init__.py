@@ -30,7 +30,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     if suite is None:
         raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
     tree = trees.read(project.root)
-    layout(suite, tree)
+    layout(suite, tree, project.manifest.source_dir)
     report(f"{project.manifest.name}: {len(tree)} files")
     return suites.entry(suite, (), "", project.root)
 

@@ -63,10 +63,8 @@ def cover(
     report(f"{name}: running its tests with probes")
     arguments = {
         "main": list(suite.layout.main),
-        "resources": list(suite.layout.resources),
-        "flags": list(suite.layout.flags),
         "probes": sum(len(spots) for spots in places.values()),
-        **suite.layout.compiling(),
+        **suite.layout.running(),
     }
     job = Job(action=Call(function=java_guest.SURVEY, arguments=arguments), files=files, seconds=SECONDS)
     outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)

@@ -12,10 +12,11 @@ from bench.functions.build import build
 from bench.functions.verify import verify
 from bench.home import Home
 from bench.manifest_types import RepoManifest
+from bench.samples import SampleSet
 from bench.testing.judge import Judge
 from bench.testing.types import Verdict
 from sandbox.types import Sandbox
-from tests.helpers.java_shop import PATH, PRICES, SUITES, TREE
+from tests.helpers.java_shop import MODULES, PATH, PRICES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 
 __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
@@ -71,18 +72,38 @@ def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox
         assert judge.judge(total, "no method").verdict is Verdict.FAILED
 
 
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox) -> tuple[Home, SampleSet]:
+    """Return the samples of one module of a repository, whose tests are suites of JUnit 3 in part."""
+    folder = tmp_path_factory.mktemp("modules")
+    files = {path: text.encode() for path, text in MODULES.items()}
+    made = [repository(folder, files, source_dir="core")]
+    home = Home(folder / "home")
+    return home, build(made, home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
+
+
 @pytest.mark.slow
-def test_tests_of_a_suite_judge_alone_or_with_their_class(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
-    files = TREE | {path: text.encode() for path, text in SUITES.items()}
-    home = Home(tmp_path / "home")
-    made = build([repository(tmp_path, files)], home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
-    tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
-    assert tests["Coupon.reduced"] == ("shop.SuiteTest#testReduced[*]",)
-    assert "shop.SuiteTest#testRound" in tests["Prices.round"]
-    entry = made.manifest["repositories"]["shop"]
-    assert entry["drops"] == {"tests_unselectable": 1} and entry["tests_unselectable"] == 1
+def test_a_module_is_mined_with_the_modules_that_it_needs(
+    module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
+) -> None:
+    home, made = module
+    assert {sample.path for sample in made.samples} == {
+        "core/src/main/java/shop/Coupon.java",
+        "core/src/main/java/shop/Prices.java",
+    }
+    assert made.manifest["repositories"]["shop"]["files"] == 4, "others are read by nobody"
     checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
-    assert (checked.references_passed, checked.blanks_passed) == (3, 0)
+    assert (checked.references_passed, checked.blanks_passed) == (2, 0)
+
+
+@pytest.mark.slow
+def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, SampleSet]) -> None:
+    _, made = module
+    tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
+    assert tests == {"Coupon.reduced": ("shop.SuiteTest#testReduced[*]",), "Prices.text": ("shop.PricesTest#asText",)}
+    entry = made.manifest["repositories"]["shop"]
+    assert (entry["tests_passed"], entry["tests_unselectable"]) == (3, 1)
+    assert entry["drops"] == {"tests_unselectable": 1}
 
 
 @pytest.mark.network

@@ -70,11 +70,12 @@ def virtual_machine(heap: int) -> list[str]:
     return [*_VM, f"-Xmx{heap}m"]
 
 
-def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
+def run(argv: Sequence[str], seconds: int | None = None, folder: str = "") -> tuple[int, str]:
     """Run a program to its end; return its exit status and its output, of which a long middle is left out.
 
     Args:
         argv: the program and its arguments.
+        folder: of the repository, where it runs.
         seconds: of processor time after which the kernel ends it with `OVERTIME` as its status. Unlike the
             clock it does not run faster on a busy machine.
     """
@@ -82,6 +83,7 @@ def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
     with tempfile.TemporaryFile(dir=OWN) as out:
         status = subprocess.call(
             argv,
+            cwd=folder or None,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -23,8 +23,8 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the main classes with their probes, run every test of the test jar, then each that passed alone.
 
     Args:
-        arguments: ``main`` (source folders), ``resources``, ``flags``, ``encoding``, ``release``,
-            ``jars``, ``probes`` (how many there are).
+        arguments: ``main`` (source folders), ``folder`` (where tests run), ``resources``, ``flags``,
+            ``encoding``, ``release``, ``jars``, ``probes`` (how many there are).
 
     Returns:
         ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
@@ -46,7 +46,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
-    status, said = run(argv)
+    status, said = run(argv, folder=arguments["folder"])
     if not log.is_file():
         return {"fault": said or f"JUnit ended with status {status} and no report"}
     return {"exit": status, "messages": said, "tests": _selectable([_line(line) for line in _lines(log)], arguments)}
@@ -90,7 +90,8 @@ def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
     compile_files(program_of_ours, tools, on=class_path(), encoding="UTF-8", release=arguments["release"])
     listing.write_text("".join(f"{option}\n" for option in options), encoding="utf-8")
     places = [tools, OWN / "main.jar", *arguments["resources"], OWN / "test.jar"]
-    _, said = run([*_java(arguments, places), "ctxbench.Alone", str(listing), str(log)])
+    argv = [*_java(arguments, places), "ctxbench.Alone", str(listing.absolute()), str(log.absolute())]
+    _, said = run(argv, folder=arguments["folder"])
     if not log.is_file():
         raise RuntimeError(f"the tests could not be run one by one: {said}")
     states: dict[str, dict[str, set[str]]] = {option: {} for option in options}
