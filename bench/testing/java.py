@@ -84,6 +84,10 @@ class Build:
     tools: bytes
     dropped: tuple[str, ...]
     """Test files that do not compile."""
+    messages: str = ""
+    """What javac says of them."""
+    log: str = ""
+    """The file that holds that."""
 
 
 def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:

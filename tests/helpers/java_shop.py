@@ -198,7 +198,11 @@ public class PricesTest {
 }
 """,
     "units/pom.xml": "<project><artifactId>units</artifactId></project>",
-    "units/src/main/java/units/Unit.java": 'package units;\npublic class Unit { public static String NAME = " coins"; }',
+    "units/src/main/java/units/Unit.java": """\
+package units;
+
+public class Unit { public static String NAME = " coins"; }
+""",
     "goods/pom.xml": "<project><artifactId>goods</artifactId></project>",
     "goods/src/main/java/goods/Sweet.java": "package goods;\npublic class Sweet { public static int PRICE = 7; }\n",
     "unused/pom.xml": "<project><artifactId>unused</artifactId></project>",

@@ -14,9 +14,10 @@ from bench.functions.java.definitions import Definition
 from bench.functions.mining import Found, Project, Report, Spot, Survey
 from bench.functions.static import Known, candidate, uses_of
 from bench.functions.types import Candidate
-from bench.testing import suites
+from bench.testing import java_errors, suites
 from bench.testing import tree as trees
 from bench.testing.java import JavaSuite, layout
+from bench.testing.java_build import cure_of
 from bench.testing.java_text import shifted
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
@@ -44,8 +45,8 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
     """Return the documented methods that passing tests run; its suite runs once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
-    for path in suite.build.dropped:
-        report(f"{name}: {path} does not compile here and is left out")
+    for line in _left_out(suite):
+        report(f"{name}: {line}")
     read = static.read(project, suite.layout.main)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.known)} of them usable")
     ran = cover(project, suite, read.known, sandbox, report)
@@ -78,6 +79,16 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
     return Survey(
         hidden=read.hidden, runs=_runs(ran), covering=covering, uses=uses_of(read.known), counts=_outcomes(ran)
     )
+
+
+def _left_out(suite: JavaSuite) -> Iterator[str]:
+    """Yield why test files are left out, and what to do about that."""
+    errors = java_errors.read(suite.build.messages)
+    for path in suite.build.dropped:
+        first = next((str(error) for error in errors if error.path == path), path)
+        yield f"a test file is left out, since it does not compile: {first}"
+    if errors:
+        yield f"{cure_of(errors, suite.tree, suite.layout)}; all that javac said is in {suite.build.log}"
 
 
 def _junit(project: Project, suite: Suite) -> JavaSuite:

@@ -1,0 +1,87 @@
+"""Which Debian package has a Java package: asked of the jars of this machine, of apt-file and of apt, all offline."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.testing.java_pom import Dependency
+
+SHARE = Path("/usr/share/java")
+_SECONDS = 60.0
+_PARTS = re.compile(r"[a-z]+")
+_COMMON = frozenset({"api", "code", "com", "core", "io", "java", "javax", "net", "org", "project"})
+_ENDINGS = re.compile(r"-(api|core|all|annotations)$|[0-9]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A jar of `SHARE`."""
+
+    name: str
+    debian: str
+    """The package that brings it; empty if that is not known."""
+
+
+def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SHARE) -> Jar | None:
+    """Return the jar that has a Java package, None if nothing tells.
+
+    Args:
+        package: e.g. ``javax.annotation``.
+        dependencies: what the project's pom names; the one most like the package is looked for if no jar has it.
+        share: where jars are.
+    """
+    here = _installed(package, share)
+    if here is not None:
+        return Jar(here.name, _owner(here))
+    words = _words(package)
+    alike = sorted(dependencies, key=lambda each: -len(words & _words(str(each))))
+    for dependency in alike:
+        if not words & _words(str(dependency)):
+            break
+        debian = _offered(dependency.artifact)
+        if debian:
+            return Jar(f"{dependency.artifact}.jar", debian)
+    return None
+
+
+def _words(text: str) -> set[str]:
+    return set(_PARTS.findall(text)) - _COMMON
+
+
+def _installed(package: str, share: Path) -> Path | None:
+    """Return the jar that has most of a package's classes, of several the one with the shortest name."""
+    found: list[tuple[int, int, str, Path]] = []
+    inside = re.compile(re.escape(package.replace(".", "/")) + r"/[^/]+\.class")
+    for jar in sorted(share.glob("*.jar")):
+        with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(jar) as archive:
+            classes = sum(inside.fullmatch(name) is not None for name in archive.namelist())
+            if classes:
+                found.append((-classes, len(jar.name), jar.name, jar))
+    return min(found)[-1] if found else None
+
+
+def _owner(jar: Path) -> str:
+    """Return the installed package that a file is of."""
+    return next((line.partition(":")[0] for line in _asked("dpkg-query", "-S", str(jar)) if ": " in line), "")
+
+
+def _offered(artifact: str) -> str:
+    """Return a package of Debian's that has an artifact: by apt-file's index, else by its name in apt's lists."""
+    for line in _asked("apt-file", "search", "--fixed-string", f"{SHARE}/{artifact}.jar"):
+        return line.partition(":")[0]
+    stems = [artifact, _ENDINGS.sub("", artifact)]
+    known = set(_asked("apt-cache", "pkgnames", f"lib{stems[-1]}"))
+    return next((name for stem in stems if (name := f"lib{stem}-java") in known), "")
+
+
+def _asked(*command: str) -> Iterator[str]:
+    """Yield the lines that a program prints; none where it is missing or fails."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+        yield from done.stdout.splitlines()
