@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename, dirname
 
 from bench.testing.java_jars import Jar
@@ -14,6 +14,7 @@ SHOWN = 3
 """Errors, and missing names, of one message."""
 _ERROR = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
+_WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
 _OTHER_CODE = {".kt": "Kotlin", ".scala": "Scala", ".groovy": "Groovy"}
 _DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
@@ -33,6 +34,8 @@ class CompileError:
     """That does not exist."""
     type: str = ""
     """Name of a type that is not found."""
+    within: str = ""
+    """The package that it is sought in, where the line says so; some of that package is there."""
 
     def __str__(self) -> str:
         """Return ``path:line: text``."""
@@ -43,29 +46,41 @@ def read(messages: str) -> tuple[CompileError, ...]:
     """Return the errors of javac's output, in its order; a type that several lines miss is an error of each."""
     found: list[CompileError] = []
     for line in messages.split("\n"):
-        error, symbol = _ERROR.match(line), _SYMBOL.match(line)
+        error = _ERROR.match(line)
         if error:
             path, number, text = error.groups()
             missing = _PACKAGE.search(text)
             found.append(CompileError(path, int(number), text, package=missing.group(1) if missing else ""))
-        elif symbol and found and found[-1].text == "cannot find symbol":
-            kind, name = symbol.groups()
-            last = found.pop()
-            is_type = kind in ("class", "interface") or (kind == "variable" and name[:1].isupper())
-            text = f"{last.text}: {kind} {name}"
-            found.append(CompileError(last.path, last.line, text, type=name if is_type else ""))
+        elif found:
+            found[-1] = _with_detail(found[-1], line)
     return tuple(found)
 
 
+def _with_detail(error: CompileError, line: str) -> CompileError:
+    """Return an error with what a line below it says: which symbol it is about, and where that is sought."""
+    symbol, within = _SYMBOL.match(line), _WITHIN.match(line)
+    if symbol and error.text == "cannot find symbol":
+        kind, name = symbol.groups()
+        is_type = kind in ("class", "interface") or (kind == "variable" and name[:1].isupper())
+        return replace(error, text=f"{error.text}: {kind} {name}", type=name if is_type else "")
+    if within and error.type and not error.within:
+        return replace(error, text=f"{error.text} of package {within.group(1)}", within=within.group(1))
+    return error
+
+
 def summary(errors: Sequence[CompileError]) -> str:
-    """Return how many errors there are, and the first of them, in one line."""
-    more = "" if len(errors) <= SHOWN else " | …"
-    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {' | '.join(map(str, errors[:SHOWN]))}{more}"
+    """Return how many errors there are, and the first of them that differ, in one line."""
+    different = list({error.text: error for error in reversed(errors)}.values())[::-1]
+    shown = " | ".join(map(str, different[:SHOWN]))
+    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {shown}{' | …' if len(errors) > SHOWN else ''}"
 
 
-def packages(errors: Iterable[CompileError]) -> tuple[str, ...]:
-    """Return the packages that do not exist, each once."""
-    return tuple(dict.fromkeys(error.package for error in errors if error.package))
+def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the packages that do not exist, or that the repository has nothing of and a type is missing from."""
+    folders = {f"/{dirname(path)}" for path in tree if path.endswith(".java")}
+    missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
+    absent = [each for each in missing if not any(folder.endswith(f"/{each.replace('.', '/')}") for folder in folders)]
+    return tuple(dict.fromkeys([*(error.package for error in errors if error.package), *absent]))
 
 
 def cure(
@@ -84,7 +99,7 @@ def cure(
         jars: missing package -> the jar that has it, where that is known.
         dependencies: what the ``pom.xml`` says that it needs.
     """
-    missing = packages(errors)
+    missing = packages(errors, tree)
     found = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
     if found:
         return "; ".join(found)

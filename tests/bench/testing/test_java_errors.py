@@ -27,8 +27,13 @@ src/main/java/shop/Tills.java:4: error: cannot find symbol
               ^
   symbol:   method total()
   location: class Tills
+src/main/java/shop/Tills.java:2: error: cannot find symbol
+import org.known.Purse;
+                ^
+  symbol:   class Purse
+  location: package org.known
 src/main/java/shop/Tills.java:5: error: ';' expected
-4 errors
+5 errors
 """
 POM = b"""<project xmlns="http://maven.apache.org/POM/4.0.0"><dependencies><dependency>
 <groupId>org.mockito</groupId><artifactId>mockito-core</artifactId><scope>test</scope></dependency></dependencies></project>
@@ -43,24 +48,29 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
         "src/main/java/shop/Cart.java:3: package javax.annotation does not exist",
         "src/main/java/shop/Cart.java:9: cannot find symbol: class Tax",
         "src/main/java/shop/Tills.java:4: cannot find symbol: method total",
+        "src/main/java/shop/Tills.java:2: cannot find symbol: class Purse of package org.known",
         "src/main/java/shop/Tills.java:5: ';' expected",
     ]
-    assert [error.type for error in errors] == ["", "Tax", "", ""]
-    assert java_errors.packages(errors) == ("javax.annotation",)
+    assert [error.type for error in errors] == ["", "Tax", "", "Purse", ""]
+    assert java_errors.packages(errors, {}) == ("javax.annotation", "org.known")
+    assert java_errors.packages(errors, {"src/main/java/org/known/Coin.java": b""}) == ("javax.annotation",)
     summary = java_errors.summary(errors)
-    assert summary.startswith("4 errors: src/main/java/shop/Cart.java:3: package") and summary.endswith(" | …")
-    assert java_errors.summary(errors[3:]) == "1 error: src/main/java/shop/Tills.java:5: ';' expected"
+    assert summary.startswith("5 errors: src/main/java/shop/Cart.java:3: package") and summary.endswith(" | …")
+    assert java_errors.summary([errors[0], errors[0], errors[4]]).endswith(
+        ": package javax.annotation does not exist | src/main/java/shop/Tills.java:5: ';' expected"
+    )
+    assert java_errors.summary(errors[4:]) == "1 error: src/main/java/shop/Tills.java:5: ';' expected"
 
 
 def test_a_jar_that_is_known_is_named_as_the_manifest_wants_it() -> None:
-    jars = {"javax.annotation": Jar("jsr305.jar", "libjsr305-java")}
+    jars = {"javax.annotation": Jar("jsr305.jar", "libjsr305-java"), "org.known": Jar("purse.jar", "")}
     found = java_errors.cure(java_errors.read(SAID), {}, COMPILED, jars, ())
-    assert found == 'add to [tests]: requirements = ["libjsr305-java"], jars = ["jsr305.jar"]'
+    assert found == 'add to [tests]: requirements = ["libjsr305-java"], jars = ["purse.jar", "jsr305.jar"]'
 
 
 def test_a_package_that_nothing_is_known_of_is_named_with_the_pom() -> None:
     found = java_errors.cure(java_errors.read(SAID), {}, COMPILED, {}, DEPENDENCIES)
-    assert "for javax.annotation (the pom names org.mockito:mockito-core)" in found
+    assert "for javax.annotation, org.known (the pom names org.mockito:mockito-core)" in found
 
 
 @pytest.mark.parametrize(

@@ -109,10 +109,34 @@ def test_without_a_sandbox_only_the_cache_serves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    path = "src/main/java/shop/Many.java"
+    imports = "".join(f"import org.nowhere.part{number}.Thing;\n" for number in range(300))
+    tree = TREE | {path: f"package shop;\n{imports}class Many {{ }}\n".encode()}
+    with pytest.raises(InputFault, match="its sources do not compile with JDK 17: 300 errors: ") as fault:
+        built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
+    assert f"{path}:2: package org.nowhere.part0 does not exist | {path}:3: package" in str(fault.value)
+    assert "for org.nowhere.part0, org.nowhere.part1, org.nowhere.part2 and 297 more find Debian's" in str(fault.value)
+    log = next(tmp_path.rglob("javac.log"))
+    assert str(log) in str(fault.value)
+    assert log.read_text().count(": error: ") == 300
+
+
+@pytest.mark.slow
+def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    kotlin = {"src/main/kotlin/shop/Tax.kt": b"package shop\n\nclass Tax(val rate: Double)\n"}
+    tree = TREE | kotlin | {"src/main/java/shop/Till.java": b"package shop;\nclass Till { Tax tax; }\n"}
+    with pytest.raises(InputFault, match="its Java needs its Kotlin .src/main/kotlin/shop/Tax.kt., which is not") as f:
+        built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
+    assert "1 error: src/main/java/shop/Till.java:2: cannot find symbol: class Tax;" in str(f.value)
+
+
+@pytest.mark.slow
 class TestVerdicts:
     def test_the_box_holds_no_answer(self, shop: Shop) -> None:
         assert PATH not in shop.suite.environment.tree
         assert shop.suite.build.dropped == ("src/test/java/shop/BrokenTest.java",)
+        assert "BrokenTest.java:2: error: cannot find symbol" in shop.suite.build.messages
 
     def test_references_pass(self, shop: Shop) -> None:
         found = shop.judge(TOTAL_REFERENCE.target)
