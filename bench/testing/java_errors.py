@@ -70,8 +70,10 @@ def _with_detail(error: CompileError, line: str) -> CompileError:
 
 def summary(errors: Sequence[CompileError]) -> str:
     """Return how many errors there are, and the first of them that differ, in one line."""
-    different = list({error.text: error for error in reversed(errors)}.values())[::-1]
-    shown = " | ".join(map(str, different[:SHOWN]))
+    different: dict[str, CompileError] = {}
+    for error in errors:
+        different.setdefault(error.text, error)
+    shown = " | ".join(map(str, [*different.values()][:SHOWN]))
     return f"{len(errors)} error{'s' * (len(errors) != 1)}: {shown}{' | …' if len(errors) > SHOWN else ''}"
 
 
@@ -107,8 +109,10 @@ def cure(
     if jars:
         held = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
         debian = ", ".join(f'"{name}"' for name in dict.fromkeys(jar.debian for jar in held if jar.debian))
-        names = ", ".join(f'"{jar.name}"' for jar in held)
+        names = ", ".join(f'"{jar.name}"' for jar in held if jar.name)
         steps.append(f"add to [tests]: requirements = [{debian}], jars = [{names}]")
+        nameless = dict.fromkeys(jar.debian for jar in held if not jar.name)
+        steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
     unknown = [package for package in missing if package not in jars]
     if unknown:
         named = ", ".join(str(each) for each in dependencies[: 2 * SHOWN])

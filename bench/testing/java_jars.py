@@ -24,6 +24,7 @@ class Jar:
     """A jar of `SHARE`."""
 
     name: str
+    """Empty if only its package is known."""
     debian: str
     """The package that brings it; empty if that is not known."""
 
@@ -40,14 +41,10 @@ def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SH
     if here is not None:
         return Jar(here.name, _owner(here))
     words = _words(package)
-    alike = sorted(dependencies, key=lambda each: -len(words & _words(str(each))))
-    for dependency in alike:
-        if not words & _words(str(dependency)):
-            break
-        debian = _offered(dependency.artifact)
-        if debian:
-            return Jar(f"{dependency.artifact}.jar", debian)
-    return None
+    likeness = {each: len(words & _words(str(each))) for each in dependencies}
+    # None but the most alike: another artifact of the same company is none that has it.
+    alike = [each for each, shared in likeness.items() if shared and shared == max(likeness.values())]
+    return next(filter(None, map(_offered, alike)), None)
 
 
 def _words(text: str) -> set[str]:
@@ -71,13 +68,16 @@ def _owner(jar: Path) -> str:
     return next((line.partition(":")[0] for line in _asked("dpkg-query", "-S", str(jar)) if ": " in line), "")
 
 
-def _offered(artifact: str) -> str:
-    """Return a package of Debian's that has an artifact: by apt-file's index, else by its name in apt's lists."""
-    for line in _asked("apt-file", "search", "--fixed-string", f"{SHARE}/{artifact}.jar"):
-        return line.partition(":")[0]
-    stems = [artifact, _ENDINGS.sub("", artifact)]
-    known = set(_asked("apt-cache", "pkgnames", f"lib{stems[-1]}"))
-    return next((name for stem in stems if (name := f"lib{stem}-java") in known), "")
+def _offered(dependency: Dependency) -> Jar | None:
+    """Return what Debian has of an artifact: by apt-file's index, else by the usual names of packages in apt's lists."""
+    usual, stem = f"{dependency.artifact}.jar", _ENDINGS.sub("", dependency.artifact)
+    folder = f"/usr/share/maven-repo/{dependency.group.replace('.', '/')}/{dependency.artifact}/"
+    for name, search in ((usual, ("--fixed-string", f"{SHARE}/{usual}")), ("", (folder,))):
+        for line in _asked("apt-file", "search", *search):
+            return Jar(name, line.partition(":")[0])
+    known = set(_asked("apt-cache", "pkgnames", f"lib{stem}"))
+    names = (f"lib{each}-java" for each in (dependency.artifact, stem))
+    return next((Jar(usual, name) for name in names if name in known), None)
 
 
 def _asked(*command: str) -> Iterator[str]:

@@ -56,7 +56,7 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
     assert java_errors.packages(errors, {"src/main/java/org/known/Coin.java": b""}) == ("javax.annotation",)
     summary = java_errors.summary(errors)
     assert summary.startswith("5 errors: src/main/java/shop/Cart.java:3: package") and summary.endswith(" | …")
-    assert java_errors.summary([errors[0], errors[0], errors[4]]).endswith(
+    assert java_errors.summary([errors[0], errors[4], errors[0]]).endswith(
         ": package javax.annotation does not exist | src/main/java/shop/Tills.java:5: ';' expected"
     )
     assert java_errors.summary(errors[4:]) == "1 error: src/main/java/shop/Tills.java:5: ';' expected"
@@ -66,6 +66,11 @@ def test_a_jar_that_is_known_is_named_as_the_manifest_wants_it() -> None:
     jars = {"javax.annotation": Jar("jsr305.jar", "libjsr305-java"), "org.known": Jar("purse.jar", "")}
     found = java_errors.cure(java_errors.read(SAID), {}, COMPILED, jars, ())
     assert found == 'add to [tests]: requirements = ["libjsr305-java"], jars = ["purse.jar", "jsr305.jar"]'
+
+
+def test_a_package_whose_jar_is_not_known_is_named() -> None:
+    found = java_errors.cure(java_errors.read(SAID)[:1], {}, COMPILED, {"javax.annotation": Jar("", "libany-java")}, ())
+    assert found.startswith('add to [tests]: requirements = ["libany-java"], jars = []; and of the jars that')
 
 
 def test_a_package_that_nothing_is_known_of_is_named_with_the_pom() -> None:
@@ -129,6 +134,20 @@ def test_jars_of_other_packages_are_found_by_the_pom(tmp_path: Path, monkeypatch
     assert jar_of("org.easymock", DEPENDENCIES, share=tmp_path) is None
     program(tmp_path, "apt-file", f'[ "$3" = "{java_jars.SHARE}/mockito-core.jar" ] && echo "libother-java: $3"')
     assert jar_of("org.mockito", DEPENDENCIES, share=tmp_path) == Jar("mockito-core.jar", "libother-java")
+    folder = "/usr/share/maven-repo/org/mockito/mockito-core/"
+    program(tmp_path, "apt-file", f'[ "$2" = {folder} ] && echo "libthird-java: $2/1/mockito-core-1.jar"')
+    assert jar_of("org.mockito", DEPENDENCIES, share=tmp_path) == Jar("", "libthird-java")
+
+
+def test_an_artifact_of_the_same_company_is_not_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, "apt-file", "exit 1")
+    program(tmp_path, "apt-cache", "echo libjsr305-java")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    names = {"gson": "com.google.code.gson", "jsr305": "com.google.code.findbugs"}
+    needed = [Dependency(group=group, artifact=name, test=False, of_tests=False) for name, group in names.items()]
+    assert jar_of("com.google.gson", needed, share=tmp_path) is None
 
 
 def test_a_pom_says_what_only_tests_need() -> None:
