@@ -2,7 +2,8 @@
 
 Puts faults of its own making (`tests/independent/mutants.py`) into the published functions of a set, has
 `ctxbench exec` judge them, and runs the whole suite of the repository, under bubblewrap, on those that passed: what
-that notices, the set's tests let pass. Prints a line a repository, and what was let pass. Python only; minutes to hours.
+that notices, the set's tests let pass. Prints a line a repository, and what was let pass. Python only; it takes
+minutes to hours.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from random import Random
 
 from bench import asts
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]
 """Takes a copy of a node, which it may change; returns what stands in its place."""
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -49,10 +50,10 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
         most: how many; asking for fewer gives a beginning of more.
     """
     tree = asts.parse(text)
-    if tree is None or not tree.body or not isinstance(tree.body[0], ast.FunctionDef | ast.AsyncFunctionDef):
+    if tree is None or not tree.body or not isinstance(tree.body[0], _Function):
         return ()
     kinds: dict[str, list[tuple[int, _Change]]] = {}
-    for kind, place, change in _places(tree.body[0]):
+    for kind, place, change in _places(tree, tree.body[0]):
         kinds.setdefault(kind, []).append((place, change))
     draw = Random(text)  # noqa: S311 - a choice, not a secret
     queues = [kinds[kind] for kind in sorted(kinds)]
@@ -68,7 +69,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
     return tuple(faulty)[1:]
 
 
-def _places(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, int, _Change]]:
+def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, int, _Change]]:
     """Yield the kind of a fault, the number of its node in the order of `ast.walk`, and the change."""
     own = {id(node) for statement in _body(function) for node in ast.walk(statement)}
     endless = {
@@ -78,12 +79,12 @@ def _places(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[
         for part in [loop.test, *loop.body]
         for node in ast.walk(part)
     }
-    for number, node in enumerate(ast.walk(function)):
+    for number, node in enumerate(ast.walk(tree)):
         if id(node) in own:
             yield from ((kind, number, change) for kind, change in _changes(node, loops=id(node) in endless))
 
 
-def _body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
+def _body(function: _Function) -> list[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
 
 
@@ -171,8 +172,8 @@ class _Replacing(ast.NodeTransformer):
 
 def _changed(tree: ast.Module, place: int, change: _Change) -> str:
     """Return the text of the function with one node changed; the unchanged text where nothing comes of it."""
-    whole = copy.deepcopy(tree)
-    node = next(node for number, node in enumerate(ast.walk(whole.body[0])) if number == place)
+    whole: ast.AST = copy.deepcopy(tree)
+    node = next(node for number, node in enumerate(ast.walk(whole)) if number == place)
     new = change(copy.copy(node))
     if new is not None:
         whole = _Replacing(node, new).visit(whole)
