@@ -46,6 +46,19 @@ def explained() -> Iterator[None]:
 
 
 @runtime_checkable
+class Telling(Protocol):
+    """A `Suite` that tells of each test what became of it."""
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's tests for no verdict; arguments and faults are `Suite.job`'s."""
+        ...
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        ...
+
+
+@runtime_checkable
 class Twinning(Protocol):
     """A `Suite` whose tests run in one process with the code under test, so that a pass must be tried again."""
 
@@ -184,6 +197,26 @@ class Judge:
             return judged(room.suite, lambda job: self._run(room, job), sample, reference, text, room.normal)
         except SandboxLost as lost:
             return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
+        """Return which of a reference's tests do not pass with `text` as the function, None if that is not known.
+
+        No verdict: what the code says of its own tests is believed, so it must be of nobody who would lie.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if no box can be had, or it was lost.
+        """
+        room = self._room(sample.repo)
+        if not isinstance(room.suite, Telling):
+            return None
+        try:
+            job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
+            return room.suite.failing(reference, self._pool(room).run(job))
+        except SandboxLost as lost:
+            raise MachineFault(
+                str(lost), where=sample.id, cure="run the same command again; what was done is kept"
+            ) from lost
 
     def _room(self, repo: str) -> _Room:
         with self._lock:

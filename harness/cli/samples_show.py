@@ -37,6 +37,12 @@ def show_set(made: SampleSet) -> None:
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
             if entry.get(key):
                 click.echo(f"  {key}  {entry[key]}")
+        if entry.get("mutants"):
+            faults = entry["mutants"]
+            noticed = (
+                f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
+            )
+            click.echo(f"  {'faults':12} {noticed}")
         for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))

@@ -304,3 +304,19 @@ def _emptied(code: CodeType) -> CodeType:
     return code.replace(
         co_consts=tuple(_emptied(held) if isinstance(held, CodeType) else held for held in code.co_consts)
     )
+
+
+def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+    suite, reference = PythonSuite(SUITE, (), "", shop.TREE), shop.reference("total")
+    for number, (text, noticed) in enumerate(
+        [
+            (shop.TARGETS["total"], set()),
+            ("def total(prices, rate=0.0):\n    return None\n", set(reference.tests)),
+            ("def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n", set(reference.tests[:1])),
+        ]
+    ):
+        job = suite.trial(shop.sample(), reference, text, "s")
+        assert isinstance(job.action, Call)
+        (tmp_path / f"t{number}" / "t").mkdir(parents=True)
+        result = run_tests(tmp_path / f"t{number}" / "t", {**shop.TREE, **job.files}, job.action.arguments)
+        assert suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) == noticed

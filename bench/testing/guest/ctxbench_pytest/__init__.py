@@ -27,9 +27,11 @@ has the writing end of one pipe, and neither the nonce's use nor the result's ch
 ``ctxbench_pytest:cover`` runs the whole suite under coverage. Its arguments: ``paths`` (where the tests
 are; empty: where pytest finds them), ``deselect`` (node ids left out), ``arguments``. It returns
 ``{"exit", "tests": [[id, outcome, seconds], ...], "broken": [[where, message], ...],
-"sets": ["0-3,7", ...], "lines": {path: {line: position in sets}}}``; a set holds positions in tests, lines
-are 1-based, and `bench.testing.coverage.read` makes this plain. It trusts the repository: it is for
-repositories as they were published.
+"sets": ["0-3,7", ...], "lines": {path: {line: position in sets}},
+"modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set holds positions in tests;
+`imports` says which modules of tests ran a line when they were imported, the empty one what runs before any is. Lines
+are 1-based, and `bench.testing.coverage.read` makes this plain. It trusts the repository: it is for repositories as
+they were published.
 
 ``ctxbench_pytest:compiled`` imports tests and compiles what that imports. Its arguments: ``paths`` (ids of tests),
 ``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64. It trusts the repository, too.
