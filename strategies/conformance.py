@@ -194,8 +194,8 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
     for shift in (0, -1, 1):
         start, end = place.start + shift, place.end + shift
-        mark = next((mark for mark in _MARKS if start >= 0 and _text(lines, start, end, mark) in block.text), None)
-        if mark is None:
+        marks = [mark for mark in _MARKS if start >= 0 and _text(lines, start, end, mark) in block.text]
+        if not marks:
             continue
         if shift:
             return f"its text stands at lines {start} to {end} of {place.path}; {rule}"
@@ -204,7 +204,7 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
             covered = any(other.path == place.path and other.start <= line < other.end for other in block.places)
-            if not covered and f"{_text(lines, *wider, mark)}\n" in f"{block.text}\n":
+            if not covered and any(f"{_text(lines, *wider, mark)}\n" in f"{block.text}\n" for mark in marks):
                 return f"it shows line {line} of {place.path} too; {rule}"
         return ""
     return f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"

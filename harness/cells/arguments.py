@@ -34,7 +34,7 @@ def misfit(call: str, arguments: Mapping[str, Any]) -> str:
         value: Any = arguments[name]
         if type(value) is not kind:
             return f"{call}: {name} is {value!r:.60}, and should be of type {kind.__name__}"
-        texts: list[Any] = value if kind is list else []
+        texts: Any = value if kind is list else ()
         for at, text in enumerate(texts):
             if type(text) is not str:
                 return f"{call}: {name}[{at}] is {text!r:.60}, and should be of type str"

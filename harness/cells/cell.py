@@ -142,18 +142,21 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         # In our own words: nothing of the strategy's was raised.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
-        return _error(error)
+        return _error(error, Path(bound.strategy.source).parent)
 
 
-def _error(error: BaseException) -> dict[str, Any]:
+def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
+    """Return the report of what was raised, with the last place of it in a folder: that of the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
         # Let go of what the strategy held, and use what was kept for this.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
     # What asks for the strategy is no place where its author could look.
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(Path(frame.filename))]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [frame for frame in frames if not _is_ours(frame[0])]
+    frames = [frame for frame in frames if frame[0].is_relative_to(folder)] or frames
+    place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
         text = f"{text} a strategy may hold {most / bounds.GIGABYTE:.3g} GiB".strip()

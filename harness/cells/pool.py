@@ -28,7 +28,7 @@ from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
 from harness.cells.remarks import Remarks
 from harness.cells.shown import beside, shown
-from harness.cells.talk import Gone, Talk, channel, fault_of, greeted, or_gone, three_texts
+from harness.cells.talk import Gone, Talk, channel, fault_of, greeted, or_gone, three_texts, to_check
 from harness.generators.base import TooLong
 from strategies.api import Execute, Model, Prompt
 from strategies.conformance import Finding, findings
@@ -109,11 +109,19 @@ class ForkedCells:
         """Return the strategy's prompt for one query; see `Cells.run`."""
         return self._prompt(spec, query, repo, generate, execute)[0]
 
-    def trial(
-        self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None
-    ) -> tuple[Prompt, Sequence[str]]:
-        """Return the prompt as `run` does, its types checked in the cell, and the tries to use the network."""
-        return self._prompt(spec, query, repo, generate, execute, checks=True)
+    def checked(self, spec: str) -> list[Finding]:
+        """Run the conformance list on a strategy; see `Cells.card` for what it raises."""
+
+        def attempt(
+            query: Query, repo: Repository, generate: Model, execute: Execute | None
+        ) -> tuple[Prompt, Sequence[str]]:
+            try:
+                return self._prompt(spec, query, repo, generate, execute, checks=True)
+            except StrategyFault as fault:
+                # Where, and to check it, need not be said to whoever checks.
+                raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
+
+        return findings(self.card(spec).kinds, attempt)
 
     def _prompt(
         self,
@@ -154,8 +162,11 @@ class ForkedCells:
         if call == "generate":
             parts = wire.fields(message, "prompt", "role", "max_tokens")
             talk.account.take("drafts")
-            prompt, role = wire.load_prompt(parts["prompt"]), wire.word(parts["role"])
-            tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
+            prompt = wire.load_prompt(parts["prompt"])
+            with wire.named("role"):
+                role = wire.word(parts["role"])
+            with wire.named("max_tokens"):
+                tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
@@ -285,14 +296,4 @@ def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[Finding]:
         MachineFault: if no cell could be had.
     """
     with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, MOST_WAIT))) as cells:
-
-        def attempt(
-            query: Query, repo: Repository, generate: Model, execute: Execute | None
-        ) -> tuple[Prompt, Sequence[str]]:
-            try:
-                return cells.trial(spec, query, repo, generate, execute)
-            except StrategyFault as fault:
-                # Where, and to check it, need not be said to whoever checks.
-                raise InputFault(fault.what) from fault
-
-        return findings(cells.card(spec).kinds, attempt)
+        return cells.checked(spec)

@@ -87,7 +87,8 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
     if wrong := misfit(call, arguments):
         raise wire.Garbage(wrong)
     for key in _NAMES.keys() & arguments.keys():
-        wire.text(arguments[key], _NAMES[key])
+        with wire.named(key):
+            wire.text(arguments[key], _NAMES[key])
     candidates = wire.items(arguments.get("candidates", []), bounds.CANDIDATES, "candidates")
     texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:

@@ -14,6 +14,12 @@ from harness.cells.base import StrategyFault
 from harness.cells.bounds import Account, Bounds, Excess
 from harness.cells.clock import EVERY, Clock
 
+_REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
+"""What Python raises for files and networks that are not there."""
+_OUTSIDE = (
+    "a strategy reads the repository by `repo`, files of its own beside it, writes to its temporary folder, "
+    "and has no network (docs/isolation.md)"
+)
 _START_TIMEOUT = 120.0
 """Seconds until a cell must be there."""
 _CREDENTIALS = struct.Struct("3i")
@@ -90,7 +96,9 @@ class Talk:
 
     def _raised(self, report: object) -> StrategyFault:
         kind, message, trace = three_texts(report)
-        fault = self.fault(f"raised {kind[: bounds.WORD]}: {message}" if kind else message)
+        if kind:
+            message = f"raised {kind[: bounds.WORD]}: {message}"
+        fault = self.fault(message, cure=_OUTSIDE if kind in _REFUSALS else "")
         fault.traceback = trace
         return fault
 
@@ -110,8 +118,12 @@ def or_gone() -> Iterator[None]:
 
 def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
     """Return the one-line fault of a strategy on a sample."""
-    cure = cure or f"try it with `ctxbench strategy check {spec!r}`"
-    return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure)
+    return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure or to_check(spec))
+
+
+def to_check(spec: str) -> str:
+    """Return the cure of a fault that has none of its own."""
+    return f"try it with `ctxbench strategy check {spec!r}`"
 
 
 def three_texts(report: object) -> tuple[str, str, str]:

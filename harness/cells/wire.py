@@ -5,13 +5,14 @@ Never pickle: what a cell sends is data that the strategy may have made up.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import re
 import socket
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bench.errors import InputFault
@@ -332,6 +333,15 @@ def _load_places(places: object) -> tuple[Place, ...]:
 def _load_place(path: object, start: object, end: object) -> Place:
     first = whole(start, 0, bounds.LAST_LINE)
     return Place(path=text(path, bounds.PATH), start=first, end=whole(end, first, bounds.LAST_LINE))
+
+
+@contextlib.contextmanager
+def named(argument: str) -> Iterator[None]:
+    """Say which argument it is that is refused inside."""
+    try:
+        yield
+    except Garbage as error:
+        raise Garbage(f"{argument}: {error}") from None
 
 
 def checked(value: Any, *kinds: type) -> Any:
