@@ -116,7 +116,8 @@ class Clock:
             )
         if used.memory > limits.memory and sum(map(_own_memory, used.pids)) > limits.memory:
             raise Excess(
-                f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB", cure="have it hold less at once"
+                f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB",
+                cure="have it hold less at once",
             )
         if self._waited > limits.wait:
             raise TimeoutError
