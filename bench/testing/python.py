@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from bench.errors import InputFault
@@ -123,6 +123,12 @@ class PythonSuite:
             Malformed: if the outcome is not one of it.
         """
         return survived(reference.tests, nonce(secret), outcome)
+
+    def compiling(self, tests: Collection[str]) -> Job:
+        """Return the job that compiles the modules of these tests and what they import."""
+        paths = sorted({test.partition("::")[0] for test in tests})
+        call = Call(function=guest.COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
+        return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float) -> Job:
         """Return the job that runs the whole suite of the repository as it is, under coverage."""

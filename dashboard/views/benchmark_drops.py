@@ -20,7 +20,7 @@ REASONS: Mapping[str, str] = {
     "generated": "says at its head that a program wrote it",
     "link": "a symbolic link, or no file",
     "too-large": "larger than a person's source file",
-    "bad_encoding": "is not UTF-8",
+    "bad_encoding": "is no text in the encoding it declares, or in UTF-8",
     "excluded": "the repository's manifest excludes it",
     "syntax_error": "cannot be parsed",
     "test": "is a test",

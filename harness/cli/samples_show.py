@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from bench.types import Reference, Sample
 
 _SHOWN_LINES = 12
+_REASONS = {
+    "encodings": "encodings",
+    "left out": "left_out",
+    "no targets": "skipped_as_targets",
+    "dropped": "drops",
+}
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 
 
@@ -43,7 +49,9 @@ def show_set(made: SampleSet) -> None:
                 f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
             )
             click.echo(f"  {'faults':12} {noticed}")
-        for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
+        if entry.get("read_with_replacement"):
+            click.echo(f"  {'undecodable':12} {entry['read_with_replacement']} files")
+        for label, key in _REASONS.items():
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if made.samples:

@@ -33,6 +33,9 @@ are; empty: where pytest finds them), ``deselect`` (node ids left out), ``argume
 are 1-based, and `bench.testing.coverage.read` makes this plain. It trusts the repository: it is for repositories as
 they were published.
 
+``ctxbench_pytest:compiled`` imports tests and compiles what that imports. Its arguments: ``paths`` (ids of tests),
+``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64. It trusts the repository, too.
+
 Importing this package imports pytest with what pytest imports late: a box does it before a job comes.
 """
 
@@ -40,7 +43,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import covering, parent, preload
+from . import bytecode, covering, parent, preload
 
 preload.late()
 
@@ -53,3 +56,8 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the suite and tell which test ran which line; see the module for arguments and result."""
     return covering.cover(arguments)
+
+
+def compiled(arguments: dict[str, Any]) -> dict[str, str]:
+    """Compile tests and what they import; see the module for arguments and result."""
+    return bytecode.compiled(arguments)
