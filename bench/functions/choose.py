@@ -27,6 +27,8 @@ class TestRun:
     seconds: float
     breadth: int
     """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    clock: bool = False
+    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
 
 
 def usable(run: TestRun) -> bool:
@@ -34,16 +36,28 @@ def usable(run: TestRun) -> bool:
     return run.passed and run.seconds < SLOW
 
 
+def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
+    """Return the tests to choose from: of those that read a clock only what runs lines that no other test runs.
+
+    Args:
+        covering: usable test -> lines of the function that it runs.
+        runs: what is known of each.
+    """
+    calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
+    return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
+
+
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
     """Return the tests that judge a function, sorted by id; at most `MOST_TESTS`.
 
-    First those that together run every line of the function that any test runs, each adding the most
-    lines; then the narrowest, one of each parametrized test before a second of any.
+    Of those that are `steady`, first those that together run every line of the function that any test runs, each
+    adding the most lines; then the narrowest, one of each parametrized test before a second of any.
 
     Args:
         covering: usable test -> lines of the function that it runs, not empty.
         runs: what is known of each.
     """
+    covering = steady(covering, runs)
     if len(covering) <= MOST_TESTS:
         return tuple(sorted(covering))
     chosen: list[str] = []
