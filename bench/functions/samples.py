@@ -46,7 +46,7 @@ def make(
         hidden=hidden_for(found.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
-    return sample, Reference(id=identity, target=target, tests=candidate.tests)
+    return sample, Reference(id=identity, target=target, tests=candidate.tests, clocks=candidate.clocks)
 
 
 def _suffix(lines: Sequence[str], candidate: Candidate) -> str:

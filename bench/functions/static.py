@@ -145,5 +145,6 @@ def candidate(
         level=known.level,
         uses=known.uses,
         tests=chosen,
+        clocks=tuple(test for test in chosen if runs[test].clock),
         seconds=sum(runs[test].seconds for test in chosen),
     )

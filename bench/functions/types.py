@@ -43,5 +43,7 @@ class Candidate:
     """Names of the project that the body needs."""
     tests: tuple[str, ...]
     """The tests that judge it, few and fast."""
+    clocks: tuple[str, ...] = ()
+    """Those of them that read a clock."""
     seconds: float
     """What they took together when the suite was run."""

@@ -13,15 +13,18 @@ from collections.abc import Iterator, Mapping
 
 from bench.testing.coverage import Covered
 
-_CLOCKS = frozenset(
-    """
-    time.time time.time_ns time.monotonic time.monotonic_ns time.perf_counter time.perf_counter_ns time.process_time
-    time.process_time_ns time.thread_time time.thread_time_ns datetime.datetime.now datetime.datetime.utcnow
-    datetime.datetime.today datetime.date.today timeit.default_timer timeit.timeit timeit.repeat timeit.Timer
-    time.sleep asyncio.sleep asyncio.wait_for asyncio.timeout asyncio.timeout_at threading.Timer signal.alarm
-    signal.setitimer
-    """.split()
-)
+_OF_MODULES = {
+    "asyncio": "sleep timeout timeout_at wait_for",
+    "datetime": "date.today datetime.now datetime.today datetime.utcnow",
+    "signal": "alarm setitimer",
+    "threading": "Timer",
+    "time": """
+        monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns sleep thread_time
+        thread_time_ns time time_ns
+    """,
+    "timeit": "Timer default_timer repeat timeit",
+}
+_CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() for name in names.split())
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
 _GIVEN = "hypothesis.given"
 """Hypothesis fails a test whose examples take longer than its deadline, unless that is taken away."""
@@ -65,9 +68,8 @@ def clock_lines(source: bytes) -> frozenset[int]:
             lines.update(_lines(node))
         if isinstance(node, Function | ast.ClassDef) and _is_timed(node, names):
             lines.update(_lines(node))
-        if isinstance(node, ast.Assign) and _targets(node) == {"pytestmark"} and node in tree.body:
-            if any(names.dotted(inner) in _MARKS for inner in ast.walk(node.value)):
-                return frozenset(range(len(source.splitlines())))
+        if isinstance(node, ast.Assign) and node in tree.body and _is_mark(node, names):
+            return frozenset(range(len(source.splitlines())))
     return frozenset(lines)
 
 
@@ -117,7 +119,10 @@ def _bound(node: ast.AST, names: _Names) -> Iterator[str]:
         yield from _targets(node)
     if isinstance(node, ast.arguments):
         positional = [*node.posonlyargs, *node.args]
-        paired = [*zip(positional[::-1], node.defaults[::-1], strict=False), *zip(node.kwonlyargs, node.kw_defaults)]
+        paired = [
+            *zip(positional[::-1], node.defaults[::-1], strict=False),
+            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
+        ]
         yield from (argument.arg for argument, default in paired if default and _is_reference(default, names))
 
 
@@ -132,6 +137,12 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:
         for target in targets
         if isinstance(target, ast.Name | ast.Attribute)
     }
+
+
+def _is_mark(node: ast.Assign, names: _Names) -> bool:
+    """Say whether an assignment marks the tests of its module as timed."""
+    marks = {names.dotted(inner) for inner in ast.walk(node.value)}
+    return _targets(node) == {"pytestmark"} and bool(marks & _MARKS)
 
 
 def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
