@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from bench import samples as sets
 from bench.accounts import account
 from bench.errors import InputFault
+from bench.functions import load
 from bench.functions.certificates import Certificates
-from bench.functions.certify import certify
+from bench.functions.certify import Certified, certify
 from bench.functions.mining import Found, Lock, Report, miner
 from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
 from bench.functions.samples import make, ordered
@@ -128,7 +129,7 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     references = {reference.id: reference for _, reference in made}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in made], references)
-    with Judge(project.home, drafts, sandbox, width=workers) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
         certified = certify(
             drafts.samples,
             references,
@@ -145,8 +146,9 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     report(f"{name}: {len(certified.samples)} samples of {len(tried)} candidates")
     chosen = {sample.id for sample in certified.samples}
     kept = [each for each, (sample, _) in zip(tried, made, strict=True) if sample.id in chosen]
-    counts = _counts(found, tried, kept, certified.drops)
-    return Mined(certified.samples, tuple(references[each.id] for each in certified.samples), {**entry, **counts})
+    answers = tuple(references[each.id] for each in certified.samples)
+    counts = {**_counts(found, tried, kept, certified.drops), **_clocks(answers, certified)}
+    return Mined(certified.samples, answers, {**entry, **counts})
 
 
 def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
@@ -156,6 +158,16 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
         cure="check its [tests], or choose another repository",
     )
+
+
+def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, int]:
+    """Return how many samples tests that read a clock judge, among others or alone, and which tests load failed."""
+    alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
+    return {
+        "kept_clocks_only": alone,
+        "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
+        "tests_left_out_under_load": len(certified.left_out),
+    }
 
 
 def _counts(

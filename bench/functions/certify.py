@@ -1,4 +1,4 @@
-"""The certificate of a sample: its reference passes every time, and an empty body fails.
+"""The certificate of a sample: its reference passes every time, on a busy machine too, and an empty body fails.
 
 A fault of the machine is no property of a sample: it ends the build, which can be run again.
 """
@@ -6,18 +6,21 @@ A fault of the machine is no property of a sample: it ends the build, which can 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from bench.errors import MachineFault
+from bench.functions import load
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference, Sample
 
 RUNS = 3
 """How often the reference must pass."""
-CERTIFIED = "certified"
+CERTIFIED, FAILS_UNDER_LOAD = "certified", "fails_under_load"
 
 
 class Judging(Protocol):
@@ -28,7 +31,7 @@ class Judging(Protocol):
         ...
 
 
-class Known(Protocol):
+class Known(load.Known, Protocol):
     """Certificates of earlier builds. What failed is tried again: the fault may have been ours."""
 
     def has(self, sample: Sample, reference: Reference) -> bool:
@@ -48,17 +51,20 @@ class Certified:
     """In the order given."""
     drops: Counter[str]
     """Reason -> samples that were tried and failed."""
+    left_out: frozenset[str] = frozenset()
+    """Tests of these samples that failed on a busy machine, and so judge nothing."""
 
 
 def certify(  # noqa: PLR0913 - each is used once, here
     samples: Sequence[Sample],
-    references: Mapping[str, Reference],
+    references: MutableMapping[str, Reference],
     blank: Callable[[Sample], str],
-    judging: Judging,
+    judging: load.Judging,
     known: Known,
     *,
     wanted: int,
     workers: int,
+    jobs: int = load.JOBS,
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
@@ -66,12 +72,13 @@ def certify(  # noqa: PLR0913 - each is used once, here
 
     Args:
         samples: in the order in which to try them.
-        references: sample id -> answer.
+        references: sample id -> answer; loses the tests that fail on a busy machine.
         blank: gives a sample's function with an empty body.
         judging: runs the tests.
         known: certificates of earlier builds, which are not made again.
         wanted: how many are enough.
         workers: how many to judge at once.
+        jobs: how many references to judge at once on a busy machine.
         tick: told how many were certified and tried.
         report: told why a sample is none, a line each; called from many threads.
 
@@ -92,18 +99,29 @@ def certify(  # noqa: PLR0913 - each is used once, here
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
         return result
 
-    for sample, result in _in_order(one, samples, workers):
-        if result == CERTIFIED:
-            found.append(sample)
-        else:
-            drops[result] += 1
-        tick(len(found), len(found) + drops.total())
-        if len(found) == wanted:
-            break
-    return Certified(tuple(found), drops)
+    def again(sample: Sample) -> bool:
+        return one(sample) == CERTIFIED
+
+    def passing(results: Iterator[tuple[Sample, str]]) -> Iterator[Sample]:
+        for count, (sample, result) in enumerate(results, 1):
+            if result == CERTIFIED:
+                yield sample
+            else:
+                drops[result] += 1
+            tick(count - drops.total(), count)
+
+    left_out: set[str] = set()
+    with closing(_in_order(one, samples, workers)) as results:
+        certified = passing(results)
+        while fresh := list(islice(certified, wanted - len(found))):
+            loaded = load.under_load(fresh, references, judging, known, again, jobs=jobs, report=report)
+            drops[FAILS_UNDER_LOAD] += len(fresh) - len(loaded.samples)
+            found += loaded.samples
+            left_out |= loaded.left_out
+    return Certified(tuple(found), +drops, frozenset(left_out))
 
 
-def _in_order(one: Callable[[Sample], str], samples: Sequence[Sample], workers: int) -> Iterator[tuple[Sample, str]]:
+def _in_order(one: Callable[[Sample], str], samples: Sequence[Sample], workers: int) -> Generator[tuple[Sample, str]]:
     """Yield each sample with its result, in order; no more than `workers` are begun ahead."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
     waiting: deque[tuple[Sample, Future[str]]] = deque()

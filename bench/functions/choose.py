@@ -50,14 +50,13 @@ def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
     """Return the tests that judge a function, sorted by id; at most `MOST_TESTS`.
 
-    Of those that are `steady`, first those that together run every line of the function that any test runs, each
-    adding the most lines; then the narrowest, one of each parametrized test before a second of any.
+    First those that together run every line of the function that any test runs, each adding the most
+    lines; then the narrowest, one of each parametrized test before a second of any.
 
     Args:
         covering: usable test -> lines of the function that it runs, not empty.
         runs: what is known of each.
     """
-    covering = steady(covering, runs)
     if len(covering) <= MOST_TESTS:
         return tuple(sorted(covering))
     chosen: list[str] = []

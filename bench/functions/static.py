@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bench.functions.choose import TestRun, choose
+from bench.functions.choose import TestRun, choose, steady
 from bench.functions.mining import Spot
 from bench.functions.types import Candidate, Level
 from bench.types import Cursor, Use
@@ -131,7 +131,7 @@ def candidate(
     """
     if not covering:
         return None
-    chosen = choose(covering, runs)
+    chosen = choose(steady(covering, runs), runs)
     definition = known.definition
     return Candidate(
         path=known.path,

@@ -126,9 +126,7 @@ class _Room:
 class Judge:
     """Judges completions; a context manager that ends every box on leaving. Safe to use from many threads."""
 
-    def __init__(
-        self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, lenient: bool = True
-    ) -> None:
+    def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int) -> None:
         """Judge samples of `sample_set` in boxes of `sandbox`.
 
         Args:
@@ -136,9 +134,8 @@ class Judge:
             sample_set: the samples with their references.
             sandbox: the back end.
             width: how many completions of one repository are judged at once.
-            lenient: whether a completion that failed only by tests that read a clock is judged once more, alone.
         """
-        self._lenient, self._turns = lenient, Turns(home.cache)
+        self._turns = Turns(home.cache)
         self._home, self._set, self._sandbox, self._width = home, sample_set, sandbox, width
         self._lock = threading.Lock()
         self._rooms: dict[str, _Room] = {}
@@ -170,16 +167,15 @@ class Judge:
         with room.lock:
             return self._prepared(room)
 
-    def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+    def judge(self, sample: Sample, text: str, *, alone: bool = False, lenient: bool = True) -> Judgement:
         """Return the verdict on `text` as the function that a sample asks for.
-
-        A text that failed only by tests that read a clock is judged once more while no other job runs: the machine
-        may have been busy.
 
         Args:
             sample: one of the set's.
             text: the whole function.
             alone: wait until no other job of this home folder runs, and keep others waiting.
+            lenient: judge a text once more, alone, that failed only by tests that read a clock: the machine may have
+                been busy.
 
         Raises:
             InputFault: if the repository is not there as the set was built from it.
@@ -192,7 +188,7 @@ class Judge:
             return Judgement(verdict=Verdict.FAILED, reason=f"longer than {MOST_CHARACTERS} characters")
         room = self._room(sample.repo)
         first = self._judged(room, sample, text, alone=alone)
-        if alone or not self._lenient or not first.failed or not set(first.failed) <= set(reference.clocks):
+        if alone or not lenient or not first.failed or not set(first.failed) <= set(reference.clocks):
             return first
         again = self._judged(room, sample, text, alone=True)
         return replace(again, earlier=f"{first.verdict}: {first.reason}")

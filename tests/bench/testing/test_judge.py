@@ -422,10 +422,10 @@ def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
     assert not twice or found.earlier.startswith("FAILED: ")
 
 
-def test_a_judge_that_is_not_lenient_judges_once(tmp_path: Path) -> None:
+def test_a_judge_that_is_not_to_be_lenient_judges_once(tmp_path: Path) -> None:
     home, made = timed(tmp_path, 0, 1)
-    with Judge(home, made, FakeSandbox(Busy((0,))), width=1, lenient=False) as judge:
-        found = judge.judge(shop.sample(), RIGHT)
+    with Judge(home, made, FakeSandbox(Busy((0,))), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT, lenient=False)
     assert found.verdict is Verdict.FAILED and found.failed == shop.reference().tests[:1]
 
 
