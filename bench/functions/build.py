@@ -16,7 +16,7 @@ from bench.accounts import account
 from bench.errors import InputFault
 from bench.functions import load
 from bench.functions.certificates import Certificates
-from bench.functions.certify import Certified, certify
+from bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
 from bench.functions.mining import Found, Lock, Report, miner
 from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
 from bench.functions.samples import make, ordered
@@ -160,13 +160,13 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
     )
 
 
-def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, int]:
-    """Return how many samples tests that read a clock judge, among others or alone, and which tests load failed."""
+def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
+    """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
     alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
     return {
         "kept_clocks_only": alone,
         "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
-        "tests_left_out_under_load": len(certified.left_out),
+        "tests_dropped": {FAILS_UNDER_LOAD: len(certified.left_out)} if certified.left_out else {},
     }
 
 

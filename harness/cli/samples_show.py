@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 12
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
+_CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
+_LEFT_OUT = {
+    "left out": "left_out",
+    "no targets": "skipped_as_targets",
+    "dropped": "drops",
+    "tests dropped": "tests_dropped",
+}
 
 
 def show_set(made: SampleSet) -> None:
@@ -37,7 +44,9 @@ def show_set(made: SampleSet) -> None:
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
             if entry.get(key):
                 click.echo(f"  {key}  {entry[key]}")
-        for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
+        if any(entry.get(key) for key in _CLOCKS):
+            click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
+        for label, key in _LEFT_OUT.items():
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if made.samples:
@@ -75,7 +84,7 @@ def show_sample(sample: Sample, reference: Reference | None) -> None:
         if reference.tests:
             click.echo("tests")
             for test in reference.tests:
-                click.echo(f"        {test}")
+                click.echo(f"        {test}{'  (reads a clock)' if test in reference.clocks else ''}")
         if reference.original_import:
             click.echo("masked import")
             for line in reference.original_import.split("\n"):

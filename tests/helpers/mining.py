@@ -110,13 +110,14 @@ def in_process(*, more: Callable[[Job], Outcome | None] = lambda _: None) -> Fak
         if first is not None:
             return first
         arguments = job.action.arguments
-        result = _covered() if job.action.function.endswith(":cover") else _judged(job, arguments, flaky)
+        result = covered() if job.action.function.endswith(":cover") else _judged(job, arguments, flaky)
         return Outcome(ended=Ended.EXITED, exit_code=0, result=json.loads(json.dumps(result)), seconds=0.1)
 
     return FakeSandbox(answer)
 
 
-def _covered() -> dict[str, Any]:
+def covered() -> dict[str, Any]:
+    """Return the coverage of the repository: each test runs the function that it is named after."""
     spans = {
         node.name: range(node.body[0].lineno + 1, (node.end_lineno or 0) + 1)
         for node in ast.walk(ast.parse(FILES["shop.py"]))
