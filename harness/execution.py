@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bench.errors import MachineFault
 from bench.files import sha256
@@ -32,6 +32,7 @@ from harness.store.store import Store
 from harness.verdict import sample_digest, stored, verdict_key
 from sandbox.errors import SandboxError
 
+T = TypeVar("T")
 _AGAIN = 0.25
 """Seconds until tests that another process runs are looked at again."""
 GIVE_UP = 3
@@ -113,8 +114,8 @@ class Executor:
         """
         return self.wait(self.submit(sample, text))
 
-    def wait(self, future: Future[StoredVerdict]) -> StoredVerdict:
-        """Return the verdict that `submit` began with; raise what `verdict` does."""
+    def wait(self, future: Future[T]) -> T:
+        """Return what `submit` or `again` began with; raise what `verdict` does."""
         try:
             return future.result()
         except CancelledError:

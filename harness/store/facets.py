@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from harness.store import counted
 from harness.store import tables as t
 from harness.store.details import kinds_of
+from harness.store.notes import judged_again
 from harness.store.store import Store
 
 
@@ -37,6 +38,8 @@ class Facets:
     """Of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
     """(profile, metric) of the run's scores."""
+    judged_again: str = ""
+    """A sentence that counts the verdicts which were given once more; empty where none was."""
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
@@ -78,6 +81,7 @@ def facets(store: Store, run: str) -> Facets:
             verdicts=_sorted(connection.scalars(judged.distinct())),
             flags=_sorted(_flags(connection, run)),
             measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+            judged_again="".join(sentence for _, sentence in judged_again(connection, [run])),
         )
 
 

@@ -88,12 +88,12 @@ def remarks(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[str,
     query = select(m.run_id, m.text).where(m.run_id.in_(ids)).order_by(m.run_id, m.ordinal)
     for run, text in connection.execute(query):
         found[run] += (text,)
-    for run, text in (*_flagged(connection, ids), *_judged_again(connection, ids)):
+    for run, text in (*_flagged(connection, ids), *judged_again(connection, ids)):
         found[run] += (text,)
     return found
 
 
-def _judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
+def judged_again(connection: Connection, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the runs with completions that were judged again, with a sentence that counts them."""
     if connection.scalar(select(t.REJUDGED.c.key).limit(1)) is None:
         return

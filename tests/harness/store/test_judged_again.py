@@ -77,12 +77,12 @@ def test_the_first_verdict_stays_and_all_are_told(store: Store) -> None:
 
 def test_the_board_says_how_many_verdicts_changed(store: Store) -> None:
     run = filled(store)
-    assert run_tables(store)[0].run.remarks == ()
+    assert run_tables(store)[0].run.remarks == () and facets(store, run).judged_again == ""
     again(store, "PASSED", counts=False, key=OTHER)
     assert run_tables(store)[0].run.remarks == ("1 of 3 verdicts judged again, none changed: see docs/verdicts.md.",)
     again(store, "PASSED", counts=True)
     remark = "3 of 3 verdicts judged again, 2 changed: see docs/verdicts.md."
-    assert run_tables(store)[0].run.remarks == (remark,)
+    assert run_tables(store)[0].run.remarks == (remark,) and facets(store, run).judged_again == remark
     assert [one.key for one in verdicts.judged(store, run)] == [FIRST, FIRST, OTHER]
 
 
