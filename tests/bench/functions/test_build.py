@@ -11,6 +11,7 @@ from bench import samples as sets
 from bench.errors import InputFault, MachineFault
 from bench.functions import load
 from bench.functions.build import build
+from bench.functions.mutation import MEASURING
 from bench.functions.verify import verify
 from bench.home import Home
 from bench.repository import view
@@ -76,9 +77,10 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     fewer = make(tmp_path / "fewer", sandbox, per_repo=1)
     assert fewer.samples == more.samples[:1]
     tried = fewer.manifest["repositories"]["demo"]["tried"]
-    # Four jobs for a function, two more where its blank passes, which is tried without its value; one is begun ahead.
+    # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
+    # is begun ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
-    assert len(sandbox.jobs) <= 1 + 4 * (tried + 1) + 2 * dropped + load.JOBS
+    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + load.JOBS
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
 
@@ -88,7 +90,7 @@ def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
         """Answer as coverage of a suite in which one test runs a line that reads a clock."""
         if not _is_cover(job):
             return None
-        result = covered()
+        result = covered(TESTS, FILES["shop.py"], {})
         place = len(result["sets"])
         lines = {"tests/clock.py": {"3": place}, **result["lines"]}
         sets_ = [*result["sets"], str(list(TESTS).index("test_root"))]
@@ -141,7 +143,7 @@ def _is_cover(job: Job) -> bool:
             Outcome(
                 ended=Ended.EXITED,
                 exit_code=0,
-                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}},
+                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}},
                 output="no such folder",
             ),
             "status 4: no such folder",
