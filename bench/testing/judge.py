@@ -231,7 +231,7 @@ class Judge:
         try:
             job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
             with self._turns.together():
-                return room.suite.failing(reference, self._pool(room).run(job))
+                return room.suite.failing(reference, self._run(room, job))
         except SandboxLost as lost:
             raise MachineFault(
                 str(lost), where=sample.id, cure="run the same command again; what was done is kept"
