@@ -26,16 +26,20 @@ class Certificates:
         """
         self._path, self._lock = path, threading.Lock()
         self._known: dict[str, Certificate | None] = {}
+        self._left_out: dict[str, tuple[str, ...]] = {}
         with contextlib.suppress(InputFault):
             for line in read_text(path).split("\n"):
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     self._read(json.loads(line))
 
     def _read(self, kept: Mapping[str, Any]) -> None:
+        if "loaded" in kept:
+            self._left_out[kept["loaded"]] = tuple(map(str, kept["left_out"]))
+            return
         certificate = None
         if "tests" in kept:
             mutants = Mutants(*map(int, kept["mutants"]))
-            certificate = Certificate(tuple(map(str, kept["tests"])), mutants)
+            certificate = Certificate(tuple(map(str, kept["tests"])), mutants, bool(kept.get("clocks_only")))
         self._known[kept["certified"]] = certificate
 
     def has(self, sample: Sample, reference: Reference) -> bool:
@@ -70,12 +74,26 @@ class Certificates:
             mutants = certificate.mutants
             record["tests"] = list(certificate.tests)
             record["mutants"] = [mutants.tried, mutants.killed, mutants.killed_by_all]
+            record |= {"clocks_only": True} if certificate.clocks_only else {}
+        self._append(record)
+        self._known[key] = certificate
+
+    def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
+        """Return which of a reference's tests failed on a busy machine, None if they were not tried on one."""
+        return self._left_out.get(_key(sample, reference))
+
+    def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
+        """Keep which of a reference's tests failed on a busy machine."""
+        key = _key(sample, reference)
+        self._append({"loaded": key, "id": sample.id, "left_out": list(tests)})
+        self._left_out[key] = tests
+
+    def _append(self, record: Mapping[str, Any]) -> None:
         with self._lock, explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as out:
                 # A line of its own also behind one that was cut off.
                 out.write(("\n" if out.tell() else "").encode() + dump_line(record).encode())
-            self._known[key] = certificate
 
 
 def _key(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:

@@ -31,11 +31,24 @@ class TestRun:
     seconds: float
     breadth: int
     """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    clock: bool = False
+    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
 
 
 def usable(run: TestRun) -> bool:
     """Say whether a test may judge."""
     return run.passed and run.seconds < SLOW
+
+
+def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
+    """Return the tests to choose from: of those that read a clock only what runs lines that no other test runs.
+
+    Args:
+        covering: usable test -> lines of the function that it runs.
+        runs: what is known of each.
+    """
+    calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
+    return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
