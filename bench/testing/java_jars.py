@@ -69,7 +69,7 @@ def _owner(jar: Path) -> str:
 
 
 def _offered(dependency: Dependency) -> Jar | None:
-    """Return what Debian has of an artifact: by apt-file's index, else by the usual names of packages in apt's lists."""
+    """Return what Debian has of an artifact: by apt-file's index, else by a usual package name in apt's lists."""
     usual, stem = f"{dependency.artifact}.jar", _ENDINGS.sub("", dependency.artifact)
     folder = f"/usr/share/maven-repo/{dependency.group.replace('.', '/')}/{dependency.artifact}/"
     for name, search in ((usual, ("--fixed-string", f"{SHARE}/{usual}")), ("", (folder,))):
