@@ -13,7 +13,7 @@ from bench.languages.java import analyse
 from bench.languages.java.facts import JavaFile
 from bench.manifest_types import TestSuite
 from bench.testing import java_guest, java_text
-from bench.testing.java_judging import judge
+from bench.testing.java_judging import failing, judge
 from bench.testing.java_pom import Poms, inside, upwards
 from bench.testing.types import Judgement
 from bench.types import Reference, Sample
@@ -214,6 +214,14 @@ class JavaSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, outcome, secret)
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that tells which of the reference's tests notice a fault: the one that judges."""
+        return self.job(sample, reference, text, secret)
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
         """Return the top-level types of a file as paths of classes without ``.class``."""

@@ -22,7 +22,7 @@ from bench.testing.java_text import shifted
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "survey", "tests"]
+__all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -39,6 +39,11 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 def lift(lines: list[str]) -> str:
     """Return a method's lines moved to the left margin."""
     return "\n".join(shifted("\n".join(lines), ""))
+
+
+def mutants(text: str, most: int) -> tuple[str, ...]:  # noqa: ARG001 - the seam's
+    """Return no faulty versions: none are made of Java yet."""
+    return ()
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
