@@ -90,6 +90,9 @@ def start(module: str, root: Path, user: str, confined: str, *arguments: str) ->
     command = [sys.executable, "-m", module, str(root), *arguments]
     if _becomes_plain(user):
         command = _as_plain(command, root)
+    elif os.geteuid() == 0:
+        # What cells see of mounts must not change because somebody else's container starts or ends.
+        command = ["unshare", "--mount", *command]
     environment = {**os.environ, "PYTHONPATH": f"{less}{os.pathsep}{_CHECKOUT}", "HOME": str(root)}
     done = subprocess.run(
         command, cwd=_CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=600
