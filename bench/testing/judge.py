@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Protocol, runtime_checkable
@@ -16,6 +16,7 @@ from bench.errors import InputFault, MachineFault
 from bench.files import sha256
 from bench.home import Home
 from bench.samples import SampleSet
+from bench.testing.bytecode import Compiling, bytecode, with_bytecode
 from bench.testing.events import Malformed
 from bench.testing.flags import flags
 from bench.testing.judging import short
@@ -42,6 +43,19 @@ def explained() -> Iterator[None]:
         yield
     except SandboxUnavailable as error:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A `Suite` that tells of each test what became of it."""
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that runs the reference's tests for no verdict; arguments and faults are `Suite.job`'s."""
+        ...
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        ...
 
 
 @runtime_checkable
@@ -120,6 +134,7 @@ class _Room:
         self.pool: Pool | None = None
         self.normal: dict[str, Twins] = {}
         """Sample -> which tests pass without the reference's value."""
+        self.bytecode: Mapping[str, bytes] = {}
 
 
 class Judge:
@@ -179,15 +194,44 @@ class Judge:
             return Judgement(verdict=Verdict.FAILED, reason=f"longer than {MOST_CHARACTERS} characters")
         room = self._room(sample.repo)
         try:
-            return judged(room.suite, lambda job: self._pool(room).run(job), sample, reference, text, room.normal)
+            return judged(room.suite, lambda job: self._run(room, job), sample, reference, text, room.normal)
         except SandboxLost as lost:
             return Judgement(verdict=Verdict.BROKEN, reason=str(lost))
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
+        """Return which of a reference's tests do not pass with `text` as the function, None if that is not known.
+
+        No verdict: what the code says of its own tests is believed, so it must be of nobody who would lie.
+
+        Raises:
+            InputFault: if the repository is not there as the set was built from it.
+            MachineFault: if no box can be had, or it was lost.
+        """
+        room = self._room(sample.repo)
+        if not isinstance(room.suite, Telling):
+            return None
+        try:
+            job = room.suite.trial(sample, reference, text, secrets.token_hex(16))
+            return room.suite.failing(reference, self._pool(room).run(job))
+        except SandboxLost as lost:
+            raise MachineFault(
+                str(lost), where=sample.id, cure="run the same command again; what was done is kept"
+            ) from lost
 
     def _room(self, repo: str) -> _Room:
         with self._lock:
             if repo not in self._rooms:
                 self._rooms[repo] = _Room(suite_of(self._home, self._set, repo, self._sandbox))
             return self._rooms[repo]
+
+    def _tests(self, room: _Room) -> set[str]:
+        """Return the tests of all samples of a repository."""
+        return {
+            test
+            for sample in self._set.samples
+            if self._rooms.get(sample.repo) is room
+            for test in self._set.references[sample.id].tests
+        }
 
     def _prepared(self, room: _Room) -> str:
         if not room.image:
@@ -196,6 +240,10 @@ class Judge:
             parts = [VERSION, self._sandbox.name, digest, room.suite.environment.digest, asdict(room.suite.limits)]
             room.image = sha256(json.dumps(parts))
         return room.image
+
+    def _run(self, room: _Room, job: Job) -> Outcome:
+        pool = self._pool(room)
+        return pool.run(replace(job, files=with_bytecode(job, room.bytecode)))
 
     def _pool(self, room: _Room) -> Pool:
         with room.lock:
@@ -213,4 +261,6 @@ class Judge:
                     manager.__exit__(None, None, None)
                     raise MachineFault("the judge is closed", cure="judge before it is left")
                 room.pool = pool
+                if isinstance(room.suite, Compiling):
+                    room.bytecode = bytecode(room.suite, self._tests(room), pool, room.image, self._home)
             return room.pool

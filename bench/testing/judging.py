@@ -66,6 +66,30 @@ def passed(told: Told, tests: Sequence[str]) -> frozenset[int]:
     )
 
 
+def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
+    """Return which tests noticed a fault, None if that is not known.
+
+    Where the run was cut short, what was not run did not notice: only the test that it ended in did.
+
+    Args:
+        tests: ids of those that were run.
+        outcome: as `judge` takes it.
+    """
+    try:
+        told = events.read(outcome.result) if outcome.result is not None else None
+    except events.Malformed:
+        return None
+    if told is None:
+        return None
+    by_test = _by_test(told)
+    cut_short = told.end is None and bool(by_test)
+    return frozenset(
+        test
+        for place, test in enumerate(tests)
+        if _bad(by_test.get(place, [])) and (by_test.get(place) or not cut_short)
+    )
+
+
 def _verdict(
     tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, told: Told | None
 ) -> tuple[Verdict, str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = ("bench.retrieval", "harness.portion")
+_REMARKS = ("bench.retrieval", "harness.attempt", "harness.cells", "harness.portion")
 """The loggers of what else may take long while a run goes on."""
 
 Tick = Callable[[int], None]
@@ -20,7 +20,7 @@ Tick = Callable[[int], None]
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
     """Show how much of `total` is done; call the yielded function with each step's size."""
-    with _remarks():
+    with remarks():
         if sys.stderr.isatty():
             with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
                 yield bar.update
@@ -51,7 +51,8 @@ class _Echo(logging.Handler):
 
 
 @contextlib.contextmanager
-def _remarks() -> Iterator[None]:
+def remarks() -> Iterator[None]:
+    """Show what is said of whatever takes long meanwhile."""
     loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
     before = [logger.level for logger in loggers]
     for logger in loggers:

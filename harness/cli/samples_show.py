@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from bench.types import Reference, Sample
 
 _SHOWN_LINES = 12
+_REASONS = {
+    "encodings": "encodings",
+    "left out": "left_out",
+    "no targets": "skipped_as_targets",
+    "dropped": "drops",
+}
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 
 
@@ -37,7 +43,15 @@ def show_set(made: SampleSet) -> None:
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
             if entry.get(key):
                 click.echo(f"  {key}  {entry[key]}")
-        for label, key in (("left out", "left_out"), ("no targets", "skipped_as_targets"), ("dropped", "drops")):
+        if entry.get("mutants"):
+            faults = entry["mutants"]
+            noticed = (
+                f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
+            )
+            click.echo(f"  {'faults':12} {noticed}")
+        if entry.get("read_with_replacement"):
+            click.echo(f"  {'undecodable':12} {entry['read_with_replacement']} files")
+        for label, key in _REASONS.items():
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if made.samples:

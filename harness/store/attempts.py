@@ -109,6 +109,18 @@ def faults(store: Store, run: str) -> list[FaultGroup]:
     return sorted(groups, key=lambda one: (-one.attempt, -one.count, one.kind, one.message))
 
 
+def failed_on(store: Store, run: str) -> frozenset[str]:
+    """Return the ids of the samples that the run's strategy failed on in an attempt, done since or not."""
+    f, a = t.FAULT.c, t.ATTEMPT.c
+    rows = (
+        select(f.sample_id)
+        .select_from(t.FAULT.join(t.ATTEMPT, f.attempt_id == a.id))
+        .where(a.run_id == run, f.kind == "strategy")
+    )
+    with store.reading() as connection:
+        return frozenset(connection.scalars(rows))
+
+
 def construction(store: Store, runs: Iterable[str]) -> list[Built]:
     """Return how long runs took to make repositories searchable, in the order in which it happened."""
     c, a = t.CONSTRUCTION.c, t.ATTEMPT.c

@@ -13,6 +13,7 @@ from bench.functions.python import static
 from bench.functions.python.cover import cover
 from bench.functions.python.definitions import Definition
 from bench.functions.python.locking import locked
+from bench.functions.python.mutants import mutants
 from bench.functions.static import Known, candidate
 from bench.functions.types import Candidate
 from bench.manifest_types import TestSuite
@@ -26,7 +27,7 @@ from bench.testing.splice import lift
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "survey", "tests"]
+__all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -110,10 +111,24 @@ def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
 
 
 def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
-    """Return the candidate, None if no usable test runs a line of its body."""
+    """Return the candidate, None if no usable test runs a line of its body, and no module does when it is imported."""
     definition = known.definition
-    ran = _covering(covered, known.path, range(definition.first[0], definition.end))
-    return candidate(known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs)
+    body = range(definition.first[0], definition.end)
+    ran = _covering(covered, known.path, body)
+    imported = [test for test in _importing(covered, known.path, body) if usable(runs[test])]
+    return candidate(
+        known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs, importing=imported
+    )
+
+
+def _importing(covered: Covered, path: str, body: range) -> list[str]:
+    """Return the tests of the modules whose import ran a line of a body; every test, where a conftest's did."""
+    modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
+    return [
+        test.id
+        for test in covered.tests
+        if (module := test.id.partition("::")[0]) != path and (module in modules or "" in modules)
+    ]
 
 
 def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozenset[int]]:

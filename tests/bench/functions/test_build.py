@@ -10,6 +10,7 @@ import pytest
 from bench import samples as sets
 from bench.errors import InputFault, MachineFault
 from bench.functions.build import build
+from bench.functions.mutation import MEASURING
 from bench.functions.verify import verify
 from bench.home import Home
 from bench.repository import view
@@ -75,9 +76,10 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     fewer = make(tmp_path / "fewer", sandbox, per_repo=1)
     assert fewer.samples == more.samples[:1]
     tried = fewer.manifest["repositories"]["demo"]["tried"]
-    # Four jobs for a function, two more where its blank passes, which is tried without its value; one is begun ahead.
+    # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
+    # is begun ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
-    assert len(sandbox.jobs) <= 1 + 4 * (tried + 1) + 2 * dropped
+    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
 
@@ -119,7 +121,7 @@ def _is_cover(job: Job) -> bool:
             Outcome(
                 ended=Ended.EXITED,
                 exit_code=0,
-                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}},
+                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}},
                 output="no such folder",
             ),
             "status 4: no such folder",
