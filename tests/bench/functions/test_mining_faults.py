@@ -101,7 +101,9 @@ def test_certificates_of_earlier_versions_are_taken_and_only_measured(tmp_path: 
     first = make(tmp_path, tests)
     [kept] = (tmp_path / "home" / "cache" / "certificates").iterdir()
     lines = [json.loads(line) for line in kept.read_text().splitlines() if line]
-    kept.write_text("".join(json.dumps({key: line[key] for key in ("certified", "id")}) + "\n" for line in lines))
+    assert any("tests" in line for line in lines)
+    old = [{key: line[key] for key in line.keys() - {"tests", "mutants"}} for line in lines]
+    kept.write_text("".join(json.dumps(line) + "\n" for line in old))
     again = in_process(tests=tests, shop=SHOP)
     second = make(tmp_path, tests, sandbox=again)
     judged = [job for job in again.jobs if isinstance(job.action, Call) and job.action.function == guest.RUN]
