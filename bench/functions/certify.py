@@ -39,7 +39,7 @@ class Boxes(Judging, Trying, Protocol):
 
 
 class Known(Protocol):
-    """Certificates of earlier builds. What failed is tried again: the fault may have been ours."""
+    """What came of certifying in earlier builds."""
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str]) -> Certificate | None:
         """Return the certificate of a sample, None if it was not certified before."""
@@ -47,6 +47,14 @@ class Known(Protocol):
 
     def add(self, sample: Sample, reference: Reference, others: Sequence[str], certificate: Certificate) -> None:
         """Keep a certificate; called from many threads."""
+        ...
+
+    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str]) -> str:
+        """Return why a sample was not certified before, empty if it was not tried."""
+        ...
+
+    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
+        """Keep why a sample is not certified; called from many threads."""
         ...
 
 
@@ -82,7 +90,7 @@ def certify(
         drafts: in the order in which to try them.
         references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
         boxes: runs the tests.
-        known: certificates of earlier builds, which are not made again.
+        known: what earlier builds certified and dropped, which is not tried again.
         wanted: how many are enough.
         workers: how many to judge at once.
         tick: told how many were certified and tried.
@@ -100,8 +108,13 @@ def certify(
         if kept is not None and kept.mutants is not None:
             references[sample.id] = replace(reference, tests=kept.tests)
             return kept
+        dropped = "" if kept else known.dropped(sample, reference, draft.others)
+        if dropped:
+            report(f"{sample.id}: {dropped}, as in an earlier build")
+            return dropped
         tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
         if result != CERTIFIED:
+            known.drop(sample, reference, draft.others, result)
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
             return result
         certificate = Certificate(tests, measured(draft, tests, boxes))
