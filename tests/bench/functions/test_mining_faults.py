@@ -11,10 +11,8 @@ from bench.functions.build import build
 from bench.functions.choose import MOST_TESTS
 from bench.home import Home
 from bench.samples import SampleSet
-from bench.testing import guest
 from sandbox.fake import FakeSandbox
-from sandbox.types import Call
-from tests.helpers.mining import TEST_FILE, in_process, local_manifest
+from tests.helpers.mining import TEST_FILE, in_process, judging, local_manifest
 
 SHOP = '''"""A shop."""
 
@@ -106,6 +104,5 @@ def test_certificates_of_earlier_versions_are_taken_and_only_measured(tmp_path: 
     kept.write_text("".join(json.dumps(line) + "\n" for line in old))
     again = in_process(tests=tests, shop=SHOP)
     second = make(tmp_path, tests, sandbox=again)
-    judged = [job for job in again.jobs if isinstance(job.action, Call) and job.action.function == guest.RUN]
-    assert len(judged) == 2, "the faults only"
+    assert len(judging(again)) == 2, "the faults only"
     assert second.digest == first.digest
