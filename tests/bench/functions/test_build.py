@@ -16,6 +16,7 @@ from bench.functions.verify import Verification, verify
 from bench.home import Home
 from bench.repository import view
 from bench.samples import SampleSet
+from bench.testing import guest
 from bench.types import Kind
 from sandbox.errors import SandboxLost
 from sandbox.fake import FakeSandbox
@@ -130,6 +131,11 @@ def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
     assert {sample.id for sample in make(tmp_path, name="after").samples} == CERTIFIED
 
 
+def _judging(sandbox: FakeSandbox) -> list[Job]:
+    """Return the jobs that did not compile the suite."""
+    return [job for job in sandbox.jobs if not (isinstance(job.action, Call) and job.action.function == guest.COMPILE)]
+
+
 def _is_cover(job: Job) -> bool:
     return isinstance(job.action, Call) and job.action.function.endswith(":cover")
 
@@ -201,10 +207,10 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.kept, result.faults, len(second.jobs)) == (1, (), 4), "what the machine failed is done again"
+    assert (result.kept, result.faults, len(_judging(second))) == (1, (), 4), "what the machine failed is done again"
     result = verified(third)
-    assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
-    assert verified(fourth, again=True).kept == 0 and len(fourth.jobs) == 6
+    assert (result.kept, result.references_passed, _judging(third)) == (3, 3, [])
+    assert verified(fourth, again=True).kept == 0 and len(_judging(fourth)) == 6
 
 
 def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
@@ -212,7 +218,9 @@ def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> No
     made = make(tmp_path, first, name="first")
     said: list[str] = []
     again = make(tmp_path, second, name="second", report=said.append)
-    assert again.digest == made.digest and second.jobs == []
+    # Whether it is flaky is of the moment, so that this one is tried again.
+    tried = [job.action.arguments["tests"] for job in _judging(second) if isinstance(job.action, Call)]
+    assert again.digest == made.digest and {*map(tuple, tried)} == {(f"{TEST_FILE}::test_flaky",)}
     assert again.manifest["repositories"]["demo"]["drops"] == made.manifest["repositories"]["demo"]["drops"]
     assert "demo/shop.py::nothing: blank_passed, as in an earlier build" in said
     assert make(tmp_path, third, name="third", again=True).digest == made.digest
