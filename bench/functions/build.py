@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from bench import samples as sets
 from bench.accounts import account
 from bench.errors import InputFault
+from bench.functions import load
 from bench.functions.certificates import Certificates
-from bench.functions.certify import Certified, certify
+from bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
 from bench.functions.mining import Found, Lock, Report, miner
 from bench.functions.mutation import Draft
 from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
@@ -57,6 +58,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     seed: int = 0,
     workers: int = 1,
     report: Report = silent,
+    again: bool = False,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
@@ -75,6 +77,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
         seed: of every draw.
         workers: how many samples to judge at once.
         report: told what happens, a line at a time.
+        again: try functions that an earlier build dropped.
         force: replace another set of that name.
 
     Raises:
@@ -93,7 +96,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     mined: dict[str, Mined] = {}
     for one in one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
         mined[one.project.manifest.name] = _mine(
-            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
+            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report, again=again
         )
     entries = {repo: each.entry for repo, each in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
@@ -121,7 +124,9 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
             )
 
 
-def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report) -> Mined:
+def _mine(
+    one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report, again: bool
+) -> Mined:
     project, entry, suite = one.project, one.entry, one.suite
     name, language = project.manifest.name, project.manifest.language
     with explained():
@@ -131,12 +136,12 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     references = {reference.id: reference for _, reference in made}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in made], references)
-    with Judge(project.home, drafts, sandbox, width=workers) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
         certified = certify(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, made, strict=True)],
             references,
             judge,
-            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name)),
+            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name), again=again),
             wanted=per_repo,
             workers=workers,
             tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,
@@ -152,7 +157,8 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     ]
     counts = _counts(found, tried, [candidate for candidate, _ in kept], certified)
     samples = tuple(sample for _, sample in kept)
-    return Mined(samples, tuple(references[sample.id] for sample in samples), {**entry, **counts})
+    answers = tuple(references[sample.id] for sample in samples)
+    return Mined(samples, answers, {**entry, **counts, **_clocks(answers, certified)})
 
 
 def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Suite) -> Draft:
@@ -163,6 +169,7 @@ def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Su
         others=candidate.others,
         blank=suite.blank(sample),
         mutants=partial(miner(sample.language).mutants, reference.target),
+        clocks=candidate.clocks,
     )
 
 
@@ -173,6 +180,16 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
         cure="check its [tests], or choose another repository",
     )
+
+
+def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
+    """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
+    alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
+    return {
+        "kept_clocks_only": alone,
+        "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
+        "tests_dropped": {FAILS_UNDER_LOAD: len(certified.left_out)} if certified.left_out else {},
+    }
 
 
 def _counts(

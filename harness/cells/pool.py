@@ -28,7 +28,7 @@ from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
 from harness.cells.remarks import Remarks
 from harness.cells.shown import beside, shown
-from harness.cells.talk import Gone, Talk, channel, fault_of, greeted, or_gone, three_texts, to_check
+from harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
 from harness.generators.base import TooLong
 from strategies.api import Execute, Model, Prompt
 from strategies.conformance import Finding, findings
@@ -200,17 +200,23 @@ class ForkedCells:
         server = self._server_of(spec)
         mine, theirs = channel()
         job = next(self._numbers)
+        clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
                     server.start(job, theirs, output)
-                clock = Clock(greeted(mine), limits, functools.partial(self._remark, f"{spec} on {sample}"))
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except Gone:
                 # A cell that ends because its server did is no fault of the strategy, nor is another's memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
+                    ) from None
+                if not clock.runs:
+                    raise MachineFault(
+                        "a process for a strategy could not be made",
+                        where=sample,
+                        cure="see the message above, then run the same command again",
                     ) from None
                 if self._memory_ran_out():
                     raise MachineFault(
