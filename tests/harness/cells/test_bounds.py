@@ -52,6 +52,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The clock that ends the waiting ones must not end the others on a busy machine.
+@pytest.mark.slow
 @pytest.mark.parametrize(("waiting", "wait"), [(False, 300.0), (True, 2.0)])
 def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
     home: Home, file: Path, waiting: bool, wait: float
