@@ -19,7 +19,7 @@ from harness.asking import Asker, Made
 from harness.cells import StrategyFault
 from harness.controls import Controls
 from harness.execution import Executor
-from harness.generators.base import Sampling
+from harness.generators.base import Sampling, TooLong
 from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
 from harness.pace import Pace
@@ -56,6 +56,8 @@ class Summary:
     """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
     """Why samples are missing, in the order in which it happened."""
+    too_long: int = 0
+    """Those of them that were prompts too long for the model."""
     judges: bool = False
     """Whether functions were to get verdicts."""
     unjudged: int = 0
@@ -76,6 +78,7 @@ class _Tally:
     elsewhere: int = 0
     """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
+    too_long: int = 0
 
 
 class Attempt:
@@ -131,6 +134,7 @@ class Attempt:
             missing=len(self._planned) - done.scored - done.model_failed,
             new=tally.new,
             faults=tuple(tally.faults),
+            too_long=tally.too_long,
             judges=self._machinery.judges,
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
@@ -230,10 +234,11 @@ class Attempt:
     def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
         try:
             return future.result()
-        except StrategyFault as fault:
-            self._note(
-                StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=fault.traceback), tally
-            )
+        except (StrategyFault, TooLong) as fault:
+            # Asked again it would be refused again, whoever made the prompt.
+            tally.too_long += isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong)
+            detail = fault.traceback if isinstance(fault, StrategyFault) else ""
+            self._note(StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=detail), tally)
         except MachineFault as fault:
             self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
         return None

@@ -227,7 +227,8 @@ def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
 
 
 FAULT_HELP: Mapping[str, str] = {
-    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed.",
+    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed, or its prompt was too "
+    "long for the model.",
     "message": "What was said, in one line.",
     "count": "How often, in all attempts.",
     "last attempt": "When the last attempt that met it began, in UTC: a fault itself tells no time.",

@@ -59,9 +59,9 @@ class Talk:
         except Excess as error:
             raise self.fault(f"went beyond its bounds ({error})") from None
 
-    def fault(self, what: str) -> StrategyFault:
-        """Return the fault that this strategy committed."""
-        return fault_of(self.spec, self._sample, what, cure=self._cure)
+    def fault(self, what: str, *, cure: str = "") -> StrategyFault:
+        """Return the fault that this strategy committed; `cure` is its own, where it has one."""
+        return fault_of(self.spec, self._sample, what, cure=cure or self._cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a message and return the next one.

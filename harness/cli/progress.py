@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = ("bench.retrieval", "harness.portion")
-"""The loggers of what else may take long while a run goes on."""
+_REMARKS = ("bench.retrieval", "harness.portion", "harness.generators")
+"""The loggers of what else may take long while a run goes on, or a model is asked."""
+_CLEAR = "\r\x1b[2K"
+"""Takes a bar's line off a terminal; the bar is drawn anew below."""
 
 Tick = Callable[[int], None]
 
@@ -20,7 +22,7 @@ Tick = Callable[[int], None]
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
     """Show how much of `total` is done; call the yielded function with each step's size."""
-    with _remarks():
+    with remarks():
         if sys.stderr.isatty():
             with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
                 yield bar.update
@@ -47,11 +49,12 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write it."""
-        click.echo(record.getMessage(), err=True)
+        click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)
 
 
 @contextlib.contextmanager
-def _remarks() -> Iterator[None]:
+def remarks() -> Iterator[None]:
+    """Write what takes long as lines on stderr."""
     loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
     before = [logger.level for logger in loggers]
     for logger in loggers:

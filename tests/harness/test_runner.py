@@ -20,7 +20,7 @@ from bench.repository import Repository
 from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
 from harness.attempt import Summary
-from harness.cells import Cells, InlineCells, StrategyFault
+from harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
 from harness.inflight import GIVE_UP
@@ -482,3 +482,31 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
     assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
+    line = str(fault_of([summary]))
+    assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
+    assert line.endswith("over the window; shorten it; until then the same command fails again")
+
+
+def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path: Path) -> None:
+    class Short(Scripted):
+        def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
+            return [TooLong("over the window", cure="shorten it") for _ in requests]
+
+    bench = Bench(tmp_path, repos=1, per_repo=1)
+    with open_cells([bench.home.root], 1) as cells:
+        [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
+    line = str(fault_of([summary]))
+    assert "asked the model what it cannot read: over the window; shorten it; until then the same" in line
+
+
+def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:
+    def summary(message: str) -> Summary:
+        [made] = bench.run(model(faults=range(1, 99)))
+        return dataclasses.replace(made, faults=(dataclasses.replace(made.faults[0], message=message),))
+
+    assert str(fault_of([summary("no connection; see the server, then run the same command again")])).endswith(
+        "the first: no connection; see the server, then run the same command again; it does only what is missing"
+    )
+    assert str(fault_of([summary("refused; mend the spec")])).endswith(
+        "refused; mend the spec; then run the same command again; it does only what is missing"
+    )
