@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -24,9 +25,11 @@ from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
 from harness.pace import Pace
 from harness.portion import Portion
+from harness.results import Load
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import verdicts
+from harness.store.claims import attempt_key
 from harness.store.notes import add_remarks
 from harness.store.queries import counts
 from harness.store.records import StoredFault
@@ -161,7 +164,8 @@ class Attempt:
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        self._attempt = self._store.start_attempt(self._run, isolation)
+        load = Load(workers=machinery.workers, requests=machinery.requests, cores=os.cpu_count() or 1)
+        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
             # While the model writes the first answers: they would wait for it.
             machinery.pricer.wake(language)
@@ -182,6 +186,7 @@ class Attempt:
                 self._store.add_construction(self._attempt, machinery.construction.take())
                 left = len(missing) - tally.new - tally.elsewhere
                 self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=left)
+                machinery.claims.release([attempt_key(self._attempt)])
 
     def _judge(
         self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]

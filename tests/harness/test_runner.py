@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +25,11 @@ from harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
 from harness.inflight import GIVE_UP
-from harness.results import RunTable, Status
+from harness.results import Load, RunTable, Status
 from harness.runner import Choices, _hidden, fault_of, run
 from harness.store import Store, open_store
 from harness.store.queries import run_tables
+from harness.store.work import works
 from strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set
 
@@ -510,3 +512,16 @@ def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) ->
     assert str(fault_of([summary("refused; mend the spec")])).endswith(
         "refused; mend the spec; then run the same command again; it does only what is missing"
     )
+
+
+def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
+    alive: list[bool | None] = []
+
+    def watching(request: Request) -> str:
+        alive.append(works(bench.store)[0].alive)
+        return right(request)
+
+    bench.run(model(watching, batch_size=3), choices=Choices(workers=2))
+    assert set(alive) == {True} and works(bench.store)[0].alive is None
+    load = Load(workers=2, requests=3, cores=os.cpu_count() or 1)
+    assert bench.table().run.loads == (load,)
