@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def ended(home: Home, **changes: Any) -> str:
     """Store a run over `demo` that is done; return its id."""
-    made = sets.load(home, "demo")
+    made = sets.load(home, changes.get("samples", "demo"))
     planned = plan.choose(made.samples, changes.get("limit"))
     with open_store(home.database) as store:
         run = store.add_run(make_spec(samples_digest=made.digest, **changes), planned)
