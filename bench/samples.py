@@ -223,8 +223,15 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"
         if not root.is_dir():
             raise InputFault(f"the repository {name!r} is not fetched", where=str(root), cure=cure)
-        hygiene = entry.get("hygiene", True)
-        made = snapshot.load(name, root, Language(entry["language"]), entry.get("source_dir", ""), hygiene=hygiene)
+        made = snapshot.load(
+            name,
+            root,
+            Language(entry["language"]),
+            entry.get("source_dir", ""),
+            hygiene=entry.get("hygiene", True),
+            # Sets that do not say were built when everything was read as UTF-8, or from copies that are.
+            declared="encodings" in entry,
+        )
         if made.digest != entry["snapshot"]:
             raise InputFault(
                 f"the files of {name!r} are not those that the sample set {sample_set.name!r} was built from",

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench import encodings
+from bench.encodings import UTF8
 from bench.errors import InputFault
 from bench.files import explained, sha256
 from bench.types import Language
@@ -40,11 +42,14 @@ class Snapshot:
     digest: str
     """SHA-256 over the sorted (path, content) pairs of the kept files."""
     texts: Mapping[str, str] = field(repr=False)
-    """Path -> text, in sorted path order; ``\\r\\n`` and ``\\r`` are read as ``\\n``."""
+    """Path -> text, in sorted path order; ``\\r\\n`` and ``\\r`` are read as ``\\n``, no mark of byte order."""
     dropped: Mapping[str, int]
     """Reason -> number of files left out: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``."""
-    replaced: int = 0
-    """Files that are not valid UTF-8 and were read with replacement characters."""
+    undecoded: frozenset[str] = frozenset()
+    """Paths of files that are no text in the encoding they declare, or in UTF-8, and were read with U+FFFD for what is
+    none."""
+    encodings: Mapping[str, int] = field(default_factory=dict)
+    """Encoding other than UTF-8 -> number of files that declare it and were read in it."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -53,7 +58,9 @@ class Snapshot:
 
 
 @functools.lru_cache(maxsize=64)
-def load(name: str, root: Path, language: Language, source: str = "", *, hygiene: bool = True) -> Snapshot:
+def load(
+    name: str, root: Path, language: Language, source: str = "", *, hygiene: bool = True, declared: bool = True
+) -> Snapshot:
     """Read every source file of `language` below `root`; nothing outside it, and no link, is followed.
 
     Args:
@@ -62,26 +69,36 @@ def load(name: str, root: Path, language: Language, source: str = "", *, hygiene
         language: which files to read.
         source: a folder inside it to which reading is limited; empty for all.
         hygiene: whether the copies and tests that CoderEval's harness keeps beside the sources are dropped.
+        declared: whether files are read in the encoding they declare; else all are in UTF-8, as sets were once built.
 
     Raises:
         InputFault: if the folder is missing or holds no such file.
     """
     dropped: Counter[str] = Counter()
     texts: dict[str, str] = {}
-    replaced = 0
+    undecoded: set[str] = set()
+    read_in: Counter[str] = Counter()
+    pom = functools.cache(encodings.of_pom)
     start = root / source
     if not start.is_dir():
         raise InputFault("no such folder", where=str(start), cure=f"fetch it with `ctxbench repo fetch {name}`")
     for path in _walk(start, language.suffix):
         relative = path.relative_to(root).as_posix()
-        reason, text, whole = _read(path)
+        reason, raw = _read(path)
+        found = encodings.read(raw, path, root, language, pom=pom) if declared else encodings.decoded(raw, UTF8)
+        text = found.text.replace("\r\n", "\n").replace("\r", "\n")
+        if not reason and _is_generated(text):
+            reason = "generated"
         if not reason and hygiene and _is_harness(path, text, language):
             reason = "hygiene"
         if reason:
             dropped[reason] += 1
             continue
-        replaced += not whole
         texts[relative] = text
+        if not found.whole:
+            undecoded.add(relative)
+        if found.encoding != UTF8:
+            read_in[found.encoding] += 1
     if not texts:
         raise InputFault(
             f"holds no {language} source file", where=str(start), cure="check the manifest's language and source"
@@ -94,7 +111,8 @@ def load(name: str, root: Path, language: Language, source: str = "", *, hygiene
         digest=digest,
         texts=ordered,
         dropped=dict(sorted(dropped.items())),
-        replaced=replaced,
+        undecoded=frozenset(undecoded),
+        encodings=dict(sorted(read_in.items())),
     )
 
 
@@ -107,25 +125,20 @@ def _walk(start: Path, suffix: str) -> list[Path]:
     return found
 
 
-def _read(path: Path) -> tuple[str, str, bool]:
-    """Return (reason to drop or "", text, whether it was valid UTF-8)."""
+def _read(path: Path) -> tuple[str, bytes]:
+    """Return (reason to drop or "", content)."""
     if path.is_symlink() or not path.is_file():
-        return "link", "", True
+        return "link", b""
     with explained(path):
         if path.stat().st_size > MAX_BYTES:
-            return "too-large", "", True
+            return "too-large", b""
         raw = path.read_bytes()
-    if b"\0" in raw:
-        return "binary", "", True
-    try:
-        text, whole = raw.decode("utf-8-sig"), True
-    except UnicodeDecodeError:
-        text, whole = raw.decode("utf-8", "replace"), False
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return ("binary", b"") if b"\0" in raw else ("", raw)
+
+
+def _is_generated(text: str) -> bool:
     head = text[:600].lower()
-    if any(mark in head for mark in _GENERATED):
-        return "generated", "", True
-    return "", text, whole
+    return any(mark in head for mark in _GENERATED)
 
 
 def _is_harness(path: Path, text: str, language: Language) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -29,6 +30,7 @@ from harness.results import Load
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import verdicts
+from harness.store.attempts import failed_on
 from harness.store.claims import attempt_key
 from harness.store.notes import add_remarks
 from harness.store.queries import counts
@@ -42,6 +44,9 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
 
 
+GIVE_UP_AFTER = 5
+"""Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
+_LOG = logging.getLogger(__name__)
 Make = Callable[[str, Sample, Sampling, int], Made]
 """Strategy, sample, decoding, completions -> what was made of it."""
 
@@ -69,6 +74,8 @@ class Summary:
     """How many completions passed, of each sample whose functions all have verdicts."""
     all_equal: bool = False
     """Whether every sample has several completions, none of which differs from its others."""
+    gave_up: bool = False
+    """Whether samples were left undone because the strategy failed in the same way again and again."""
     remark: str = ""
     """What was asked of the model beside the samples, by this call of `run` so far."""
 
@@ -82,6 +89,21 @@ class _Tally:
     """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
     too_long: int = 0
+    gave_up: bool = False
+    _last: str = ""
+    _alike: int = 0
+
+    def failed(self, fault: StrategyFault) -> None:
+        """Count a failure of the strategy."""
+        self._alike = self._alike + 1 if fault.what == self._last else 1
+        self._last = fault.what
+        if self._alike == GIVE_UP_AFTER:
+            self.gave_up = True
+            _LOG.info("no more samples are begun: %d in a row failed alike: %s", GIVE_UP_AFTER, fault)
+
+    def succeeded(self) -> None:
+        """Count a sample that the strategy did not fail on."""
+        self._alike = 0
 
 
 class Attempt:
@@ -123,7 +145,7 @@ class Attempt:
     def go(self, progress: Progress) -> Summary:
         """Do what is missing; account for it even when interrupted."""
         run = self._store.add_run(self._spec, self._planned)
-        missing = plan.missing(self._planned, self._store.finished(run))
+        missing = plan.missing(self._planned, self._store.finished(run), failed_on(self._store, run))
         lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
         if missing or lacking:
@@ -142,6 +164,7 @@ class Attempt:
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
             all_equal=verdicts.all_equal(self._store, run) if self._spec.n > 1 else False,
+            gave_up=tally.gave_up,
             remark=self._machinery.summaries.spent.remark,
         )
 
@@ -220,7 +243,8 @@ class Attempt:
         portion = Portion(self._store, machinery.claims, self._run, missing, elsewhere=elsewhere)
         under_way = UnderWay(machinery.threads, make)
         while True:
-            if machinery.batcher.lost:
+            stops = machinery.batcher.lost or tally.gave_up
+            if stops:
                 # What has not begun is left for the next attempt.
                 portion.release(under_way.drop())
             else:
@@ -233,19 +257,25 @@ class Attempt:
                 self._store_all([one for one in made if one is not None], tally)
                 portion.release([sample for sample, _ in ready])
                 tick(len(ready))
-            elif machinery.batcher.lost or not portion.wait():
+            elif stops or not portion.wait():
                 return
 
     def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
         try:
-            return future.result()
+            made = future.result()
         except (StrategyFault, TooLong) as fault:
-            # Asked again it would be refused again, whoever made the prompt.
-            tally.too_long += isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong)
+            if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
+                # Asked again it would be refused again, whoever made the prompt; a shorter one may be taken.
+                tally.too_long += 1
+            else:
+                tally.failed(fault)
             detail = fault.traceback if isinstance(fault, StrategyFault) else ""
             self._note(StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=detail), tally)
         except MachineFault as fault:
             self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
+        else:
+            tally.succeeded()
+            return made
         return None
 
     def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:

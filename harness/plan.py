@@ -33,7 +33,14 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     return tuple(sample for sample in samples if sample.id in chosen)
 
 
-def missing(planned: Sequence[Sample], finished: Collection[str]) -> tuple[Sample, ...]:
-    """Return the samples that have no result yet, in the plan's order."""
-    done = frozenset(finished)
-    return tuple(sample for sample in planned if sample.id not in done)
+def missing(planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()) -> tuple[Sample, ...]:
+    """Return the samples that have no result yet, in the plan's order.
+
+    Args:
+        planned: all samples of the run.
+        finished: the ids of those that have a result.
+        failed: the ids of those that come last, as they are likely to fail again.
+    """
+    done, last = frozenset(finished), frozenset(failed)
+    left = [sample for sample in planned if sample.id not in done]
+    return tuple(sorted(left, key=lambda sample: sample.id in last))

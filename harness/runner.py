@@ -21,9 +21,9 @@ from bench.home import Home
 from bench.samples import SampleSet
 from bench.types import Kind, Sample
 from harness import plan, prices
-from harness.attempt import Attempt, Progress, Summary
+from harness.attempt import GIVE_UP_AFTER, Attempt, Progress, Summary
 from harness.bits import Bits
-from harness.cells import Card, copies
+from harness.cells import Bounds, Card, copies, open_cells
 from harness.controls import card_of
 from harness.diagnostics import Diagnostics
 from harness.execution import OpenJudge, open_executor, open_judge
@@ -62,6 +62,8 @@ class Choices:
     top_p: float | None = None
     sandbox: str | None = None
     """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
+    strategy_seconds: float = Bounds.work
+    """Processor time that a strategy may take for one sample; waiting for the model is none."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
 
@@ -122,6 +124,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         )
     machines |= {"hidden": hidden, "cache": home.cache, "workers": choices.workers, "executor": executor}
     machines.setdefault("prices", prices.of_home(home))
+    machines.setdefault("cells", functools.partial(open_cells, limits=Bounds.of_work(choices.strategy_seconds)))
     if choices.sandbox != NO_SANDBOX:
         machines.setdefault("tools", functools.partial(open_tools, home=home, sandbox=choices.sandbox))
     with open_machinery(store, generator, **machines) as machinery:
@@ -159,6 +162,12 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
     if not missing:
         samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
     ours = [fault for fault in faults if fault.kind == "strategy"]
+    if ours and any(summary.gave_up for summary in summaries):
+        return InputFault(
+            f"{samples} missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
+            f"the first fault: {ours[0].message}",
+            cure=_FAILED[1],
+        )
     if ours:
         too_long = sum(summary.too_long for summary in summaries) == len(ours)
         why, cure = _TOO_LONG if too_long else _FAILED

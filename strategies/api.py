@@ -55,8 +55,16 @@ class Context:
 
     @classmethod
     def ranked(cls, snippets: Iterable[Snippet]) -> Context:
-        """Order by score, best first; ties by path and line."""
-        return cls(tuple(sorted(snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
+        """Order by score, best first; ties by path and line.
+
+        Raises:
+            InputFault: if a part of a snippet is not what it should be, such as a score that is no number.
+        """
+        from strategies.returned import check_context  # noqa: PLC0415 - it is about the types that are defined here
+
+        given = cls(tuple(snippets))
+        check_context(given)
+        return cls(tuple(sorted(given.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
 
     def top(self, count: int) -> Context:
         """Keep the best `count`."""
@@ -107,8 +115,8 @@ class Prompt:
         return sha256(f"{shape}\n{self.text}")
 
 
-class Generate(Protocol):
-    """The model, as a strategy may ask it; every call is recorded and charged."""
+class Model(Protocol):
+    """The model, as the harness lends it; every call is recorded and charged."""
 
     @property
     def instructs(self) -> bool:
@@ -116,6 +124,14 @@ class Generate(Protocol):
         ...
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
+        """Return the model's raw answer (greedy, one sample)."""
+        ...
+
+
+class Generate(Model, Protocol):
+    """The model, as a strategy may ask it: a text will do for a prompt."""
+
+    def __call__(self, prompt: Prompt | str, *, role: str = "draft", max_tokens: int = 128) -> str:
         """Return the model's raw answer (greedy, one sample)."""
         ...
 

@@ -11,18 +11,20 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Place, Query
-from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Execute, Execution, Generate, Prompt
+from strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt
 from strategies.registry import BoundStrategy
+from strategies.returned import named
 from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
+_MARKS = ("", "# ", "// ")
+"""What layouts put before a line of code."""
 _NETWORK = tuple(
     f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")
 )
@@ -67,7 +69,7 @@ def _execute(program: str, *, seconds: float = 10.0) -> Execution:  # noqa: ARG0
     return Execution(finished=False, output="NameError: name 'checkout' is not defined")
 
 
-Attempt = Callable[[Query, Repository, Generate, Execute | None], tuple[Prompt, Sequence[str]]]
+Attempt = Callable[[Query, Repository, Model, Execute | None], tuple[Prompt, Sequence[str]]]
 """Runs a strategy once; returns its prompt, and its tries to use the network."""
 
 
@@ -85,7 +87,7 @@ def here(strategy: BoundStrategy) -> Attempt:
     """Return what runs a strategy in this very process, its tries to use the network noted."""
 
     def attempt(
-        query: Query, repo: Repository, generate: Generate, execute: Execute | None
+        query: Query, repo: Repository, generate: Model, execute: Execute | None
     ) -> tuple[Prompt, Sequence[str]]:
         network: list[str] = []
         with _watched(network.append):
@@ -96,23 +98,20 @@ def here(strategy: BoundStrategy) -> Attempt:
 
 def _check_kind(attempt: Attempt, kind: Kind) -> list[Finding]:
     query = query_for(kind)
-    first, second = (_try(attempt, query, view_for(query)) for _ in range(2))
+    first = _try(attempt, query, view_for(query))
+    cost = f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"
+    prompt = first.prompt
+    if prompt is None:  # what fails here fails again, and may take as long
+        return [_finding(kind, "runs", first.fault, cost)]
+    second = _try(attempt, query, view_for(query))
     bare = _try(attempt, *bare_case(kind))
     plain = _try(attempt, query, view_for(query), instructs=False)
     other = _try(attempt, query, view_for(query, OTHER))
     outcomes: list[tuple[str, str, str]] = [
-        ("runs", first.fault, f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"),
+        ("runs", first.fault, cost),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
         ("runs with a model that takes no instructions", plain.fault, f"{len(plain.asked)} calls to the model"),
     ]
-    prompt = first.prompt
-    if prompt is not None:
-        fault = _type_fault(prompt)
-        outcomes.append(("returns a prompt", fault, "every block is a Block"))
-        if fault:
-            prompt = None
-    if prompt is None:  # the other checks have nothing to read
-        return [_finding(kind, *outcome) for outcome in outcomes]
     outcomes += [
         ("is deterministic", _difference(first, second), "two runs, equal prompts"),
         ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
@@ -146,71 +145,99 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
     return trial
 
 
-def typed(prompt: Prompt) -> Prompt:
-    """Return the prompt.
-
-    Raises:
-        InputFault: if a part of it is not of the type that it should have.
-    """
-    if fault := _type_fault(prompt):
-        raise InputFault(fault, cure="see docs/writing-a-strategy.md")
-    return prompt
-
-
-def _type_fault(prompt: Prompt) -> str:
-    blocks: Any = prompt.blocks
-    if not isinstance(blocks, tuple):
-        return f"its blocks are a {type(blocks).__name__}; make them a tuple"
-    for block in blocks:
-        if not isinstance(block, Block) or not isinstance(block.text, str) or not isinstance(block.kind, BlockKind):
-            return f"a block is {block!r:.60}; make it a Block with a text and a BlockKind"
-        if not all(isinstance(place, Place) for place in block.places):
-            return "a block's places are not Place objects"
+def _told(first: _Trial, other: _Trial) -> str:
+    if other.fault:
+        return f"with another answer it failed, so it reads what is hidden: {other.fault}"
+    if differing := _first_difference(first, other):
+        return f"with another answer it gave another {differing}: it reads what is hidden"
     return ""
 
 
-def _told(first: _Trial, other: _Trial) -> str:
-    if first.prompt == other.prompt and first.asked == other.asked:
-        return ""
-    return f"with another answer it {'failed' if other.fault else 'gave another prompt'}: it reads what is hidden"
-
-
 def _difference(first: _Trial, second: _Trial) -> str:
-    if first.prompt == second.prompt and first.asked == second.asked:
-        return ""
-    return "two runs gave different prompts; seed random numbers with query.seed, sort what comes from sets"
+    if second.fault:
+        return f"the second of two runs failed: {second.fault}"
+    if differing := _first_difference(first, second):
+        return f"two runs gave a different {differing}; seed random numbers with query.seed, sort what comes from sets"
+    return ""
+
+
+def _first_difference(first: _Trial, second: _Trial) -> str:
+    """Return what the first part is called that two trials do not have in common; empty if they are equal."""
+    for at, (mine, theirs) in enumerate(zip_longest(first.asked, second.asked)):
+        if mine != theirs:
+            return f"prompt in call {at} of the model"
+    blocks = [trial.prompt.blocks if trial.prompt else () for trial in (first, second)]
+    for at, (ours, others) in enumerate(zip_longest(*blocks)):
+        if ours != others:
+            return named(at, ours or others)
+    return "" if first.prompt == second.prompt else "list of flags or dropped blocks"
 
 
 def _place_fault(prompt: Prompt, repo: Repository) -> str:
-    for block in prompt.blocks:
+    for at, block in enumerate(prompt.blocks):
         if block.cut or block.kind not in (BlockKind.SIMILAR, BlockKind.INFILE):
             continue
         for place in block.places:
             try:
-                lines = split_lines(repo.read(place.path))[place.start : place.end]
+                fault = _misplaced(block, place, repo.read(place.path).split("\n"))
             except InputFault as error:
-                return str(error)
-            shown = ("\n".join(mark + line for line in lines) for mark in ("", "# ", "// "))
-            if all(text not in block.text for text in shown):
-                return f"{place.path}, lines {place.start} to {place.end}, is not the block's text"
+                fault = str(error)
+            if fault:
+                return f"{named(at, block)}: {fault}"
     return ""
+
+
+def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
+    """Return what is wrong with a place of a block, given the lines of its file; empty if nothing is."""
+    rule = "lines are counted from 0, and the end is the line after the last"
+    if place.end > len(lines):
+        return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
+    for shift in (0, -1, 1):
+        start, end = place.start + shift, place.end + shift
+        marks = [mark for mark in _MARKS if start >= 0 and _text(lines, start, end, mark) in block.text]
+        if not marks:
+            continue
+        if shift:
+            return f"its text stands at lines {start} to {end} of {place.path}; {rule}"
+        # Blank lines at an edge are told from none by nobody.
+        before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
+        behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
+        for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
+            covered = any(other.path == place.path and other.start <= line < other.end for other in block.places)
+            if not covered and any(f"{_text(lines, *wider, mark)}\n" in f"{block.text}\n" for mark in marks):
+                return f"it shows line {line} of {place.path} too; {rule}"
+        return ""
+    return f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
+
+
+def _text(lines: list[str], start: int, end: int, mark: str) -> str:
+    return "\n".join(mark + line for line in lines[start:end])
 
 
 def _leak(trials: list[_Trial]) -> str:
     for trial in trials:
-        texts = [trial.prompt.text if trial.prompt else "", *trial.asked]
-        if any(PLANTED in text for text in texts):
-            return "text that stands after the cursor is in the prompt"
+        if shown := _showing(trial, PLANTED):
+            return f"text that stands after the cursor is in {shown}"
     return ""
 
 
 def _path_fault(trial: _Trial) -> str:
     roots = {str(Path.cwd()), str(Path.home()), tempfile.gettempdir(), sys.prefix}
-    for text in (trial.prompt.text if trial.prompt else "", *trial.asked):
-        for root in sorted(roots):
-            if len(root) > 1 and root + os.sep in text:
-                return f"the path {root} is in the prompt"
+    for root in sorted(roots):
+        if len(root) > 1 and (shown := _showing(trial, root + os.sep)):
+            return f"the path {root} is in {shown}"
     return ""
+
+
+def _showing(trial: _Trial, text: str) -> str:
+    """Return what the first part is called that a text is in; empty if it is in none."""
+    for at, asked in enumerate(trial.asked):
+        if text in asked:
+            return f"the prompt in call {at} of the model"
+    for at, block in enumerate(trial.prompt.blocks if trial.prompt else ()):
+        if text in block.text:
+            return named(at, block)
+    return "the prompt" if trial.prompt and text in trial.prompt.text else ""
 
 
 def _ending_fault(prompt: Prompt, query: Query) -> str:

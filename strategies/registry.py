@@ -23,10 +23,12 @@ from bench.repository import Repository
 from bench.spec import Spec
 from bench.types import Kind, Query
 from strategies import controls
-from strategies.api import Context, Execute, Generate, Prompt
+from strategies.api import Context, Execute, Model, Prompt
+from strategies.asking import Asking
 from strategies.from_file import being_loaded, load
 from strategies.parameters import Parameter, read_signature
 from strategies.registration import Bound, Registration, listed
+from strategies.returned import Misshapen, check_context, check_prompt
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
@@ -95,11 +97,12 @@ def _package(module: str) -> Path | None:
 class BoundStrategy(Bound[Strategy]):
     """A strategy with its parameters given, to be called here."""
 
-    def __call__(self, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None) -> Prompt:
+    def __call__(self, query: Query, repo: Repository, model: Model, execute: Execute | None = None) -> Prompt:
         """Return the prompt for one query; a returned `Context` is packed in the similar-code layout.
 
         Raises:
-            InputFault: if the query's kind is not one of `kinds`, or the strategy returns something else.
+            InputFault: if the query's kind is not one of `kinds`.
+            Misshapen: if the strategy returns something else, or a part of it is not what it should be.
         """
         if query.kind not in self.kinds:
             raise InputFault(
@@ -109,16 +112,16 @@ class BoundStrategy(Bound[Strategy]):
             )
         if self.executes and execute is None:
             raise InputFault(f"{self.spec} needs a sandbox", where=query.id, cure="see `ctxbench doctor`")
-        inputs = (query, repo, generate, execute)[: 2 + self.strategy.drafts + self.strategy.executes]
+        inputs = (query, repo, Asking(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
             from strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
 
+            check_context(result)
             return render(query, result)
         if not isinstance(result, Prompt):
-            raise InputFault(
-                f"{self.spec} returned {type(result).__name__}", where=query.id, cure="return a Context or a Prompt"
-            )
+            raise Misshapen(type(result).__name__, cure="return a Context or a Prompt")
+        check_prompt(result)
         return result
 
 

@@ -11,17 +11,22 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from bench.home import Home
+from harness.store import open_store
+from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
+PACKAGE, ALONE = ("nearest_functions.py", "pyproject.toml"), "guess_first.py"
+"""What the page makes a package of, and the file that needs none."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "writing-a-strategy.md"
 
 
 def files_of_the_page() -> dict[str, str]:
     """Return name -> text of the files that the page shows."""
-    text = PAGE.read_text(encoding="utf-8")
-    return dict(re.findall(r"^```(?:python|toml)\n# ([\w.-]+)\n(.*?)^```", text, re.S | re.M))
+    page = PAGE.read_text(encoding="utf-8")
+    return dict(re.findall(r"^```(?:python|toml)\n# ([\w.-]+)\n(.*?)^```", page, re.S | re.M))
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +35,8 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside")
     package, place = folder / "package", folder / "venv"
     package.mkdir()
-    for name, text in files_of_the_page().items():
-        (package / name).write_text(text, encoding="utf-8")
+    for name in PACKAGE:
+        (package / name).write_text(files_of_the_page()[name], encoding="utf-8")
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
     python = place / "bin" / "python"
     # Ours comes in by a path file, so that only what builds the package is downloaded; addsitedir reads our own ones.
@@ -56,9 +61,23 @@ def ctxbench(scripts: Path, *arguments: str, home: Path | None = None) -> str:
 
 def test_the_page_shows_a_package_whose_strategy_is_short() -> None:
     files = files_of_the_page()
-    assert set(files) == {"nearest_functions.py", "pyproject.toml"}
+    assert set(files) == {*PACKAGE, ALONE}
     code = [line for line in files["nearest_functions.py"].splitlines() if line.strip()]
     assert len(code) <= 15 and "repo.search(" in files["nearest_functions.py"]
+
+
+def test_the_strategy_that_asks_the_model_is_checked_and_run_as_it_stands_on_the_page(tmp_path: Path) -> None:
+    file, home = tmp_path / ALONE, Home(tmp_path / "home")
+    file.write_text(files_of_the_page()[ALONE], encoding="utf-8")
+    checked = run_cli("strategy", "check", f"{file}@demo.guess", "--home", str(home.root))
+    assert checked.code == 0 and checked.out.endswith("\n10 of 10 checks passed\n"), checked
+    make_set(home, repos=2, per_repo=1)
+    spec = f"{file}@demo.guess(top=3)"
+    asked = ["--samples", "demo", "--strategy", spec, "--generator", "incontext", "--home", str(home.root)]
+    ran = run_cli("run", *asked)
+    assert ran.code == 0 and "scored 2  model-failed 0  missing 0" in ran.out, ran
+    with open_store(home.database) as store, store.reading() as connection:
+        assert set(connection.execute(text("SELECT role FROM call")).scalars()) == {"guess", "final"}
 
 
 @pytest.mark.network

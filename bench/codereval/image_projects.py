@@ -123,6 +123,7 @@ def _files(
         "checkout": f"{there.name}/{there.key}",
         "source": f"image:{found.id}",
         "snapshot": read.digest,
+        "encodings": dict(read.encodings),
         "files": len(read.texts),
         "left_out": dict(read.dropped),
     }

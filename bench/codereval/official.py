@@ -35,7 +35,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
         from bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
 
         root = _checkout(home, repo, str(entry.get("checkout") or ""))
-        read = snapshot.load(repo, root, Language.JAVA)
+        read = snapshot.load(repo, root, Language.JAVA, declared="encodings" in entry)
         _same(read.digest, entry.get("snapshot"), repo)
         return OfficialJavaSuite(held, read.texts)
     tree = laid_out(home, repo, entry)

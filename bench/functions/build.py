@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bench import samples as sets
 from bench.accounts import account
 from bench.errors import InputFault
+from bench.functions import load
 from bench.functions.certificates import Certificates
-from bench.functions.certify import certify
+from bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
 from bench.functions.mining import Found, Lock, Report, miner
+from bench.functions.mutation import Draft
 from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
-from bench.functions.samples import make, ordered
+from bench.functions.samples import hidden_for, make, ordered
 from bench.functions.types import Candidate, Level
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.testing.judge import Judge, explained
+from bench.testing.types import Suite
 from bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
@@ -128,11 +132,10 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     references = {reference.id: reference for _, reference in made}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in made], references)
-    with Judge(project.home, drafts, sandbox, width=workers) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
         certified = certify(
-            drafts.samples,
+            [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, made, strict=True)],
             references,
-            suite.blank,
             judge,
             Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name)),
             wanted=per_repo,
@@ -143,10 +146,27 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
     if not certified.samples:
         raise _none(name, found, certified.drops)
     report(f"{name}: {len(certified.samples)} samples of {len(tried)} candidates")
-    chosen = {sample.id for sample in certified.samples}
-    kept = [each for each, (sample, _) in zip(tried, made, strict=True) if sample.id in chosen]
-    counts = _counts(found, tried, kept, certified.drops)
-    return Mined(certified.samples, tuple(references[each.id] for each in certified.samples), {**entry, **counts})
+    kept = [
+        (candidate, replace(sample, hidden=hidden_for(found.hidden, references[sample.id].tests)))
+        for candidate, (sample, _) in zip(tried, made, strict=True)
+        if sample.id in certified.samples
+    ]
+    counts = _counts(found, tried, [candidate for candidate, _ in kept], certified)
+    samples = tuple(sample for _, sample in kept)
+    answers = tuple(references[sample.id] for sample in samples)
+    return Mined(samples, answers, {**entry, **counts, **_clocks(answers, certified)})
+
+
+def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Suite) -> Draft:
+    return Draft(
+        sample=sample,
+        reference=reference,
+        ranked=candidate.tests,
+        others=candidate.others,
+        blank=suite.blank(sample),
+        mutants=partial(miner(sample.language).mutants, reference.target),
+        clocks=candidate.clocks,
+    )
 
 
 def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
@@ -158,10 +178,21 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
     )
 
 
+def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
+    """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
+    alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
+    return {
+        "kept_clocks_only": alone,
+        "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
+        "tests_dropped": {FAILS_UNDER_LOAD: len(certified.left_out)} if certified.left_out else {},
+    }
+
+
 def _counts(
-    found: Found, tried: Sequence[Candidate], kept: Sequence[Candidate], failed: Mapping[str, int]
+    found: Found, tried: Sequence[Candidate], kept: Sequence[Candidate], certified: Certified
 ) -> dict[str, Any]:
     levels = Counter(candidate.level for candidate in kept)
+    failed, mutants = certified.drops, certified.mutants
     return {
         **found.counts,
         "candidates": len(tried),
@@ -169,5 +200,6 @@ def _counts(
         "kept": len(kept),
         "kept_one_line": sum(candidate.end - candidate.cursor.line == 1 for candidate in kept),
         "levels": {level.value: levels[level] for level in Level if levels[level]},
+        **({"mutants": asdict(mutants)} if mutants.tried else {}),
         "drops": dict(sorted((Counter(found.drops) + Counter(failed)).items())),
     }

@@ -1,4 +1,4 @@
-"""The certificate of a sample: its reference passes every time, and an empty body fails.
+"""The certificate of a sample: its reference passes every time, on a busy machine too, and an empty body fails.
 
 A fault of the machine is no property of a sample: it ends the build, which can be run again.
 """
@@ -6,36 +6,50 @@ A fault of the machine is no property of a sample: it ends the build, which can 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from bench.errors import MachineFault
+from bench.functions import load
+from bench.functions.choose import MOST_TESTS
+from bench.functions.mutation import Draft, Trying, chosen, measured
+from bench.functions.types import Certificate, Mutants
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference, Sample
 
 RUNS = 3
 """How often the reference must pass."""
+ROUNDS = 3
+"""How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
+BLANK_PASSED, FLAKY, REFERENCE_FAILED = "blank_passed", "flaky", "reference_failed"
+FAILS_UNDER_LOAD = "fails_under_load"
 
 
 class Judging(Protocol):
-    """The part of `bench.testing.judge.Judge` that is needed."""
+    """The part of `bench.testing.judge.Judge` that a certificate needs."""
 
     def judge(self, sample: Sample, text: str) -> Judgement:
         """Return the verdict on a completion."""
         ...
 
 
-class Known(Protocol):
+class Boxes(load.Judging, Trying, Protocol):
+    """The part of `bench.testing.judge.Judge` that certifying needs."""
+
+
+class Known(load.Known, Protocol):
     """Certificates of earlier builds. What failed is tried again: the fault may have been ours."""
 
-    def has(self, sample: Sample, reference: Reference) -> bool:
-        """Say whether a sample was certified before."""
+    def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
+        """Return the certificate of a sample, None if it was not certified before."""
         ...
 
-    def add(self, sample: Sample, reference: Reference) -> None:
+    def add(self, sample: Sample, reference: Reference, others: Sequence[str], certificate: Certificate) -> None:
         """Keep a certificate; called from many threads."""
         ...
 
@@ -44,72 +58,157 @@ class Known(Protocol):
 class Certified:
     """What came of certifying."""
 
-    samples: tuple[Sample, ...]
-    """In the order given."""
+    samples: Mapping[str, Certificate]
+    """Sample id -> certificate, in the order in which they were tried."""
     drops: Counter[str]
     """Reason -> samples that were tried and failed."""
+    left_out: frozenset[str] = frozenset()
+    """Tests of these samples that failed on a busy machine, and so judge nothing."""
+
+    @property
+    def mutants(self) -> Mutants:
+        """What became of the faulty versions of all."""
+        return sum((each.mutants for each in self.samples.values() if each.mutants), Mutants())
 
 
 def certify(  # noqa: PLR0913 - each is used once, here
-    samples: Sequence[Sample],
-    references: Mapping[str, Reference],
-    blank: Callable[[Sample], str],
-    judging: Judging,
+    drafts: Sequence[Draft],
+    references: MutableMapping[str, Reference],
+    boxes: Boxes,
     known: Known,
     *,
     wanted: int,
     workers: int,
+    jobs: int = load.JOBS,
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
     """Certify samples in order until enough are; the number of workers changes nothing.
 
     Args:
-        samples: in the order in which to try them.
-        references: sample id -> answer.
-        blank: gives a sample's function with an empty body.
-        judging: runs the tests.
+        drafts: in the order in which to try them.
+        references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
+        boxes: runs the tests.
         known: certificates of earlier builds, which are not made again.
         wanted: how many are enough.
         workers: how many to judge at once.
+        jobs: how many references to judge at once on a busy machine.
         tick: told how many were certified and tried.
         report: told why a sample is none, a line each; called from many threads.
 
     Raises:
         MachineFault: if the machine failed under a test.
     """
-    found: list[Sample] = []
+    certified: dict[str, Certificate] = {}
     drops: Counter[str] = Counter()
 
-    def one(sample: Sample) -> str:
-        reference = references[sample.id]
-        if known.has(sample, reference):
-            return CERTIFIED
-        result, detail = certificate(sample, reference.target, blank(sample), judging)
-        if result == CERTIFIED:
-            known.add(sample, reference)
-        else:
+    def attempt(draft: Draft) -> Certificate | str:
+        sample, reference = draft.sample, draft.reference
+        kept = known.get(sample, reference, draft.others)
+        if kept is not None and kept.mutants is not None:
+            references[sample.id] = draft.judged_by(kept.tests)
+            return kept
+        tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
+        if result != CERTIFIED:
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
-        return result
+            return result
+        certificate = _measured(draft, tests, boxes)
+        known.add(sample, reference, draft.others, certificate)
+        return certificate
 
-    for sample, result in _in_order(one, samples, workers):
-        if result == CERTIFIED:
-            found.append(sample)
+    def passing(results: Iterator[tuple[Draft, Certificate | str]]) -> Iterator[tuple[Draft, Certificate]]:
+        for count, (draft, result) in enumerate(results, 1):
+            if isinstance(result, Certificate):
+                yield draft, result
+            else:
+                drops[result] += 1
+            tick(count - drops.total(), count)
+
+    left_out: set[str] = set()
+    with closing(_in_order(attempt, drafts, workers)) as results:
+        fresh = passing(results)
+        while batch := {draft.sample.id: (draft, made) for draft, made in islice(fresh, wanted - len(certified))}:
+            blanks = {name: draft.blank for name, (draft, _) in batch.items()}
+            loaded = load.under_load(
+                [draft.sample for draft, _ in batch.values()],
+                references,
+                boxes,
+                known,
+                lambda sample, blanks=blanks: _again(sample, blanks[sample.id], references, boxes),  # type: ignore[misc]
+                jobs=jobs,
+                report=report,
+            )
+            drops[FAILS_UNDER_LOAD] += len(batch) - len(loaded.samples)
+            left_out |= loaded.left_out
+            for sample in loaded.samples:
+                draft, made = batch[sample.id]
+                certified[sample.id] = _narrowed(draft, made, references[sample.id], boxes, known)
+    return Certified(certified, +drops, frozenset(left_out))
+
+
+def _measured(draft: Draft, tests: tuple[str, ...], boxes: Boxes) -> Certificate:
+    return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
+
+
+def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxes: Boxes) -> bool:
+    return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
+
+
+def _narrowed(draft: Draft, made: Certificate, reference: Reference, boxes: Boxes, known: Known) -> Certificate:
+    """Return the certificate with the tests that a busy machine left of those that it was made with."""
+    if made.tests == reference.tests:
+        return made
+    kept = known.get(draft.sample, reference)
+    if kept is None or kept.mutants is None:
+        kept = _measured(draft, reference.tests, boxes)
+        known.add(draft.sample, reference, (), kept)
+    return kept
+
+
+def _with_tests(
+    draft: Draft, references: MutableMapping[str, Reference], boxes: Boxes
+) -> tuple[tuple[str, ...], str, str]:
+    """Return the tests that a sample is certified with, `CERTIFIED` or why it is none with any, and the detail.
+
+    A test that the published code does not pass by itself (it leans on others, or on chance) is left out; where an
+    empty body passes, what else runs the function is tried.
+    """
+    sample, left, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
+    tests, result, detail = draft.reference.tests, "", ""
+    for _ in range(ROUNDS):
+        tests = chosen(left, boxes) if left.others and searched else left.reference.tests
+        references[sample.id] = draft.judged_by(tests)
+        result, detail = certificate(sample, draft.reference.target, draft.blank, boxes)
+        if result == BLANK_PASSED and left.others and not searched:
+            searched = True
+        elif result in (REFERENCE_FAILED, FLAKY):
+            fewer = left.without(_unreliable(draft, tests, detail, references, boxes))
+            if fewer is None or fewer == left:
+                break
+            left = fewer
         else:
-            drops[result] += 1
-        tick(len(found), len(found) + drops.total())
-        if len(found) == wanted:
             break
-    return Certified(tuple(found), drops)
+    return tests, result, detail
 
 
-def _in_order(one: Callable[[Sample], str], samples: Sequence[Sample], workers: int) -> Iterator[tuple[Sample, str]]:
-    """Yield each sample with its result, in order; no more than `workers` are begun ahead."""
+def _unreliable(
+    draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Boxes
+) -> frozenset[str]:
+    """Return which tests the published code did not pass: that a verdict named, and those of one more run."""
+    named = {test for test in tests if f"did not pass: {test}: " in detail}
+    again = boxes.failing(draft.sample, references[draft.sample.id], draft.reference.target)
+    return frozenset(named | (again or frozenset()))
+
+
+def _in_order(
+    attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int
+) -> Generator[tuple[Draft, Certificate | str]]:
+    """Yield each draft with its result, in order; no more than `workers` are begun ahead."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
-    waiting: deque[tuple[Sample, Future[str]]] = deque()
+    waiting: deque[tuple[Draft, Future[Certificate | str]]] = deque()
     try:
-        for sample in samples:
-            waiting.append((sample, pool.submit(one, sample)))
+        for draft in drafts:
+            waiting.append((draft, pool.submit(attempt, draft)))
             if len(waiting) > workers:
                 first, result = waiting.popleft()
                 yield first, result.result()
@@ -142,11 +241,11 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     bad = [each for each in judged if each.verdict is not Verdict.PASSED]
     if len(bad) == RUNS:
         timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
-        return ("reference_timed_out" if timed_out else "reference_failed"), bad[0].reason
+        return ("reference_timed_out" if timed_out else REFERENCE_FAILED), bad[0].reason
     if bad:
-        return "flaky", bad[0].reason
+        return FLAKY, bad[0].reason
     if _judged(sample, blank, judging).verdict is Verdict.PASSED:
-        return "blank_passed", ""
+        return BLANK_PASSED, ""
     return CERTIFIED, ""
 
 

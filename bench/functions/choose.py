@@ -7,10 +7,14 @@ test runs. Time only bars a test that is far too slow, by a threshold that ordin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_TESTS = 20
+MOST_TRIED = 150
+"""Of the tests that run a function, those that are tried on its faulty versions."""
+TWICE = 2
+"""How many of the chosen tests are to notice a fault, if that many do."""
 SLOW = 4.0
 """Seconds of one test under coverage from which it judges nothing."""
 SLOW_TOGETHER = 20.0
@@ -27,6 +31,8 @@ class TestRun:
     seconds: float
     breadth: int
     """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    clock: bool = False
+    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
 
 
 def usable(run: TestRun) -> bool:
@@ -34,30 +40,121 @@ def usable(run: TestRun) -> bool:
     return run.passed and run.seconds < SLOW
 
 
+def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
+    """Return the tests to choose from: of those that read a clock only what runs lines that no other test runs.
+
+    Args:
+        covering: usable test -> lines of the function that it runs.
+        runs: what is known of each.
+    """
+    calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
+    return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
+
+
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Return the tests that judge a function, sorted by id; at most `MOST_TESTS`.
+    """Return the tests that judge a function as far as coverage tells, sorted by id; see `ranked`."""
+    return tuple(sorted(ranked(covering, runs)))
+
+
+def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
+    """Return the tests that coverage says are the best judges of a function, best first; at most `MOST_TESTS`.
 
     First those that together run every line of the function that any test runs, each adding the most
     lines; then the narrowest, one of each parametrized test before a second of any.
 
     Args:
-        covering: usable test -> lines of the function that it runs, not empty.
+        covering: usable test -> lines of the function that it runs.
         runs: what is known of each.
     """
-    if len(covering) <= MOST_TESTS:
-        return tuple(sorted(covering))
     chosen: list[str] = []
     missing = frozenset[int]().union(*covering.values())
     while missing and len(chosen) < MOST_TESTS:
-        best = min(covering, key=lambda test: (-len(covering[test] & missing), runs[test].breadth, test))
+        best = min(covering, key=lambda test: (-len(covering[test] & missing), *preference(test, runs[test])))
         missing -= covering[best]
         chosen.append(best)
     turns = Counter(_base(test) for test in chosen)
     rest: list[tuple[int, int, str]] = []
-    for test in sorted(covering.keys() - set(chosen), key=lambda test: (runs[test].breadth, test)):
-        rest.append((turns[_base(test)], runs[test].breadth, test))
+    for test in sorted(covering.keys() - set(chosen), key=lambda test: preference(test, runs[test])):
+        rest.append((turns[_base(test)], *preference(test, runs[test])))
         turns[_base(test)] += 1
-    return tuple(sorted([*chosen, *(test for _, _, test in sorted(rest)[: MOST_TESTS - len(chosen)])]))
+    return (*chosen, *(test for *_, test in sorted(rest)[: MOST_TESTS - len(chosen)]))
+
+
+def others(
+    covering: Mapping[str, frozenset[int]],
+    importing: Collection[str],
+    runs: Mapping[str, TestRun],
+    chosen: Sequence[str],
+) -> tuple[str, ...]:
+    """Return what else may notice a fault of a function, in the order in which it is worth a try.
+
+    First the tests that run it, the widest and the narrowest in turn: the narrow ones are about it, the wide ones
+    use it in earnest. Then those whose modules ran it when they were imported.
+
+    Args:
+        covering: as `choose` takes it.
+        importing: usable tests of modules whose import runs the function.
+        runs: what is known of each.
+        chosen: what `choose` returned.
+    """
+    held = set(chosen)
+    ways = []
+    for tests in (covering.keys() - held, set(importing) - covering.keys() - held):
+        narrow = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test])))
+        wide = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test], wide=True)))
+        ways.append(dict.fromkeys(test for pair in zip(wide, narrow, strict=True) for test in pair))
+    return (*ways[0], *ways[1])[: MOST_TRIED - len(held)]
+
+
+def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
+    """Return the tests, at most `MOST_TESTS`, that notice the most faults, sorted by id.
+
+    Each fault counts half as much with every test that was chosen and notices it, so that the few are as different
+    as they can be; where `TWICE` tests notice each, the rest of the room is filled in the order of `ranked`.
+
+    Args:
+        ranked: the tests that coverage chose, the best judges first.
+        others: more tests, in the order in which they are worth a try.
+        failing: for each fault the tests that notice it.
+    """
+    chosen: list[str] = []
+    times = [0 for _ in failing]
+    left = [*ranked, *others]
+
+    def gain(test: str) -> float:
+        counted = zip(times, failing, strict=True)
+        return sum(0.5**count for count, those in counted if count < TWICE and test in those)
+
+    while left and len(chosen) < MOST_TESTS:
+        best = max(left, key=gain)  # of equals the first
+        if not gain(best):
+            break
+        left.remove(best)
+        chosen.append(best)
+        times = [count + (best in those) for count, those in zip(times, failing, strict=True)]
+    rest = [test for test in ranked if test not in chosen]
+    return tuple(sorted([*chosen, *rest[: MOST_TESTS - len(chosen)]]))
+
+
+def _in_turns(tests: Sequence[str]) -> list[str]:
+    """Return tests in an order in which each comes after one test of every other name that stood before it."""
+    turns: Counter[str] = Counter()
+    placed: list[tuple[int, int, str]] = []
+    for place, test in enumerate(tests):
+        placed.append((turns[_base(test)], place, test))
+        turns[_base(test)] += 1
+    return [test for *_, test in sorted(placed)]
+
+
+def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
+    """Return the key that orders tests between which lines decide nothing, the better judge first.
+
+    Args:
+        test: its id, the last of the key.
+        run: what is known of it.
+        wide: whether the widest are asked for, not the narrowest.
+    """
+    return -run.breadth if wide else run.breadth, test
 
 
 def _base(test: str) -> str:

@@ -119,6 +119,10 @@ class Miner(Protocol):
         """Return a function's lines moved to the left margin, so that its `Suite` puts the same lines back."""
         ...
 
+    def mutants(self, text: str, most: int) -> tuple[str, ...]:
+        """Return faulty versions of a function, as a reference has it: the best first, always the same."""
+        ...
+
 
 def miner(language: Language) -> Miner:
     """Return the miner of a language."""

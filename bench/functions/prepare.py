@@ -96,6 +96,7 @@ def _entry(project: Project, checkout: Checkout, tests: Mapping[str, Any]) -> di
         "source_dir": project.manifest.source_dir,
         "exclude": list(project.manifest.exclude),
         "snapshot": project.snapshot.digest,
-        "read_with_replacement": project.snapshot.replaced,
+        "read_with_replacement": len(project.snapshot.undecoded),
+        "encodings": dict(project.snapshot.encodings),
         "tests": dict(tests),
     }

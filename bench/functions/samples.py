@@ -46,7 +46,9 @@ def make(
         hidden=hidden_for(found.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
-    return sample, Reference(id=identity, target=target, tests=candidate.tests)
+    tests = tuple(sorted(candidate.tests))
+    clocks = tuple(test for test in tests if test in candidate.clocks)
+    return sample, Reference(id=identity, target=target, tests=tests, clocks=clocks)
 
 
 def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
@@ -67,8 +69,16 @@ def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Ca
     """Return the candidates in the order in which they are tried; trying fewer gives a beginning of it.
 
     Levels take turns, and inside a level files do, each in a random order that stays: so neither a
-    frequent level nor a large file crowds out the others.
+    frequent level nor a large file crowds out the others. Those that only imports run come last.
     """
+    by_tests: list[Candidate] = []
+    at_import: list[Candidate] = []
+    for candidate in candidates:
+        (at_import if candidate.at_import else by_tests).append(candidate)
+    return [*_ordered(by_tests, repo, seed), *_ordered(at_import, repo, seed)]
+
+
+def _ordered(candidates: Iterable[Candidate], repo: str, seed: int) -> list[Candidate]:
     levels: dict[Level, dict[str, list[Candidate]]] = {}
     for candidate in sorted(candidates, key=lambda each: (each.path, each.start)):
         levels.setdefault(candidate.level, {}).setdefault(candidate.path, []).append(candidate)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bench.functions.choose import TestRun, choose
+from bench.functions.choose import TestRun, others, ranked, steady
 from bench.functions.mining import Spot
 from bench.functions.types import Candidate, Level
 from bench.types import Cursor, Use
@@ -119,19 +119,23 @@ def candidate(
     covering: Mapping[str, frozenset[int]],
     runs: Mapping[str, TestRun],
     *,
+    importing: Collection[str] = (),
     tail: Cursor | None = None,
 ) -> Candidate | None:
-    """Return the candidate, None if no usable test runs it.
+    """Return the candidate, None if no usable test runs it, and no import of a test module does.
 
     Args:
         known: the function.
         covering: usable test -> what of the function it runs.
         runs: what is known of each test.
+        importing: usable tests of modules whose import runs it.
         tail: where the body ends, if something of the function follows it.
     """
-    if not covering:
+    if not covering and not importing:
         return None
-    chosen = choose(covering, runs)
+    chosen = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
+    # Those that read a clock are tried last.
+    more = sorted(others(covering, importing, runs, chosen), key=lambda test: runs[test].clock)
     definition = known.definition
     return Candidate(
         path=known.path,
@@ -145,5 +149,8 @@ def candidate(
         level=known.level,
         uses=known.uses,
         tests=chosen,
+        others=tuple(more),
+        at_import=not covering,
+        clocks=frozenset(test for test in (*chosen, *more) if runs[test].clock),
         seconds=sum(runs[test].seconds for test in chosen),
     )

@@ -42,6 +42,39 @@ class Candidate:
     uses: tuple[Use, ...] = ()
     """Names of the project that the body needs."""
     tests: tuple[str, ...]
-    """The tests that judge it, few and fast."""
+    """The tests that judge it if nothing speaks for others, few and fast; the best judges first."""
+    others: tuple[str, ...] = ()
+    """More tests that run it, or whose import does, in the order in which they are worth a try."""
+    at_import: bool = False
+    """Whether no test runs it, only what is imported before the tests."""
+    clocks: frozenset[str] = frozenset()
+    """Those of all these tests that read a clock."""
     seconds: float
     """What they took together when the suite was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutants:
+    """What became of faulty versions of functions that no choice of tests was made by."""
+
+    tried: int = 0
+    killed: int = 0
+    """By the tests that were chosen."""
+    killed_by_all: int = 0
+    """By these or by others that run the function."""
+
+    def __add__(self, other: Mutants) -> Mutants:
+        """Return both together."""
+        return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a function sample was certified with."""
+
+    tests: tuple[str, ...]
+    """The tests that judge it, sorted."""
+    mutants: Mutants | None
+    """None where nothing was tried: certificates of earlier versions."""
+    clocks_only: bool = False
+    """Whether each of these tests reads a clock."""

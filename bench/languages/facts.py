@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.types import Use
@@ -34,7 +34,14 @@ class InternalLoad:
     """The name as it is bound in the file."""
     uses: tuple[Use, ...]
     """The binding itself and, where it is a module or a class, the member reached through it."""
+    near: tuple[Use, ...]
+    """`uses` as far as they are spelled on this line: what is reached may stand on the next one."""
     statements: tuple[Span, ...]
     """Lines of every import statement of the file that brings the name in."""
     quoted: bool
     """Whether it stands inside a string (an f-string's expression)."""
+
+
+def ends(reached: Sequence[Use]) -> tuple[Use, ...]:
+    """Return what is bound and what is reached through it, of all the steps between."""
+    return tuple(dict.fromkeys((reached[0], reached[-1])))

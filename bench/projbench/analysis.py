@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
+from bench import asts
 from bench.languages import support
 from bench.languages.facts import FileFacts
 from bench.processes import uninterrupted
@@ -67,7 +69,14 @@ def _batches(snapshot: Snapshot) -> list[_Batch]:
 def _analyse(batch: _Batch) -> list[FileFacts]:
     _, language, files = batch
     reader = support(language)
-    return [reader.analyse(path, text) for path, text in files]
+    found = [reader.analyse(path, text) for path, text in files]
+    if language is Language.PYTHON:
+        # The grammar also takes what only Python 2 did, and some that none does.
+        found = [
+            replace(facts, broken=facts.broken or asts.parse(text) is None)
+            for facts, (_, text) in zip(found, files, strict=True)
+        ]
+    return found
 
 
 def _keep(batch: _Batch, facts: Sequence[FileFacts], found: Mapping[str, dict[str, FileFacts]]) -> None:

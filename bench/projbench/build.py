@@ -158,7 +158,8 @@ def manifest_of(
             "language": each.language.value,
             **origins.get(each.name, {}),
             "snapshot": each.digest,
-            "read_with_replacement": each.replaced,
+            "read_with_replacement": len(each.undecoded),
+            "encodings": dict(each.encodings),
             **made.counts[each.name],
         }
         for each in snapshots

@@ -84,7 +84,7 @@ def _candidate(
         text=text.rstrip(),
         tokens=facts.tokens[line],
         column=loads[0].column,
-        uses=tuple(dict.fromkeys(use for load in loads for use in load.uses)),
+        uses=tuple(dict.fromkeys(use for load in loads for use in load.near)),
         masked=tuple(masked),
         shared=any(span in used for span in masked),
     )

@@ -46,8 +46,8 @@ def sample_repository(
     drops: Counter[str] = Counter()
     found: list[Candidate] = []
     loads = support(snapshot.language).resolve(facts)
-    for path, text in snapshot.texts.items():
-        reason = _reason(path, text, facts[path], excluded)
+    for path in snapshot.texts:
+        reason = _reason(path, snapshot, facts[path], excluded)
         if reason:
             skipped[reason] += 1
             continue
@@ -78,11 +78,11 @@ def sample_repository(
     return RepositorySamples(tuple(pair[0] for pair in made), tuple(pair[1] for pair in made), counts)
 
 
-def _reason(path: str, text: str, facts: FileFacts, excluded: Excluded | None) -> str:
+def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None) -> str:
     """Return why a file gives no samples, empty if it may."""
     if excluded is not None and excluded(path):
         return "excluded"
-    if "\ufffd" in text:
+    if path in snapshot.undecoded:
         return "bad_encoding"
     return "syntax_error" if facts.broken else ""
 

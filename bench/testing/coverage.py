@@ -30,6 +30,8 @@ class Covered:
     """Where collection broke, and how."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Path -> line from 0 -> sorted positions in `tests` of those that ran it."""
+    imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
+    """Path -> line from 0 -> test modules whose import ran it; the empty one stands for what runs before any."""
 
 
 def read(result: object) -> Covered:
@@ -38,7 +40,7 @@ def read(result: object) -> Covered:
     Raises:
         Malformed: if it is not what the guest writes.
     """
-    keys = {"exit", "tests", "broken", "sets", "lines"}
+    keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
     if not isinstance(result, dict) or result.keys() != keys:
         raise Malformed("the result has other keys")
     try:
@@ -48,7 +50,12 @@ def read(result: object) -> Covered:
         sets = [_numbers(ranges, len(tests)) for ranges in result["sets"]]
         lines = {str(path): _lines(held, sets) for path, held in result["lines"].items()}
         broken = tuple((str(where), str(what)) for where, what in result["broken"])
-        return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines)
+        modules = [str(module) for module in result["modules"]]
+        imports = {
+            str(path): {int(line) - 1: tuple(modules[place] for place in places) for line, places in held.items()}
+            for path, held in result["imports"].items()
+        }
+        return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports)
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise Malformed(f"not what the runner writes: {error}") from None
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.errors import InputFault
 from bench.languages.java import analyse
 from bench.languages.java.facts import JavaFile
 from bench.manifest_types import TestSuite
 from bench.testing import java_guest, java_text
-from bench.testing.java_judging import judge
+from bench.testing.java_judging import failing, judge
+from bench.testing.java_pom import Poms, inside, upwards
 from bench.testing.types import Judgement
 from bench.types import Reference, Sample
 from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
@@ -34,11 +34,27 @@ OLDEST = 8
 """The oldest Java that the compiler of Java 17 takes without a warning."""
 
 
+class Kind(NamedTuple):
+    """Which of a module's sources."""
+
+    setting: str
+    """Of a ``pom.xml`` that names their folder."""
+    usual: str
+    """Their folder without one."""
+
+
+MAIN = Kind("sourceDirectory", "src/main/java")
+TEST = Kind("testSourceDirectory", "src/test/java")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """Where a repository keeps what, and how it is compiled."""
 
+    folder: str
+    """The module whose tests are run, and where they are run; "" is the repository's own folder."""
     main: tuple[str, ...]
+    """Of the module and of those that it needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
     """Folders of the class path."""
@@ -53,6 +69,11 @@ class Layout:
         """Return the part of a call's arguments that every call needs."""
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
+    def running(self) -> dict[str, Any]:
+        """Return the part of a call's arguments that every call needs that runs tests."""
+        resources, flags = list(self.resources), list(self.flags)
+        return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
@@ -63,42 +84,69 @@ class Build:
     tools: bytes
     dropped: tuple[str, ...]
     """Test files that do not compile."""
+    messages: str = ""
+    """What javac says of them."""
+    log: str = ""
+    """The file that holds that."""
 
 
-def layout(tests: TestSuite, tree: Mapping[str, bytes]) -> Layout:
-    """Return a repository's layout: Maven's folders, the rest from the manifest, else from its ``pom.xml``.
+def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
+    """Return a repository's layout: Maven's folders, the rest from the manifest, else from its ``pom.xml`` files.
+
+    Args:
+        tests: how it is tested.
+        tree: its files.
+        source_dir: a module of it, or a folder in one: only that is tested, with the modules that it needs.
 
     Raises:
         InputFault: if it has no sources there.
     """
-    pom = tree.get("pom.xml", b"").decode("utf-8", "replace")
-    folders = {kind: _folders(tree, f"src/{kind}/java") for kind in ("main", "test")}
-    for kind, found in folders.items():
-        if not found:
-            raise InputFault(f"has no src/{kind}/java", cure="only repositories of Maven's layout can be tested")
-    release = tests.release or _property(pom, "maven.compiler.release", "maven.compiler.source") or str(OLDEST)
-    number = int(release.removeprefix("1.")) if release.removeprefix("1.").isdigit() else OLDEST
+    poms = Poms(tree)
+    folder = _module(tree, poms, source_dir)
+    main, test = _folders(tree, poms, folder, MAIN), _folders(tree, poms, folder, TEST)
+    if not test:
+        what = f"has no {inside(folder, TEST.usual)}"
+        raise InputFault(what, cure="choose a module whose tests stand beside its sources")
+    resources = [*_resources(tree, folder)]
+    for sibling, needed in poms.siblings(folder):
+        found = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
+        main, test = (main, (*test, *found)) if needed.test or needed.of_tests else ((*main, *found), test)
+        resources += _resources(tree, sibling)
+    names = ("maven.compiler.release", "maven.compiler.source", "release", "source")
+    release = (tests.release or poms.setting(folder, *names)).removeprefix("1.")
     return Layout(
-        main=folders["main"],
-        test=folders["test"],
-        resources=tuple(f for kind in ("main", "test") for f in _folders(tree, f"src/{kind}/resources")),
-        encoding=tests.encoding or _property(pom, "project.build.sourceEncoding") or "UTF-8",
-        release=str(max(number, OLDEST)),
+        folder=folder,
+        main=main,
+        test=test,
+        resources=tuple(resources),
+        encoding=tests.encoding or poms.setting(folder, "project.build.sourceEncoding") or "UTF-8",
+        release=str(max(int(release), OLDEST) if release.isdigit() else OLDEST),
         jars=tests.jars,
         flags=tests.arguments,
     )
 
 
-def _folders(tree: Mapping[str, bytes], folder: str) -> tuple[str, ...]:
-    return (folder,) if any(path.startswith(f"{folder}/") for path in tree) else ()
+def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
+    """Return the folder of the module that is meant, "" for the repository's own."""
+    for folder in upwards(source_dir):
+        if _folders(tree, poms, folder, MAIN):
+            return folder
+    modules = sorted({path.partition(f"/{MAIN.usual}/")[0] for path in tree if f"/{MAIN.usual}/" in path})
+    cure = "only repositories of Maven's layout can be tested"
+    if modules:
+        cure = f"name one of its modules in the manifest, as source_dir: {', '.join(modules)}"
+    raise InputFault(f"has no {inside(source_dir, MAIN.usual)}", cure=cure)
 
 
-def _property(pom: str, *names: str) -> str:
-    for name in names:
-        found = re.search(rf"<{re.escape(name)}>\s*([\w.-]+)\s*</", pom)
-        if found:
-            return found.group(1)
-    return ""
+def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: Kind) -> tuple[str, ...]:
+    place = inside(folder, poms.setting(folder, kind.setting) or kind.usual)
+    return (place,) if any(path.startswith(f"{place}/") for path in tree) else ()
+
+
+def _resources(tree: Mapping[str, bytes], folder: str) -> Iterator[str]:
+    for place in (inside(folder, f"src/{kind}/resources") for kind in ("main", "test")):
+        if any(path.startswith(f"{place}/") for path in tree):
+            yield place
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
@@ -119,16 +167,16 @@ def _jars(build: Build) -> dict[str, bytes]:
 class JavaSuite:
     """The `Suite` of a repository that JUnit tests."""
 
-    def __init__(self, tests: TestSuite, tree: Mapping[str, bytes], build: Build) -> None:
+    def __init__(self, tests: TestSuite, where: Layout, tree: Mapping[str, bytes], build: Build) -> None:
         """Take a suite.
 
         Args:
             tests: how it is run.
+            where: what `layout` says of it.
             tree: path -> content of the repository.
             build: what `bench.testing.java_build` made of it.
         """
-        self.tests, self.tree, self.build = tests, tree, build
-        self.layout = layout(tests, tree)
+        self.tests, self.layout, self.tree, self.build = tests, where, tree, build
         # The sources hold the answers and nothing needs them: the one changed file comes with its job.
         kept = {path: content for path, content in tree.items() if not path.endswith(".java")}
         self.environment = sources(tests, kept, build)
@@ -157,10 +205,8 @@ class JavaSuite:
                 "types": self.types(sample.path),
                 "classes": self._classes(sample.path),
                 "tests": list(reference.tests),
-                "resources": list(self.layout.resources),
-                "flags": list(self.layout.flags),
                 "secret": secret,
-                **self.layout.compiling(),
+                **self.layout.running(),
             },
         )
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
@@ -168,6 +214,14 @@ class JavaSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, outcome, secret)
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that tells which of the reference's tests notice a fault: the one that judges."""
+        return self.job(sample, reference, text, secret)
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
         """Return the top-level types of a file as paths of classes without ``.class``."""

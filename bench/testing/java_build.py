@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,11 @@ from bench.errors import InputFault, MachineFault
 from bench.files import explained, sha256, write_atomic
 from bench.home import Home
 from bench.manifest_types import TestSuite
-from bench.testing import java_guest
-from bench.testing.java import LIMITS, Build, Layout, layout, sources
+from bench.testing import java_errors, java_guest
+from bench.testing.java import LIMITS, Build, Layout, sources
+from bench.testing.java_errors import CompileError
+from bench.testing.java_jars import jar_of
+from bench.testing.java_pom import Poms
 from sandbox.errors import SandboxError
 from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
@@ -30,13 +33,23 @@ _BIG = Limits(
     result=64 * MIB,
 )
 _FILES = ("main", "test", "tools")
+_LOG = "javac.log"
+"""What javac said of what does not compile."""
 
 
-def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sandbox | None, report: Report) -> Build:
+def built(
+    tests: TestSuite,
+    where: Layout,
+    tree: Mapping[str, bytes],
+    home: Home,
+    sandbox: Sandbox | None,
+    report: Report,
+) -> Build:
     """Return the repository's classes, from the cache or compiled now.
 
     Args:
         tests: how it is tested.
+        where: what `layout` says of it.
         tree: its files.
         home: whose cache is used.
         sandbox: where it is compiled; None: only the cache is looked at.
@@ -46,8 +59,9 @@ def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sand
         InputFault: if it cannot be compiled.
         MachineFault: if it must be compiled and there is no box for that.
     """
-    where, environment = layout(tests, tree), sources(tests, tree)
-    folder = home.cache / "java" / sha256(json.dumps([environment.digest, where.compiling()]))[:32]
+    environment = sources(tests, tree)
+    key = [environment.digest, where.main, where.test, where.compiling()]
+    folder = home.cache / "java" / sha256(json.dumps(key))[:32]
     kept = _read(folder)
     if kept is not None:
         return kept
@@ -56,12 +70,37 @@ def built(tests: TestSuite, tree: Mapping[str, bytes], home: Home, sandbox: Sand
             "the repository's classes are not in the cache", where=str(folder), cure="name a sandbox to compile them in"
         )
     report("compiling the repository and its tests")
-    made = _build(_compile(where, environment, sandbox, report))
+    found = _compile(where, environment, sandbox, report)
+    log = folder / _LOG
+    said = str(found.get("fault") or found.get("messages") or "")
+    write_atomic(log, said)
+    if found.get("fault"):
+        raise _uncompiled(said, log, tree, where)
+    made = _build(found, said, log)
     for name in _FILES:
         write_atomic(folder / f"{name}.jar", getattr(made, name))
     # Written last: without it the folder counts as empty.
     write_atomic(folder / "build.json", json.dumps({"dropped": list(made.dropped)}))
     return made
+
+
+def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
+    """Return what to do about javac's errors, in one line, as far as the repository and this machine tell."""
+    dependencies = Poms(tree).dependencies(where.folder)
+    missing = java_errors.packages(errors, tree)
+    jars = {package: jar for package in missing if (jar := jar_of(package, dependencies)) is not None}
+    return java_errors.cure(errors, tree, (*where.main, *where.test), jars, dependencies)
+
+
+def _uncompiled(said: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
+    errors = java_errors.read(said)
+    main = any(error.path.startswith(tuple(f"{folder}/" for folder in where.main)) for error in errors)
+    what = ("its sources do not compile" if main else "none of its tests compiles") + " with JDK 17"
+    if not errors:
+        last = said.strip().splitlines()[-1:] or ["no output"]
+        return InputFault(f"compiling it failed: {last[0]}", where=str(log), cure="that file holds all of it")
+    advice = f"{cure_of(errors, tree, where)}; all that javac said is in {log}"
+    return InputFault(f"{what}: {java_errors.summary(errors)}", cure=advice)
 
 
 def run_big(environment: Environment, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
@@ -87,7 +126,8 @@ def told(outcome: Outcome, what: str) -> dict[str, Any]:
     """
     found = outcome.result if isinstance(outcome.result, dict) else {}
     if found.get("unusable"):
-        raise MachineFault(str(found["unusable"]), cure="install the programs that `ctxbench doctor` names")
+        cure = "install what `ctxbench doctor` names; `dpkg -L PACKAGE` lists the jars that a requirement brings"
+        raise MachineFault(str(found["unusable"]), cure=cure)
     if not found or found.get("fault"):
         said = str(found.get("fault") or outcome.output).strip()
         last = said.splitlines()[-1] if said else "no output"
@@ -96,18 +136,22 @@ def told(outcome: Outcome, what: str) -> dict[str, Any]:
 
 
 def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: Report) -> dict[str, Any]:
+    """Return what compiling it gave: jars, or javac's messages as ``fault``."""
     arguments = {"main": list(where.main), "test": list(where.test), **where.compiling()}
     job = Job(action=Call(function=java_guest.BUILD, arguments=arguments), seconds=_SECONDS)
-    return told(run_big(environment, job, sandbox, report), "compiling it")
+    outcome = run_big(environment, job, sandbox, report)
+    if isinstance(outcome.result, dict) and outcome.result.get("fault"):
+        return outcome.result
+    return told(outcome, "compiling it")
 
 
-def _build(found: Mapping[str, Any]) -> Build:
+def _build(found: Mapping[str, Any], messages: str, log: Path) -> Build:
     try:
         jars = {name: base64.b64decode(found[name], validate=True) for name in _FILES}
         dropped = tuple(str(name) for name in found["dropped"])
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise InputFault(f"the compiled classes did not come back: {error!r}", cure="try it again") from None
-    return Build(**jars, dropped=dropped)
+    return Build(**jars, dropped=dropped, messages=messages, log=str(log))
 
 
 def _read(folder: Path) -> Build | None:
@@ -116,4 +160,7 @@ def _read(folder: Path) -> Build | None:
         return None
     with explained(folder):
         dropped = json.loads(marker.read_text(encoding="utf-8"))["dropped"]
-        return Build(**{name: (folder / f"{name}.jar").read_bytes() for name in _FILES}, dropped=tuple(dropped))
+        jars = {name: (folder / f"{name}.jar").read_bytes() for name in _FILES}
+        log = folder / _LOG
+        said = log.read_text(encoding="utf-8") if log.is_file() else ""
+        return Build(**jars, dropped=tuple(dropped), messages=said, log=str(log))

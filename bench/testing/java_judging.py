@@ -37,6 +37,22 @@ def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
     )
 
 
+def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
+    """Return which tests noticed a fault, None if that is not known: what does not compile says nothing of tests.
+
+    Args:
+        tests: ids of those that were run.
+        outcome: as `judge` takes it.
+    """
+    told = outcome.result
+    if not isinstance(told, dict) or told.get("compiled") is not True:
+        return None
+    found = told.get("tests")
+    if not isinstance(found, dict) or not found:
+        return None
+    return frozenset(name for name in tests if (_state(found.get(name)) or ("", ""))[0] != "passed")
+
+
 def _output(outcome: Outcome) -> str:
     told = outcome.result.get("messages") if isinstance(outcome.result, dict) else None
     return (outcome.output + (told if isinstance(told, str) else ""))[:_MAX_OUTPUT]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from bench.errors import InputFault
 from bench.manifest_types import TestSuite
 from bench.testing import guest
 from bench.testing.canaries import canaries, nonce
-from bench.testing.judging import judge
+from bench.testing.judging import failing, judge
 from bench.testing.shifting import indentation
 from bench.testing.splice import splice
 from bench.testing.tree import ADDED
@@ -24,6 +24,8 @@ COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
 """Processor time of one judgement: a sample's tests are few and fast, so what takes longer loops. Counted like
 this, and not by the clock, a busy machine makes no answer wrong."""
+TRIAL_SECONDS = 8
+"""Processor time of a run that gives no verdict."""
 SECONDS = 120.0
 """By the clock, for what waits."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
@@ -122,6 +124,12 @@ class PythonSuite:
         """
         return survived(reference.tests, nonce(secret), outcome)
 
+    def compiling(self, tests: Collection[str]) -> Job:
+        """Return the job that compiles the modules of these tests and what they import."""
+        paths = sorted({test.partition("::")[0] for test in tests})
+        call = Call(function=guest.COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
+        return Job(action=call, seconds=SECONDS)
+
     def cover(self, tests: TestSuite, seconds: float) -> Job:
         """Return the job that runs the whole suite of the repository as it is, under coverage."""
         call = Call(
@@ -137,6 +145,16 @@ class PythonSuite:
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
         """Return what the outcome of such a job means."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
+
+    def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
+        """Return the job that tells which of the reference's tests notice a fault: a loop is ended sooner."""
+        job = self.job(sample, reference, text, secret)
+        assert isinstance(job.action, Call)
+        return replace(job, action=replace(job.action, arguments={**job.action.arguments, "seconds": TRIAL_SECONDS}))
+
+    def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
+        """Return which of the reference's tests did not pass in such a job, None if that is not known."""
+        return failing(reference.tests, outcome)
 
 
 def blank(sample: Sample) -> str:

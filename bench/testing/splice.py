@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ast
 import codecs
-import io
 import re
-import tokenize
 
-from bench import asts
+from bench import asts, encodings
 from bench.errors import InputFault
 from bench.testing.shifting import indentation, shift
 
@@ -96,11 +94,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def _encoding(source: bytes) -> str:
-    try:
-        found, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-    except (SyntaxError, LookupError):
-        return "utf-8"
-    return "utf-8" if found == "utf-8-sig" else found
+    return (encodings.of_python(source) or encodings.UTF8).removesuffix("-sig")
 
 
 def _newline(lines: list[str]) -> str:

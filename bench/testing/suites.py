@@ -90,10 +90,11 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     tests = _tests(held, repo)
     if known.get("language") == Language.JAVA:
         # Not imported above: its grammar is needed by Java sets only.
-        from bench.testing.java import JavaSuite  # noqa: PLC0415
+        from bench.testing.java import JavaSuite, layout  # noqa: PLC0415
         from bench.testing.java_build import built  # noqa: PLC0415
 
-        return JavaSuite(tests, tree, built(tests, tree, home, sandbox, _LOG.info))
+        where = layout(tests, tree, str(known.get("source_dir", "")))
+        return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
     return PythonSuite(tests, _strings(held, "lock", repo), str(held.get("project", "")), tree)
 
 

@@ -70,6 +70,9 @@ def _whole(chosen: view.Known, manifest: view.Manifest) -> None:
         _table(
             "Marked samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
         )
+    mutants = view.mutants(manifest)
+    if mutants:
+        _table("What the tests notice", mutants, view.MUTANTS_HELP)
     _lengths(measured)
     _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.HELP)
     _table("How it was made", view.about(manifest), {})

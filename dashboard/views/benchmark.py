@@ -96,7 +96,15 @@ def about(manifest: Manifest) -> list[Cells]:
 
 def remarks(manifest: Manifest) -> list[str]:
     """Return what a reader of numbers over the set must know."""
-    return [str(one) for one in _listed(manifest.get("remarks"))]
+    only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
+    return [
+        *(str(one) for one in _listed(manifest.get("remarks"))),
+        *(
+            f"{repo}: only tests that read a clock judge {count} of its samples."
+            for repo, count in only.items()
+            if count
+        ),
+    ]
 
 
 REPO_HELP: Mapping[str, str] = {
@@ -188,6 +196,40 @@ def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str
             }
         )
     return rows
+
+
+MUTANTS_HELP: Mapping[str, str] = {
+    "repository": "One whose functions were mined here.",
+    "faults": "Faulty versions of its sampled functions that no test was chosen by: two a function.",
+    "noticed by all": "Those that some test notices of all that run the function, at most 150.",
+    "noticed": "Those that the sample's own tests, at most 20, notice: they would be scored 0.",
+    "kill rate %": "Noticed, of those that all tests notice, in percent: what choosing few tests costs is missing.",
+    "all faults %": "Noticed, of all faults, in percent; some faults change nothing that could be noticed.",
+}
+
+
+def mutants(manifest: Manifest) -> list[Cells]:
+    """Return a line for each repository whose tests were measured on faults, and one for all together."""
+    rows: list[tuple[str, tuple[int, int, int]]] = []
+    for repo, entry in entries(manifest).items():
+        held = _mapping(entry.get("mutants"))
+        tried, killed, by_all = (_count(held, key) for key in ("tried", "killed", "killed_by_all"))
+        if tried and killed is not None and by_all is not None:
+            rows.append((repo, (tried, killed, by_all)))
+    if len(rows) > 1:
+        tried, killed, by_all = (sum(counts) for counts in zip(*(counts for _, counts in rows), strict=True))
+        rows.append(("all", (tried, killed, by_all)))
+    return [
+        {
+            "repository": repo,
+            "faults": tried,
+            "noticed by all": by_all,
+            "noticed": killed,
+            "kill rate %": percent(killed, by_all),
+            "all faults %": percent(killed, tried),
+        }
+        for repo, (tried, killed, by_all) in rows
+    ]
 
 
 def percent(part: int, whole: int) -> float | None:

@@ -11,6 +11,7 @@ STAGES: Mapping[str, str] = {
     "left_out": "files not read",
     "skipped_as_targets": "files without targets",
     "drops": "lines or functions",
+    "tests_dropped": "tests",
     "unusable": "records of the benchmark",
 }
 """Key of a manifest -> what it counts."""
@@ -20,7 +21,7 @@ REASONS: Mapping[str, str] = {
     "generated": "says at its head that a program wrote it",
     "link": "a symbolic link, or no file",
     "too-large": "larger than a person's source file",
-    "bad_encoding": "is not UTF-8",
+    "bad_encoding": "is no text in the encoding it declares, or in UTF-8",
     "excluded": "the repository's manifest excludes it",
     "syntax_error": "cannot be parsed",
     "test": "is a test",
@@ -35,13 +36,17 @@ REASONS: Mapping[str, str] = {
     "verbatim": "the same line stands elsewhere in the repository: it could be copied",
     "abstract": "is abstract: there is nothing to write",
     "accessor": "is a property's setter or deleter",
-    "blank_passed": "its tests also pass with an empty body",
+    "blank_passed": "no test that runs it, or whose module does, notices an empty body",
     "body_elsewhere": "the same code is another function's body: it could be copied",
     "empty_body": "its body is empty",
+    "fails_under_load": "the published code passes only while the machine is idle",
     "flaky": "its own tests pass sometimes",
-    "not_covered": "no usable test runs a line of it",
+    "not_covered": "no usable test runs a line of it, and no import of a test module does",
     "no_covering_test": "no usable test runs a line of it",
+    "inherited_doc": "its Javadoc is inherited",
+    "no_body": "is abstract, or of an interface: there is nothing to write",
     "overload": "is a typing overload",
+    "private": "is private",
     "reference_failed": "the published code does not pass its own tests",
     "reference_has_no_tests": "its tests could not be run",
     "reference_timed_out": "the published code takes too long",
@@ -61,6 +66,7 @@ REASONS: Mapping[str, str] = {
     "not_a_function": "its answer is no function",
     "other_docstring": "the function has another docstring than the record",
     "source_mismatch": "the answer does not stand where the record says",
+    "tests_unselectable": "its tests pass with the whole suite only, and cannot be run without it",
     "suite_failed": "its repository's tests cannot be run here",
     "unreachable": "no source of its repository could be reached",
     "unsupported_language": "its language is none that is supported",
@@ -101,7 +107,7 @@ def drops(manifest: Manifest) -> list[Cells]:
 def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
     """Yield stage, reason and count, of each repository and of the set."""
     for entry in entries(manifest).values():
-        for key in ("left_out", "skipped_as_targets", "drops"):
+        for key in ("left_out", "skipped_as_targets", "drops", "tests_dropped"):
             # Records that an import could not use are counted once, for the set.
             if key == "drops" and isinstance(manifest.get("unusable"), Mapping):
                 continue

@@ -10,11 +10,13 @@ Not covered: a strategy that already carries the answers in its own file.
 """
 
 from harness.cells.base import Card, Cells, InlineCells, StrategyFault
+from harness.cells.bounds import Bounds
 from harness.cells.copies import copies
 from harness.cells.pool import checked, open_cells, open_registrations
 from harness.cells.registrations import Registrations
 
 __all__ = [
+    "Bounds",
     "Card",
     "Cells",
     "InlineCells",

@@ -10,7 +10,7 @@ from bench.errors import InputFault
 from bench.repository import Repository
 from bench.types import Kind, Query
 from strategies import resolve
-from strategies.api import Execute, Generate, Prompt
+from strategies.api import Execute, Model, Prompt
 from strategies.registration import Bound
 
 
@@ -53,9 +53,7 @@ class Card:
 class Cells(Protocol):
     """Where strategies run. Safe to use from many threads at once."""
 
-    def run(
-        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
-    ) -> Prompt:
+    def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query.
 
         Args:
@@ -88,9 +86,7 @@ class Cells(Protocol):
 class InlineCells:
     """Runs strategies in this very process: for tests and conformance checks. Keeps nothing from them."""
 
-    def run(
-        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
-    ) -> Prompt:
+    def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
         return resolve(spec)(query, repo, generate, execute)
 

@@ -28,14 +28,27 @@ CANDIDATES = 5_000
 """Texts that one question compares."""
 TOKENS = 32_768
 """Tokens that one draft may have."""
+GIGABYTE = 1 << 30
+RESERVE = 64 << 20
+"""Bytes of memory that are left to a cell for its report when it holds too much."""
 OVERLAP = 40
 """Windows of retrieval that may hold one line: 40 times the repository is then indexed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_WORK, _WAITS = 60.0, 5
+"""Seconds, and how many times as long a strategy may wait as work."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bounds:
     """The sums that are kept for one sample."""
 
+    work: float = _WORK
+    """Processor time of the cell's own processes."""
+    wait: float = _WAITS * _WORK
+    """Seconds in which none of them could have worked, though nothing was asked for."""
+    memory: int = 4 * GIGABYTE
+    """Bytes that they hold at once; each of them, and together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
@@ -55,9 +68,19 @@ class Bounds:
     index_seconds: float = 7200.0
     """Processor time of these first uses: an index is made once for all samples, and whoever asks first waits."""
 
+    @classmethod
+    def of_work(cls, seconds: float) -> Bounds:
+        """Return the usual bounds but for the processor time, and the waiting, of the cell's own processes."""
+        return cls(work=seconds, wait=_WAITS * seconds)
+
 
 class Excess(Exception):
     """Raised when a strategy uses more than its bounds; the text says of what."""
+
+    def __init__(self, what: str, *, cure: str = "") -> None:
+        """Say what, and what cures it; empty: that it be checked."""
+        self.cure = cure
+        super().__init__(what)
 
 
 class Account:

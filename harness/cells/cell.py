@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import resource
 import socket
 import threading
 import traceback
@@ -15,8 +16,10 @@ from bench.retrieval.types import Hit
 from bench.types import Language
 from bench.windows import SIZE, STRIDE, WindowHit
 from harness.cells import bounds, wire
-from strategies import conformance, registry, resolve
+from harness.cells.arguments import fitting
+from strategies import asking, conformance, registry, resolve
 from strategies.api import Execution, Prompt
+from strategies.returned import Misshapen
 
 _HERE = Path(__file__).parent
 
@@ -32,26 +35,30 @@ class RemoteRepository:
 
     def _files(self) -> tuple[str, ...]:
         """Return the paths, sorted."""
-        return tuple(self._ask(call="files"))
+        return tuple(self._asked("files"))
 
     def _read(self, path: str) -> str:
         """Return a file's text; the target file up to the cursor."""
-        text: str = self._ask(call="read", path=path)
+        text: str = self._asked("read", path=path)
         return text
 
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text`, best first."""
-        return wire.load_hits(self._ask(call="similar_windows", text=text, top=top, size=size, stride=stride))
+        return wire.load_hits(self._asked("similar_windows", text=text, top=top, size=size, stride=stride))
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text`, best first."""
-        return wire.load_found(self._ask(call="search", text=text, unit=unit, ranker=ranker, top=top))
+        return wire.load_found(self._asked("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is."""
-        return tuple(self._ask(call="similarity", text=text, candidates=list(candidates), ranker=ranker))
+        return tuple(self._asked("similarity", text=text, candidates=list(candidates), ranker=ranker))
+
+    def _asked(self, call: str, **arguments: Any) -> Any:
+        """Ask, unless an argument is of a wrong type: then whoever wrote it is told where."""
+        return self._ask(call=call, **fitting(call, arguments))
 
 
 class RemoteModel:
@@ -76,7 +83,8 @@ class RemoteSandbox:
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
         """Run a Python program."""
-        finished, output = self._ask(call="execute", program=program, seconds=float(seconds))
+        seconds = float(seconds) if type(seconds) is int else seconds
+        finished, output = self._ask(call="execute", **fitting("execute", {"program": program, "seconds": seconds}))
         return Execution(finished=finished, output=output)
 
 
@@ -107,7 +115,7 @@ def work(channel: socket.socket) -> None:
     job, _ = wire.receive(channel)
     try:
         wire.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
-    except wire.Garbage as error:
+    except (wire.Garbage, MemoryError) as error:
         wire.send(channel, _error(error))
 
 
@@ -129,17 +137,35 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         if not job["checks"]:
             return {"prompt": wire.dump_prompt(bound(query, repo, model, sandbox))}
         prompt, network = conformance.here(bound)(query, repo, model, sandbox)
-        return {"prompt": wire.dump_prompt(conformance.typed(prompt)), "network": list(network)}
+        return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
+    except Misshapen as error:
+        # In our own words: nothing of the strategy's was raised.
+        return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
-        return _error(error)
+        return _error(error, Path(bound.strategy.source).parent)
 
 
-def _error(error: BaseException) -> dict[str, Any]:
+def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
+    """Return the report of what was raised, with the last place of it in a folder: that of the strategy's file."""
+    most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
+    if isinstance(error, MemoryError):
+        # Let go of what the strategy held, and use what was kept for this.
+        traceback.clear_frames(error.__traceback__)
+        resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
     # What asks for the strategy is no place where its author could look.
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).parent != _HERE]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [frame for frame in frames if not _is_ours(frame[0])]
+    frames = [frame for frame in frames if frame[0].is_relative_to(folder)] or frames
+    place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
+    text = str(error)
+    if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
+        text = f"{text} a strategy may hold {most / bounds.GIGABYTE:.3g} GiB".strip()
     trace = "".join(traceback.format_exception(error))
-    return {"error": [type(error).__name__, f"{_shortened(str(error))}{place}", _shortened(trace)]}
+    return {"error": [type(error).__name__, f"{_shortened(text)}{place}", _shortened(trace)]}
+
+
+def _is_ours(file: Path) -> bool:
+    return file.parent == _HERE or str(file) == asking.__file__
 
 
 def _shortened(text: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import logging
+import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,24 +22,25 @@ from bench.types import Query
 from harness.cells import bounds, wire
 from harness.cells.base import Card, StrategyFault
 from harness.cells.bounds import Bounds
+from harness.cells.clock import Clock, ended_for_memory
 from harness.cells.process import ForkServer
 from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
 from harness.cells.remarks import Remarks
 from harness.cells.shown import beside, shown
-from harness.cells.talk import Gone, Talk, fault_of, or_gone, three_texts
+from harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
 from harness.generators.base import TooLong
-from strategies.api import Execute, Generate, Prompt
+from strategies.api import Execute, Model, Prompt
 from strategies.conformance import Finding, findings
 from strategies.registration import Registration
 
 T = TypeVar("T")
-TIMEOUT = 600.0
-"""Seconds a strategy may take for one sample, its waiting for the model not counted."""
-IMPORT_TIMEOUT = 60.0
-"""Seconds that the import of a strategy may take when only its registration is wanted."""
-CHECK_TIMEOUT = 60.0
-"""Seconds that it may take for one of the tiny samples of `checked`."""
+MOST_WAIT = 60.0
+"""Seconds of waiting, and of work, that the import of a strategy may take when only its registration is wanted; those
+of waiting on one of the tiny samples of `checked`."""
+_REMARKS_EVERY = 10.0
+"""Seconds between two remarks that a sample takes long."""
+_LOG = logging.getLogger(__name__)
 _MEND = "mend its file, or uninstall the package that provides it"
 _MOST = 100
 
@@ -44,19 +48,21 @@ _MOST = 100
 class ForkedCells:
     """Cells made by a fork server, each a process of its own for one sample."""
 
-    def __init__(self, hidden: Sequence[Path], workers: int, timeout: float, limits: Bounds | None = None) -> None:
+    def __init__(self, hidden: Sequence[Path], workers: int, limits: Bounds) -> None:
         """Start the server; see `open_cells`."""
-        self._timeout, self._bounds = timeout, limits or Bounds()
-        self._import_timeout = min(timeout, IMPORT_TIMEOUT)
+        self._bounds = limits
+        self._import_bounds = replace(limits, work=min(limits.work, MOST_WAIT), wait=min(limits.wait, MOST_WAIT))
         self.registrations = Registrations(self.registration)
         self._numbers = itertools.count(1)
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
         self._hidden, self._shown = hidden, shown()
-        self._server = ForkServer(hidden, self._shown)
+        self._server = ForkServer(hidden, self._shown, limits.memory)
         self._others: dict[tuple[str, ...], ForkServer] = {}
         """Servers whose cells see more: the folders of a strategy file -> the server."""
         self._starting = threading.Lock()
+        self._telling = threading.Lock()
+        self._told, self._ended_for_memory = -math.inf, ended_for_memory()
 
     def describe(self) -> Mapping[str, str]:
         """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
@@ -72,7 +78,7 @@ class ForkedCells:
             return self._server
         with self._starting:
             if more not in self._others:
-                self._others[more] = ForkServer(self._hidden, [*self._shown, *more])
+                self._others[more] = ForkServer(self._hidden, [*self._shown, *more], self._bounds.memory)
             return self._others[more]
 
     def card(self, spec: str) -> Card:
@@ -90,8 +96,7 @@ class ForkedCells:
             MachineFault: if no cell could be had.
         """
         what = "its import"
-        with self._slots, self._cell(name, what, self._import_timeout, cure=_MEND) as (channel, deadline):
-            talk = Talk(channel, deadline, name, what, limits=self._bounds, cure=_MEND)
+        with self._slots, self._cell(name, what, self._import_bounds, cure=_MEND) as talk:
             answer = talk.ask({"register": name})
             with talk.suspecting():
                 if "fault" in answer:
@@ -100,31 +105,36 @@ class ForkedCells:
                 sent = wire.fields(answer, "registration")["registration"]
                 return wire.load_registration(sent, name.rpartition("@")[2])
 
-    def run(
-        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
-    ) -> Prompt:
+    def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query; see `Cells.run`."""
         return self._prompt(spec, query, repo, generate, execute)[0]
 
-    def trial(
-        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None
-    ) -> tuple[Prompt, Sequence[str]]:
-        """Return the prompt as `run` does, its types checked in the cell, and the tries to use the network."""
-        return self._prompt(spec, query, repo, generate, execute, checks=True)
+    def checked(self, spec: str) -> list[Finding]:
+        """Run the conformance list on a strategy; see `Cells.card` for what it raises."""
+
+        def attempt(
+            query: Query, repo: Repository, generate: Model, execute: Execute | None
+        ) -> tuple[Prompt, Sequence[str]]:
+            try:
+                return self._prompt(spec, query, repo, generate, execute, checks=True)
+            except StrategyFault as fault:
+                # Where, and to check it, need not be said to whoever checks.
+                raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
+
+        return findings(self.card(spec).kinds, attempt)
 
     def _prompt(
         self,
         spec: str,
         query: Query,
         repo: Repository,
-        generate: Generate,
+        generate: Model,
         execute: Execute | None,
         *,
         checks: bool = False,
     ) -> tuple[Prompt, Sequence[str]]:
         bound = self.registrations.bound(spec)
-        with self._slots, self._cell(spec, query.id, self._timeout) as (channel, deadline):
-            talk = Talk(channel, deadline, spec, query.id, limits=self._bounds)
+        with self._slots, self._cell(spec, query.id, self._bounds) as talk:
             questions = Questions(repo, spec, talk.account, trusted=is_ours(bound, spec))
             job = {"spec": spec, "query": wire.dump_query(query), "name": repo.name, "checks": checks}
             message = talk.ask({**job, "instructs": generate.instructs, "executes": execute is not None})
@@ -145,15 +155,18 @@ class ForkedCells:
         message: dict[str, Any],
         talk: Talk,
         questions: Questions,
-        generate: Generate,
+        generate: Model,
         execute: Execute | None,
     ) -> dict[str, Any]:
         call = wire.checked(message.pop("call"), str)
         if call == "generate":
             parts = wire.fields(message, "prompt", "role", "max_tokens")
             talk.account.take("drafts")
-            prompt, role = wire.load_prompt(parts["prompt"]), wire.word(parts["role"])
-            tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
+            prompt = wire.load_prompt(parts["prompt"])
+            with wire.named("role"):
+                role = wire.word(parts["role"])
+            with wire.named("max_tokens"):
+                tokens = wire.whole(parts["max_tokens"], 1, bounds.TOKENS)
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
@@ -182,21 +195,34 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(self, spec: str, sample: str, timeout: float, *, cure: str = "") -> Iterator[tuple[socket.socket, float]]:
-        """Have a cell made; end it, whatever happened."""
+    def _cell(self, spec: str, sample: str, limits: Bounds, *, cure: str = "") -> Iterator[Talk]:
+        """Have a cell made, to talk with; end it, whatever happened."""
         server = self._server_of(spec)
-        mine, theirs = socket.socketpair()
+        mine, theirs = channel()
         job = next(self._numbers)
+        clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
                     server.start(job, theirs, output)
-                yield mine, time.monotonic() + timeout
+                yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except Gone:
-                # A cell that ends because its server did is no fault of the strategy.
+                # A cell that ends because its server did is no fault of the strategy, nor is another's memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
+                    ) from None
+                if not clock.runs:
+                    raise MachineFault(
+                        "a process for a strategy could not be made",
+                        where=sample,
+                        cure="see the message above, then run the same command again",
+                    ) from None
+                if self._memory_ran_out():
+                    raise MachineFault(
+                        "the machine's memory ran out while a strategy worked",
+                        where=f"{spec} on {sample}",
+                        cure="free some, or give fewer --workers; then run the same command again",
                     ) from None
                 what = "ended without an answer: killed, out of memory, or it left by itself"
                 raise fault_of(spec, sample, what, cure=cure) from None
@@ -205,6 +231,19 @@ class ForkedCells:
                 with contextlib.suppress(OSError):
                     server.end(job)
 
+    def _remark(self, whose: str, words: str) -> None:
+        """Say that a sample takes long, unless something of the kind was said a moment ago."""
+        with self._telling:
+            if time.monotonic() - self._told >= _REMARKS_EVERY:
+                self._told = time.monotonic()
+                _LOG.info("%s takes long: %s", whose, words)
+
+    def _memory_ran_out(self) -> bool:
+        """Say whether the kernel has ended a process for want of memory since this was asked last."""
+        with self._telling:
+            before, self._ended_for_memory = self._ended_for_memory, ended_for_memory()
+            return self._ended_for_memory > before
+
     def close(self) -> None:
         """End every server and every cell, and remove their temporary folders."""
         for server in (self._server, *self._others.values()):
@@ -212,21 +251,18 @@ class ForkedCells:
 
 
 @contextlib.contextmanager
-def open_cells(
-    hidden: Sequence[Path], workers: int, *, timeout: float = TIMEOUT, limits: Bounds | None = None
-) -> Iterator[ForkedCells]:
+def open_cells(hidden: Sequence[Path], workers: int, *, limits: Bounds | None = None) -> Iterator[ForkedCells]:
     """Start the place where strategies run; end it, and everything in it, on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
-        timeout: seconds a strategy may take for one sample.
-        limits: what else it may use for one sample; None for the usual.
+        limits: what a strategy may use for one sample; None for the usual.
 
     Raises:
         MachineFault: if it cannot be started.
     """
-    cells = ForkedCells(hidden, workers, timeout, limits)
+    cells = ForkedCells(hidden, workers, limits or Bounds())
     try:
         yield cells
     finally:
@@ -253,26 +289,17 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
         yield Registrations(read)
 
 
-def checked(spec: str, hidden: Sequence[Path]) -> list[Finding]:
+def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[Finding]:
     """Run the conformance list on a strategy in the cells of a run.
 
     Args:
         spec: the strategy.
         hidden: as for `open_cells`.
+        limits: those of a run; it waits for less, as it has no other work meanwhile.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
         MachineFault: if no cell could be had.
     """
-    with open_cells(hidden, 1, timeout=CHECK_TIMEOUT) as cells:
-
-        def attempt(
-            query: Query, repo: Repository, generate: Generate, execute: Execute | None
-        ) -> tuple[Prompt, Sequence[str]]:
-            try:
-                return cells.trial(spec, query, repo, generate, execute)
-            except StrategyFault as fault:
-                # Where, and to check it, need not be said to whoever checks.
-                raise InputFault(fault.what) from fault
-
-        return findings(cells.card(spec).kinds, attempt)
+    with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, MOST_WAIT))) as cells:
+        return cells.checked(spec)

@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.errors import MachineFault
 from harness.cells import wire
@@ -30,12 +31,13 @@ _SET_VARIABLES = {
 class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
-    def __init__(self, hidden: Sequence[Path], shown: Sequence[str]) -> None:
+    def __init__(self, hidden: Sequence[Path], shown: Sequence[str], memory: int) -> None:
         """Start it.
 
         Args:
             hidden: what no cell may read.
             shown: what there is to see, where the view of the files is the cells' own.
+            memory: bytes that each process of a cell may hold.
 
         Raises:
             MachineFault: if it cannot be started.
@@ -52,13 +54,13 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        self.report = self._greet(hidden, shown)
+        setup = {"hidden": [str(Path(path).absolute()) for path in hidden], "shown": list(shown), "memory": memory}
+        self.report = self._greet({"scratch": str(self.scratch.path), **setup})
 
-    def _greet(self, hidden: Sequence[Path], shown: Sequence[str]) -> dict[str, str]:
+    def _greet(self, setup: Mapping[str, Any]) -> dict[str, str]:
         try:
             self._control.settimeout(_START_TIMEOUT)
-            setup = {"hidden": [str(Path(path).absolute()) for path in hidden], "shown": list(shown)}
-            wire.send(self._control, {"scratch": str(self.scratch.path), **setup})
+            wire.send(self._control, setup)
             report: dict[str, str] = wire.receive(self._control)[0]
             self._control.settimeout(None)
         except (OSError, EOFError, wire.Garbage) as error:

@@ -10,16 +10,10 @@ from bench.errors import InputFault, MachineFault
 from bench.repository import Repository
 from bench.retrieval.retrieval import NoRanker
 from harness.cells import bounds, wire
+from harness.cells.arguments import ARGUMENTS, misfit
 from harness.cells.bounds import Account, Excess
 
-_TEXT = {"text": str, "ranker": str}
-_ARGUMENTS: Mapping[str, Mapping[str, type]] = {
-    "files": {},
-    "read": {"path": str},
-    "similar_windows": {"text": str, "top": int, "size": int, "stride": int},
-    "search": {**_TEXT, "unit": str, "top": int},
-    "similarity": {**_TEXT, "candidates": list},
-}
+_CALLS = ("files", "read", "similar_windows", "search", "similarity")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}
 _NAMES: Mapping[str, int] = {"path": bounds.PATH, "unit": bounds.WORD, "ranker": bounds.PATH}
 """Arguments that name something -> characters that they may have."""
@@ -88,15 +82,15 @@ class Questions:
 
 
 def _check(call: str, arguments: Mapping[str, Any]) -> None:
-    expected = _ARGUMENTS.get(call)
-    if expected is None or arguments.keys() != expected.keys():
+    if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
         raise wire.Garbage(f"asks for {call!r:.40}")
-    for key, value in arguments.items():
-        wire.checked(value, expected[key])
-        if key in _NAMES:
-            wire.text(value, _NAMES[key])
+    if wrong := misfit(call, arguments):
+        raise wire.Garbage(wrong)
+    for key in _NAMES.keys() & arguments.keys():
+        with wire.named(key):
+            wire.text(arguments[key], _NAMES[key])
     candidates = wire.items(arguments.get("candidates", []), bounds.CANDIDATES, "candidates")
-    texts = [wire.checked(text, str) for text in candidates] + [arguments.get("text", "")]
+    texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
         raise InputFault(f"the texts to compare are over {MOST_CHARACTERS} characters", cure="give shorter ones")
     if call == "similar_windows" and arguments["size"] > bounds.OVERLAP * max(1, arguments["stride"]):

@@ -30,10 +30,11 @@ from bench.files import explained
 from bench.languages.outline import outline
 from bench.types import Language
 from harness.cells import namespaces, privileges, wire
+from harness.cells.bounds import RESERVE
 from harness.cells.cell import work
 from harness.cells.namespaces import Namespaces
 from harness.cells.shown import private
-from harness.cells.wire import ORDER, START
+from harness.cells.wire import GREETING, ORDER, START
 from sandbox.bubblewrap import host
 from sandbox.guest import landlock, seccomp
 from sandbox.guest.seccomp import Judged
@@ -106,9 +107,11 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 class Server:
     """The jobs under way and what they may see."""
 
-    def __init__(self, control: socket.socket, scratch: Path, hidden: list[Path], shown: list[str]) -> None:
+    def __init__(
+        self, control: socket.socket, scratch: Path, hidden: list[Path], shown: list[str], memory: int
+    ) -> None:
         """Confine this process; see `wire` for what is said on `control`."""
-        self._control, self._scratch = control, scratch
+        self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
         self._hidden = [*hidden, scratch]
         self._namespaces: Namespaces | None = None
@@ -232,8 +235,11 @@ class Server:
                 landlock.restrict([*self._readable, f"/proc/{os.getpid()}"], ["/dev/null", str(folder)])
             if self._namespaces is not None and self.report["syscalls"] == "filtered":
                 seccomp.restrict(_FURNISHING)
+            _bound_memory(self._memory)
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has ended, and reads nothing
-                work(socket.socket(fileno=channel))
+                talk = socket.socket(fileno=channel)
+                talk.send(GREETING)
+                work(talk)
         except OSError:
             traceback.print_exc()
         finally:
@@ -294,6 +300,13 @@ def _lower(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
+def _bound_memory(most: int) -> None:
+    """Let this process hold so many bytes, and a little more for the report that it holds too much."""
+    _, held = resource.getrlimit(resource.RLIMIT_DATA)
+    if held == resource.RLIM_INFINITY or held > most + RESERVE:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
+
+
 def _prctl(option: int, value: int) -> None:
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
@@ -319,7 +332,7 @@ def main() -> None:
     scratch = Path(setup["scratch"])
     _load_builtins()
     with explained(scratch):
-        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["shown"])
+        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["shown"], setup["memory"])
     gc.freeze()
     wire.send(control, server.report)
     try:

@@ -5,15 +5,15 @@ Never pickle: what a cell sends is data that the strategy may have made up.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import re
 import socket
 import struct
-import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from bench.errors import InputFault
 from bench.retrieval.types import Hit
@@ -24,11 +24,14 @@ from strategies.api import Block, BlockKind, Dropped, Prompt
 from strategies.parameters import Parameter
 from strategies.registration import Registration
 
+T = TypeVar("T")
 LIMIT = 64 << 20
 """The largest message to a cell, in bytes; those from a cell are much smaller (`bounds.MESSAGE`)."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
+GREETING = b"\n"
+"""What a cell sends before the strategy is there: with it comes the number of its process."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 """Digits: no number of ours is as long, and Python's own may be without end."""
@@ -41,8 +44,16 @@ class Garbage(ValueError):
     """Raised when a message is not what the protocol says."""
 
 
-def send(channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT) -> int:
+def send(
+    channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT, look: Callable[[], None] | None = None
+) -> int:
     """Send one message and return its size in bytes; blocks until it is taken.
+
+    Args:
+        channel: where it goes.
+        message: what is sent.
+        most: bytes that it may have.
+        look: called now and then while it is not taken, if the channel has a timeout; what it raises ends this.
 
     Raises:
         Garbage: if it has more bytes than `most`.
@@ -50,43 +61,55 @@ def send(channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMI
     raw = json.dumps(message).encode("ascii")
     if len(raw) > most:
         raise Garbage(f"a message of {len(raw)} bytes is over the limit of {most}")
-    channel.sendall(_LENGTH.pack(len(raw)) + raw)
+    left = memoryview(_LENGTH.pack(len(raw)) + raw)
+    while left:
+        left = left[_patiently(lambda left=left: channel.send(left), look) :]  # type: ignore[misc]
     return len(raw)
 
 
-def receive(channel: socket.socket, *, most: int = LIMIT, until: float | None = None) -> tuple[dict[str, Any], int]:
+def receive(
+    channel: socket.socket, *, most: int = LIMIT, look: Callable[[], None] | None = None
+) -> tuple[dict[str, Any], int]:
     """Return the next message and its size in bytes.
 
     Args:
         channel: where it comes from.
         most: bytes that it may have.
-        until: when the whole of it must be here, on the monotonic clock; None to wait for ever.
+        look: called now and then while it is not all here, if the channel has a timeout; what it raises ends this.
 
     Raises:
         EOFError: if the other side has gone.
-        TimeoutError: if it is not here in time, however little is lacking.
         Garbage: if it is not a JSON object, or over the limit.
     """
-    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, until))
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))
     if length > most:
         raise Garbage(f"a message of {length} bytes is over the limit of {most}")
-    return _parsed(_exactly(channel, length, until)), length
+    return _parsed(_exactly(channel, length, look)), length
 
 
-def _exactly(channel: socket.socket, size: int, until: float | None) -> bytes:
+def _exactly(channel: socket.socket, size: int, look: Callable[[], None] | None) -> bytes:
     parts: list[bytes] = []
     while size:
-        if until is not None:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            channel.settimeout(left)
-        part = channel.recv(min(size, 1 << 20))
+        most = min(size, 1 << 20)
+        part = _patiently(lambda most=most: channel.recv(most), look)  # type: ignore[misc]
         if not part:
             raise EOFError
         parts.append(part)
         size -= len(part)
+        if size and look is not None:
+            look()
     return b"".join(parts)
+
+
+def _patiently(attempt: Callable[[], T], look: Callable[[], None] | None) -> T:
+    """Try again after each timeout, as long as `look` lets it."""
+    while True:
+        try:
+            return attempt()
+        except TimeoutError:
+            if look is None:
+                raise
+        look()
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
@@ -310,6 +333,15 @@ def _load_places(places: object) -> tuple[Place, ...]:
 def _load_place(path: object, start: object, end: object) -> Place:
     first = whole(start, 0, bounds.LAST_LINE)
     return Place(path=text(path, bounds.PATH), start=first, end=whole(end, first, bounds.LAST_LINE))
+
+
+@contextlib.contextmanager
+def named(argument: str) -> Iterator[None]:
+    """Say which argument it is that is refused inside."""
+    try:
+        yield
+    except Garbage as error:
+        raise Garbage(f"{argument}: {error}") from None
 
 
 def checked(value: Any, *kinds: type) -> Any:

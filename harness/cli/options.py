@@ -96,6 +96,18 @@ def prices_option(function: F) -> F:
     )(function)
 
 
+def strategy_seconds_option(function: F) -> F:
+    """Add ``--strategy-seconds``; the command receives a number above 0."""
+    return click.option(
+        "--strategy-seconds",
+        type=Finite(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Processor time of a strategy for one sample, in seconds; waiting for the model or a processor is none.",
+    )(function)
+
+
 def k_option(function: F) -> F:
     """Add ``--k``, repeatable or with commas; the command receives ``ks``, sorted whole numbers from 1."""
     return click.option(

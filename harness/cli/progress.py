@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = ("bench.retrieval", "harness.portion", "harness.generators")
+_REMARKS = ("bench.retrieval", "harness.attempt", "harness.cells", "harness.generators", "harness.portion")
 """The loggers of what else may take long while a run goes on, or a model is asked."""
 _CLEAR = "\r\x1b[2K"
 """Takes a bar's line off a terminal; the bar is drawn anew below."""
@@ -54,7 +54,7 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Write what takes long as lines on stderr."""
+    """Show what is said of whatever takes long meanwhile."""
     loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import Finite, check_ks, check_n, db_option, home_option, k_option, sandbox_name
+from harness.cli.options import (
+    Finite,
+    check_ks,
+    check_n,
+    db_option,
+    home_option,
+    k_option,
+    sandbox_name,
+    strategy_seconds_option,
+)
 
 if TYPE_CHECKING:
     from harness.attempt import Summary
@@ -70,6 +79,7 @@ if TYPE_CHECKING:
     metavar="W",
     help="Strategies, and tests of functions, at work at once; default: one a core.",
 )
+@strategy_seconds_option
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -93,6 +103,7 @@ def run(
     sandbox: str | None,
     fim: bool,
     workers: int | None,
+    strategy_seconds: float,
     seed: int,
     home: Home,
     db: str | None,
@@ -116,7 +127,15 @@ def run(
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
     chosen = Choices(
-        limit=limit, n=n, seed=seed, workers=workers, temperature=temperature, top_p=top_p, sandbox=sandbox, fim=fim
+        limit=limit,
+        n=n,
+        seed=seed,
+        workers=workers,
+        temperature=temperature,
+        top_p=top_p,
+        sandbox=sandbox,
+        strategy_seconds=strategy_seconds,
+        fim=fim,
     )
     strategies = tuple(spec_of(one) for one in strategies)
     if n > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.home import Home
-from harness.cli.options import home_option
+from harness.cli.options import home_option, strategy_seconds_option
 
 if TYPE_CHECKING:
     from strategies.registration import Registration
@@ -157,16 +157,19 @@ def _papers(name: str) -> Iterator[str]:
 
 @strategy.command()
 @click.argument("spec")
+@strategy_seconds_option
 @home_option
-def check(spec: str, *, home: Home) -> None:
+def check(spec: str, *, strategy_seconds: float, home: Home) -> None:
     """Run the conformance list on a tiny repository, in the cell of a run, one line a check; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
-    from harness.cells import checked
+    from harness.cells import Bounds, checked
+    from harness.cli.progress import remarks
     from harness.papers.presets import spec_of
 
-    findings = checked(spec_of(spec), [home.root])
+    with remarks():
+        findings = checked(spec_of(spec), [home.root], Bounds.of_work(strategy_seconds))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

@@ -16,9 +16,9 @@ from harness.results import Load
 from harness.store import tables as t
 from harness.store.store import Store
 
-JUDGING = "tests in "
+_JUDGING = "tests "
 """What the account of an attempt's isolation begins with that ran tests and nothing else."""
-_TESTS = f", {JUDGING}"
+_TESTS = ", tests in "
 """What stands before the back end's name in an attempt's account of its isolation."""
 _SHOWN = 20
 """Sample ids told of a group of faults."""
@@ -116,6 +116,18 @@ def faults(store: Store, run: str) -> list[FaultGroup]:
     return sorted(groups, key=lambda one: (-one.attempt, -one.count, one.kind, one.message))
 
 
+def failed_on(store: Store, run: str) -> frozenset[str]:
+    """Return the ids of the samples that the run's strategy failed on in an attempt, done since or not."""
+    f, a = t.FAULT.c, t.ATTEMPT.c
+    rows = (
+        select(f.sample_id)
+        .select_from(t.FAULT.join(t.ATTEMPT, f.attempt_id == a.id))
+        .where(a.run_id == run, f.kind == "strategy")
+    )
+    with store.reading() as connection:
+        return frozenset(connection.scalars(rows))
+
+
 def construction(store: Store, runs: Iterable[str]) -> list[Built]:
     """Return how long runs took to make repositories searchable, in the order in which it happened."""
     c, a = t.CONSTRUCTION.c, t.ATTEMPT.c
@@ -182,7 +194,7 @@ def loads(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load |
     """Return run -> the loads under which its stored samples were made, each once; see `RunInfo.loads`."""
     return {
         run: tuple(
-            dict.fromkeys(one.load for one in found if one.finished != 0 and not one.isolation.startswith(JUDGING))
+            dict.fromkeys(one.load for one in found if one.finished != 0 and not one.isolation.startswith(_JUDGING))
         )
         for run, found in attempts(connection, runs).items()
     }

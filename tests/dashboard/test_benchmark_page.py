@@ -50,6 +50,17 @@ def test_what_a_set_is_made_of(home: Home) -> None:
     assert list(about["what"]) == ["made"]
 
 
+def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
+    made = sets.load(home, "demo")
+    mutants = {"tried": 10, "killed": 8, "killed_by_all": 9}
+    repositories = {repo: {**entry, "mutants": mutants} for repo, entry in made.manifest["repositories"].items()}
+    about = {**made.manifest, "repositories": repositories}
+    sets.save(home, "demo", made.samples, made.references.values(), about, force=True)
+    tables = [one.value for one in app("benchmark", home.root).dataframe]
+    [noticed] = [table for table in tables if "kill rate %" in table]
+    assert list(noticed["repository"]) == ["shop0", "shop1", "all"] and list(noticed["kill rate %"]) == [89, 89, 89]
+
+
 def test_another_distribution(home: Home) -> None:
     page = app("benchmark", home.root, length="prefix lines")
     assert "Lines of the file before the cursor's." in said(page).replace("&#x27;", "'")

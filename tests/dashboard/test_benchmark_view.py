@@ -84,15 +84,29 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
         {"repositories": []},
         {"repositories": {"shop": None}},
         {"repositories": {"shop": {"files": "x", "drops": ["verbatim"], "left_out": {"a": "b"}, "usable": True}}},
+        {"repositories": {"shop": {"mutants": 3}, "bank": {"mutants": {"tried": "x", "killed": None}}}},
         {"repositories": {"shop": {}}, "unusable": 3, "remarks": "no list", "sources": [None], "parsers": 4},
     ],
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [measured()])
     assert benchmark_drops.drops(manifest) == []
-    assert benchmark.remarks(manifest) == []
+    assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
     benchmark_audit.audit(manifest, [measured()], [])
+
+
+def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
+    counts = {"shop": (8, 5, 5), "bank": (20, 17, 18), "lines": None}
+    held = {
+        repo: {} if each is None else {"mutants": dict(zip(("tried", "killed", "killed_by_all"), each, strict=True))}
+        for repo, each in counts.items()
+    }
+    rows = benchmark.mutants({"repositories": held})
+    assert [row["repository"] for row in rows] == ["shop", "bank", "all"]
+    assert [(row["kill rate %"], row["all faults %"]) for row in rows] == [(100, 62), (94, 85), (96, 79)]
+    assert set(rows[0]) == set(benchmark.MUTANTS_HELP)
+    assert len(benchmark.mutants({"repositories": {"shop": held["shop"]}})) == 1
 
 
 def test_kinds_with_shares_and_first_uses() -> None:
@@ -126,6 +140,15 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
 def test_functions_count_files_without_targets_too() -> None:
     rows = benchmark_drops.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
+
+
+def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
+    entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
+    manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
+    assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
+    rows = benchmark_drops.drops(manifest)
+    assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
+    assert all(row["meaning"] for row in rows)
 
 
 def test_the_audit_of_lines() -> None:

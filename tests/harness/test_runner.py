@@ -20,7 +20,7 @@ from bench.home import Home
 from bench.repository import Repository
 from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
-from harness.attempt import Summary
+from harness.attempt import GIVE_UP_AFTER, Summary
 from harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
@@ -133,6 +133,60 @@ def test_every_sample_is_scored(bench: Bench) -> None:
     assert {"es", "id_f1", "context_gain", "bits"} <= set(table.metrics)
     assert table.sample == tuple(sample.id for sample in bench.set.samples)
     assert fault_of([summary]) is None
+
+
+class Failing(InlineCells):
+    """Cells in which the strategy fails on some samples, by their number."""
+
+    def __init__(self, *failing: int, words: Callable[[int], str] = lambda _: "raised KeyError: 'cart'") -> None:
+        self.failing, self.words, self.seen = failing, words, list[int]()
+
+    def run(
+        self, spec: str, query: Query, repo: Repository, generate: Generate, execute: Execute | None = None
+    ) -> Prompt:
+        number = int(query.prefix.rpartition("total_")[2].removesuffix(" = "))
+        self.seen.append(number)
+        if number in self.failing:
+            raise StrategyFault(f"the strategy {self.words(number)}", where=query.id, cure="mend it")
+        return super().run(spec, query, repo, generate, execute)
+
+
+def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, repos=1, per_repo=40)
+    cells = Failing(*range(40))
+    [summary] = bench.run(model(batch_size=1), cells=cells, choices=Choices(workers=1))
+    assert summary.gave_up and summary.missing == 40 and GIVE_UP_AFTER <= len(cells.seen) < 20
+    fault = fault_of([summary])
+    assert isinstance(fault, InputFault) and str(fault).startswith(
+        f"40 samples are missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
+        "the first fault: shop0/shop/pay.py#L4: the strategy raised KeyError: 'cart'; mend it; mend the strategy"
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        Failing(*range(0, 40, 2)),  # not in a row
+        Failing(*range(4), *range(8, 12)),
+        Failing(*range(40), words=lambda number: f"raised KeyError: {number}"),  # not equal
+    ],
+)
+def test_a_run_goes_on_after_other_failures(tmp_path: Path, cells: Failing) -> None:
+    bench = Bench(tmp_path, repos=1, per_repo=40)
+    [summary] = bench.run(model(batch_size=1), cells=cells, choices=Choices(workers=1))
+    assert not summary.gave_up and sorted(cells.seen) == list(range(40))
+    assert summary.missing == len(summary.faults) == len(cells.failing)
+
+
+def test_the_next_attempt_begins_with_samples_that_the_strategy_has_not_failed_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, repos=1, per_repo=40)
+    bench.run(model(batch_size=1), cells=Failing(*range(20)), choices=Choices(workers=1))
+    again = Failing(*range(20))
+    bench.run(model(batch_size=1), cells=again, choices=Choices(workers=1))
+    failed = {
+        int(row[0].rpartition("L")[2]) - 4 for row in bench.rows("SELECT sample_id FROM fault WHERE attempt_id = 1")
+    }
+    assert failed and not failed & set(again.seen[: 20 - len(failed)])
 
 
 def test_a_finished_run_starts_nothing(bench: Bench) -> None:

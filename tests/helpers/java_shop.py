@@ -41,6 +41,65 @@ public class Prices {
     }
 }
 """
+SUITES = {
+    "src/main/java/shop/Coupon.java": """\
+package shop;
+
+/** Coupons. */
+public class Coupon {
+    /** Return what is left of a price. */
+    static int reduced(final int price) {
+        return price - 5;
+    }
+
+    /** Return what two coupons leave of a price. */
+    static int twice(final int price) {
+        return price - 9;
+    }
+}
+""",
+    "src/test/java/shop/SuiteTest.java": """\
+package shop;
+
+import junit.framework.Test;
+import junit.framework.TestCase;
+import junit.framework.TestSuite;
+
+public class SuiteTest extends TestCase {
+    public static class Reduced extends TestCase {
+        private final int price;
+
+        Reduced(int price) {
+            super("testReduced");
+            this.price = price;
+        }
+
+        public void testReduced() { assertEquals(price - 5, Coupon.reduced(price)); }
+    }
+
+    public static class Twice extends TestCase {
+        Twice(String name) { super(name); }
+
+        public void testTwice() { assertEquals(1, Coupon.twice(10)); }
+    }
+
+    public void testRound() { assertTrue(Prices.round(30)); }
+
+    public static Test suite() {
+        TestSuite reduced = new TestSuite("reduced prices");
+        reduced.addTest(new Reduced(10));
+        reduced.addTest(new Reduced(20));
+        TestSuite coupons = new TestSuite("shop.Coupon");
+        coupons.addTest(new Twice("testTwice"));
+        TestSuite all = new TestSuite(SuiteTest.class);
+        all.addTest(reduced);
+        all.addTest(coupons);
+        return all;
+    }
+}
+""",
+}
+"""A suite of JUnit 3: of its tests one can be selected alone, two with their class, and one not at all."""
 FILES = {
     "pom.xml": """<project><properties>
 <project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding>
@@ -98,6 +157,58 @@ public class OldTest extends junit.framework.TestCase {
 """,
     "src/test/java/shop/BrokenTest.java": "package shop;\nclass BrokenTest { NoSuchType field; }\n",
 }
+MODULES = {
+    "pom.xml": """<project><artifactId>all</artifactId><properties><java.version>11</java.version></properties>
+<build><plugins><plugin><artifactId>maven-compiler-plugin</artifactId>
+<configuration><source>${java.version}</source></configuration></plugin></plugins></build></project>
+""",
+    "core/pom.xml": """<project><artifactId>core</artifactId><dependencies>
+<dependency><artifactId>units</artifactId></dependency>
+<dependency><artifactId>goods</artifactId><scope>test</scope></dependency>
+<dependency><groupId>org.other</groupId><artifactId>other</artifactId></dependency></dependencies></project>
+""",
+    **{f"core/{path}": text for path, text in SUITES.items()},
+    "core/src/main/java/shop/Prices.java": """\
+package shop;
+
+public class Prices {
+    /** Return a price as text. */
+    public static String text(final int price) {
+        return price + units.Unit.NAME;
+    }
+
+    static boolean round(final int price) { return price % 10 == 0; }
+}
+""",
+    "core/src/test/prices.txt": "7 coins",
+    "core/src/test/java/shop/PricesTest.java": """\
+package shop;
+
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class PricesTest {
+    @Test
+    public void asText() throws Exception {
+        String expected = new String(Files.readAllBytes(Paths.get("src/test/prices.txt")));
+        Assert.assertEquals(expected, Prices.text(goods.Sweet.PRICE));
+    }
+}
+""",
+    "units/pom.xml": "<project><artifactId>units</artifactId></project>",
+    "units/src/main/java/units/Unit.java": """\
+package units;
+
+public class Unit { public static String NAME = " coins"; }
+""",
+    "goods/pom.xml": "<project><artifactId>goods</artifactId></project>",
+    "goods/src/main/java/goods/Sweet.java": "package goods;\npublic class Sweet { public static int PRICE = 7; }\n",
+    "unused/pom.xml": "<project><artifactId>unused</artifactId></project>",
+    "unused/src/main/java/unused/Unused.java": "package unused;\nclass Unused { NoSuchType field; }\n",
+}
+"""A repository of modules: ``core`` needs ``units``, its tests ``goods`` and a file of its own."""
 TREE = {path: text.encode("iso-8859-1") for path, text in FILES.items()}
 TOTAL_TESTS = ("shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates")
 ROUND_TESTS = ("shop.OldTest#testNotRound", "shop.PricesTest#isRound(int)[*]")

@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bench import manifest
@@ -100,8 +101,21 @@ def local_manifest(folder: Path, files: Mapping[str, str] = FILES, *, name: str 
     return manifest.load(str(path))
 
 
-def in_process(*, more: Callable[[Job], Outcome | None] = lambda _: None) -> FakeSandbox:
-    """Return a back end that says of the repository what a real one would; `more` is asked first."""
+def in_process(
+    *,
+    more: Callable[[Job], Outcome | None] = lambda _: None,
+    tests: Mapping[str, str] = TESTS,
+    shop: str = FILES["shop.py"],
+    imports: Mapping[str, str] = MappingProxyType({}),
+) -> FakeSandbox:
+    """Return a back end that says of the repository what a real one would.
+
+    Args:
+        more: asked first.
+        tests: name of a test, ``test_FUNCTION`` or ``test_FUNCTION__MORE`` -> its body.
+        shop: the file ``shop.py``.
+        imports: function that the import of a test module runs -> that module, empty for a conftest.
+    """
     flaky: list[Any] = []
 
     def answer(job: Job) -> Outcome:
@@ -110,37 +124,54 @@ def in_process(*, more: Callable[[Job], Outcome | None] = lambda _: None) -> Fak
         if first is not None:
             return first
         arguments = job.action.arguments
-        result = _covered() if job.action.function.endswith(":cover") else _judged(job, arguments, flaky)
+        result: dict[str, Any] = {}
+        if job.action.function.endswith(":cover"):
+            result = covered(tests, shop, imports)
+        elif job.action.function.endswith(":run_tests"):
+            result = _judged(job, arguments, flaky, tests)
         return Outcome(ended=Ended.EXITED, exit_code=0, result=json.loads(json.dumps(result)), seconds=0.1)
 
     return FakeSandbox(answer)
 
 
-def _covered() -> dict[str, Any]:
+def covered(tests: Mapping[str, str], shop: str, imports: Mapping[str, str]) -> dict[str, Any]:
+    """Return the coverage of a repository: each test runs the function that it is named after."""
     spans = {
         node.name: range(node.body[0].lineno + 1, (node.end_lineno or 0) + 1)
-        for node in ast.walk(ast.parse(FILES["shop.py"]))
+        for node in ast.walk(ast.parse(shop))
         if isinstance(node, ast.FunctionDef)
     }
-    names = list(TESTS)
     lines: dict[str, list[int]] = {}
-    for position, test in enumerate(names):
-        for line in spans[test.removeprefix("test_")]:
+    for position, test in enumerate(tests):
+        for line in spans.get(test.removeprefix("test_").partition("__")[0], ()):
             lines.setdefault(str(line), []).append(position)
     held = {line: number for number, line in enumerate(lines)}
-    sets = [",".join(map(str, positions)) for positions in lines.values()]
-    tests = [[f"{TEST_FILE}::{name}", "passed", 0.01] for name in names]
-    return {"exit": 0, "tests": tests, "broken": [], "sets": sets, "lines": {"shop.py": held}}
+    modules = ["", *sorted(set(imports.values()) - {""})]
+    return {
+        "exit": 0,
+        "tests": [[f"{TEST_FILE}::{name}", "passed", 0.01] for name in tests],
+        "broken": [],
+        "sets": [",".join(map(str, positions)) for positions in lines.values()],
+        "lines": {"shop.py": held},
+        "modules": modules,
+        "imports": {
+            "shop.py": {str(line): [modules.index(module)] for name, module in imports.items() for line in spans[name]}
+        },
+    }
 
 
-def _judged(job: Job, arguments: Mapping[str, Any], seen: list[Any]) -> dict[str, Any]:
+def _judged(job: Job, arguments: Mapping[str, Any], seen: list[Any], tests: Mapping[str, str]) -> dict[str, Any]:
     space: dict[str, Any] = {"__name__": "shop"}
-    exec(compile(job.files["shop.py"], "shop.py", "exec"), space)
+    try:
+        exec(compile(job.files["shop.py"], "shop.py", "exec"), space)
+    except Exception as error:  # noqa: BLE001 - as pytest does
+        broken = [["broken", TEST_FILE, str(error)], ["collected", []], ["loaded", False], ["end", 2]]
+        return told.result(broken, nonce=arguments["nonce"], exit=2)
     space["SEEN"] = seen
     events: list[list[Any]] = [["collected", list(range(len(arguments["tests"])))]]
     for position, test in enumerate(arguments["tests"]):
         try:
-            exec(TESTS[test.partition("::")[2]], space)
+            exec(tests[test.partition("::")[2]], space)
             events += told.phases(position)
         except Exception as error:  # noqa: BLE001 - as pytest does
             events += told.phases(position, "failed", str(error))

@@ -49,7 +49,7 @@ LINE = [
 def test_the_built_ins_conform(spec: str) -> None:
     bound = resolve(spec)
     findings = check(bound)
-    assert len(findings) == 11 * (Kind.LINE in bound.kinds) + 10 * (Kind.FUNCTION in bound.kinds)
+    assert len(findings) == 10 * (Kind.LINE in bound.kinds) + 9 * (Kind.FUNCTION in bound.kinds)
     assert [f for f in findings if not f.passed] == []
 
 
@@ -76,9 +76,9 @@ def test_every_line_strategy_is_checked() -> None:
             "runs on an empty file",
             "",
         ),
-        ("    return Prompt(blocks=('text',))", "returns a prompt", "make it a Block"),
-        ("    return Prompt(blocks=[last])", "returns a prompt", "make them a tuple"),
-        ("    return Prompt(blocks=(Block(kind='odd', text=''),))", "returns a prompt", "BlockKind"),
+        ("    return Prompt(blocks=('text',))", "runs", "make it a Block"),
+        ("    return Prompt(blocks=[last])", "runs", "make them a tuple"),
+        ("    return Prompt(blocks=(Block(kind='odd', text=''),))", "runs", "BlockKind"),
         (
             "    COUNT[0] += 1\n    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(COUNT)), last))",
             "is deterministic",
@@ -96,6 +96,51 @@ def test_every_line_strategy_is_checked() -> None:
             "blocks are where they say",
             "no source file",
         ),
+        *(
+            (
+                "    lines = repo.read('shop/cart.py').splitlines()[6:13]\n"
+                "    text = ''.join(f'# {line}\\n' for line in lines)\n"
+                f"    where = (Place(path='shop/cart.py', start={start}, end={end}),)\n"
+                "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text=text, places=where), last))",
+                "blocks are where they say",
+                f"block 0 (similar, shop/cart.py lines {start} to {end}): {words}",
+            )
+            for start, end, words in (
+                (7, 14, "its text stands at lines 6 to 13"),
+                (5, 12, "its text stands at lines 6 to 13"),
+                (7, 13, "it shows line 6 of shop/cart.py too; lines are counted from 0"),
+                (6, 12, "it shows line 12 of shop/cart.py too"),
+                (6, 14, "shop/cart.py, lines 6 to 14, is not its text"),
+                (6, 99, "shop/cart.py has 31 lines"),
+            )
+        ),
+        *(
+            (
+                f"    return Context.ranked([Snippet(path='shop/cart.py', text='x', score={score})])",
+                "runs",
+                f"snippet 0 ('shop/cart.py') with the score {words}; make it a finite number",
+            )
+            for score, words in (("float('nan')", "nan"), ("float('-inf')", "-inf"), ("None", "None"), ("'1'", "'1'"))
+        ),
+        (
+            "    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text='', score=float('nan')), last))",
+            "runs",
+            "block 0 (text) with the score nan",
+        ),
+        (
+            "    where = (Place(path='shop/cart.py', start=9, end=3),)\n"
+            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='x', places=where), last))",
+            "runs",
+            "block 0 (similar, shop/cart.py lines 9 to 3), which ends before it starts",
+        ),
+        ("    generate(7)\n    return Prompt(blocks=(last,))", "runs", "generate: prompt is 7"),
+        ("    generate('x', max_tokens='9')\n    return Prompt(blocks=(last,))", "runs", "max_tokens is '9'"),
+        ("    generate('x', role=None)\n    return Prompt(blocks=(last,))", "runs", "role is None"),
+        (
+            "    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=None),)))\n    return Prompt(blocks=(last,))",
+            "runs",
+            "generate: prompt has block 0 (text) with the text None",
+        ),
         (
             "    seen = Block(kind=BlockKind.TEXT, text=str(vars(repo)))\n    return Prompt(blocks=(seen, last))",
             "keeps to the cursor",
@@ -111,7 +156,7 @@ def test_every_line_strategy_is_checked() -> None:
             "    seen = Block(kind=BlockKind.TEXT, text=str(len(vars(repo)['_files'].texts[query.path])))\n"
             "    return Prompt(blocks=(seen, last))",
             "cannot tell one answer from another",
-            "another prompt",
+            "another block 0 (text)",
         ),
         (
             "    if not generate.instructs: raise ValueError('cannot plan')\n    return Prompt(blocks=(last,))",
@@ -121,7 +166,7 @@ def test_every_line_strategy_is_checked() -> None:
         (
             "    here = Block(kind=BlockKind.TEXT, text=os.getcwd() + '/x.py')\n    return Prompt(blocks=(here, last))",
             "shows no path of this machine",
-            "in the prompt",
+            "is in block 0 (text)",
         ),
         (
             "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: s.connect(('127.0.0.1', 9))\n"

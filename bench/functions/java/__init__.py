@@ -9,19 +9,20 @@ from typing import Any
 from bench.errors import InputFault
 from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.java import static
-from bench.functions.java.covering import Ran, breadth, cover
+from bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from bench.functions.java.definitions import Definition
 from bench.functions.mining import Found, Project, Report, Spot, Survey
 from bench.functions.static import Known, candidate, uses_of
 from bench.functions.types import Candidate
-from bench.testing import suites
+from bench.testing import java_errors, suites
 from bench.testing import tree as trees
 from bench.testing.java import JavaSuite, layout
+from bench.testing.java_build import cure_of
 from bench.testing.java_text import shifted
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "survey", "tests"]
+__all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     if suite is None:
         raise InputFault("its manifest has no [tests]", where=project.manifest.name, cure="add a [tests] table")
     tree = trees.read(project.root)
-    layout(suite, tree)
+    layout(suite, tree, project.manifest.source_dir)
     report(f"{project.manifest.name}: {len(tree)} files")
     return suites.entry(suite, (), "", project.root)
 
@@ -40,12 +41,17 @@ def lift(lines: list[str]) -> str:
     return "\n".join(shifted("\n".join(lines), ""))
 
 
+def mutants(text: str, most: int) -> tuple[str, ...]:  # noqa: ARG001 - the seam's
+    """Return no faulty versions: none are made of Java yet."""
+    return ()
+
+
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
     """Return the documented methods that passing tests run; its suite runs once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
-    for path in suite.build.dropped:
-        report(f"{name}: {path} does not compile here and is left out")
+    for line in _left_out(suite):
+        report(f"{name}: {line}")
     read = static.read(project, suite.layout.main)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.known)} of them usable")
     ran = cover(project, suite, read.known, sandbox, report)
@@ -80,6 +86,16 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
     )
 
 
+def _left_out(suite: JavaSuite) -> Iterator[str]:
+    """Yield why test files are left out, and what to do about that."""
+    errors = java_errors.read(suite.build.messages)
+    for path in suite.build.dropped:
+        first = next((str(error) for error in errors if error.path == path), path)
+        yield f"a test file is left out, since it does not compile: {first}"
+    if errors:
+        yield f"{cure_of(errors, suite.tree, suite.layout)}; all that javac said is in {suite.build.log}"
+
+
 def _junit(project: Project, suite: Suite) -> JavaSuite:
     if not isinstance(suite, JavaSuite):
         raise InputFault("its suite is not one of JUnit", where=project.manifest.name, cure="mend its [tests]")
@@ -110,12 +126,13 @@ def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple
         if usable(runs[test.id]):
             for hit in test.hits:
                 by_probe.setdefault(hit, []).append(test.id)
+    unselectable = frozenset[int]().union(*(test.hits for test in ran if test.state == UNSELECTABLE))
     found: list[Candidate] = []
     drops: Counter[str] = Counter()
     for each, numbers in _numbers(known):
         made = _candidate(each, numbers, by_probe, runs)
         if made is None:
-            drops["not_covered"] += 1
+            drops["not_covered" if unselectable.isdisjoint(numbers) else "tests_unselectable"] += 1
         elif made.seconds > SLOW_TOGETHER:
             drops["too_slow"] += 1
         else:

@@ -20,7 +20,9 @@ from bench.testing.java_build import run_big, told
 from sandbox.types import Call, Job, Sandbox
 
 SECONDS = 1800.0
-"""For compiling and for the whole suite."""
+"""For compiling, for the whole suite, and for its tests one by one."""
+UNSELECTABLE = "unselectable"
+"""The state of a test that passes with the suite, but neither alone nor with its class: it cannot judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Ran:
 
     id: str
     state: str
-    """``passed``, ``failed`` or ``skipped``; the worst of its invocations."""
+    """``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``; the worst of its invocations."""
     seconds: float
     hits: frozenset[int]
     """Numbers of the probes that it met."""
@@ -61,10 +63,8 @@ def cover(
     report(f"{name}: running its tests with probes")
     arguments = {
         "main": list(suite.layout.main),
-        "resources": list(suite.layout.resources),
-        "flags": list(suite.layout.flags),
         "probes": sum(len(spots) for spots in places.values()),
-        **suite.layout.compiling(),
+        **suite.layout.running(),
     }
     job = Job(action=Call(function=java_guest.SURVEY, arguments=arguments), files=files, seconds=SECONDS)
     outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)
@@ -82,7 +82,7 @@ def merged(lines: object) -> tuple[Ran, ...]:
     Raises:
         InputFault: if it is no survey.
     """
-    order = ("passed", "skipped", "failed")
+    order = ("passed", UNSELECTABLE, "skipped", "failed")
     found: dict[str, Ran] = {}
     try:
         for name, state, milliseconds, hits in _rows(lines):

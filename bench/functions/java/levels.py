@@ -95,7 +95,8 @@ class FileNames:
             return (Level.SELF_CONTAINED if depth > own else Level.CLASS if depth == own else Level.FILE), ()
         for item in self._reader.imports:
             if not item.wildcard and item.name.rpartition(".")[2] == load.name and item.static == (load.role == METHOD):
-                return _origin(item), ()
+                # What comes from other files of the project is known: this is the file's own.
+                return (Level.FILE if self._types.path(item) else _origin(item)), ()
         if load.role == METHOD:
             return self._inherited(load, method)
         return self._unbound(load, method)

@@ -10,9 +10,11 @@ from bench.errors import InputFault
 from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.mining import Found, Project, Report, Survey
 from bench.functions.python import static
+from bench.functions.python.clocks import clock_tests
 from bench.functions.python.cover import cover
 from bench.functions.python.definitions import Definition
 from bench.functions.python.locking import locked
+from bench.functions.python.mutants import mutants
 from bench.functions.static import Known, candidate
 from bench.functions.types import Candidate
 from bench.manifest_types import TestSuite
@@ -26,7 +28,7 @@ from bench.testing.splice import lift
 from bench.testing.types import Suite
 from sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "survey", "tests"]
+__all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
         f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.known)} of them usable"
     )
     covered = cover(project, suite, _suite(project), sandbox, report)
-    runs = _runs(covered, read.hidden)
+    runs = _runs(covered, read.hidden, suite)
     drops, candidates, slow = Counter(read.drops), [], 0
     for known in read.known:
         made = _candidate(known, covered, runs)
@@ -69,10 +71,11 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, under coverage, for functions that are chosen by others."""
     hidden = static.hidden_of(project)
-    covered = cover(project, _pytest(project, suite), _suite(project), sandbox, report)
+    suite = _pytest(project, suite)
+    covered = cover(project, suite, _suite(project), sandbox, report)
     return Survey(
         hidden=hidden,
-        runs=_runs(covered, hidden),
+        runs=_runs(covered, hidden, suite),
         covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),
         uses=static.uses_of(project),
         counts=_outcomes(covered),
@@ -96,24 +99,39 @@ def _suite(project: Project) -> TestSuite:
     return project.manifest.tests
 
 
-def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
+def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:
     """Return what is known of each test; breadth counts lines of files that are no tests."""
     breadth: Counter[int] = Counter()
     for path, lines in covered.lines.items():
         if not is_hidden(path, hidden):
             for positions in lines.values():
                 breadth.update(positions)
+    clocks = clock_tests(covered, suite.environment.tree)
     return {
-        test.id: TestRun(test.outcome == "passed", test.seconds, breadth[position])
+        test.id: TestRun(test.outcome == "passed", test.seconds, breadth[position], test.id in clocks)
         for position, test in enumerate(covered.tests)
     }
 
 
 def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
-    """Return the candidate, None if no usable test runs a line of its body."""
+    """Return the candidate, None if no usable test runs a line of its body, and no module does when it is imported."""
     definition = known.definition
-    ran = _covering(covered, known.path, range(definition.first[0], definition.end))
-    return candidate(known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs)
+    body = range(definition.first[0], definition.end)
+    ran = _covering(covered, known.path, body)
+    imported = [test for test in _importing(covered, known.path, body) if usable(runs[test])]
+    return candidate(
+        known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs, importing=imported
+    )
+
+
+def _importing(covered: Covered, path: str, body: range) -> list[str]:
+    """Return the tests of the modules whose import ran a line of a body; every test, where a conftest's did."""
+    modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
+    return [
+        test.id
+        for test in covered.tests
+        if (module := test.id.partition("::")[0]) != path and (module in modules or "" in modules)
+    ]
 
 
 def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozenset[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.languages.java.facts import JavaFile, JavaLoad, JavaType
+from bench.languages.java.facts import LABEL, VALUE, JavaFile, JavaLoad, JavaType
 from bench.languages.java.reader import Reader
 from bench.languages.syntax import Source
 from bench.types import Language
@@ -39,10 +39,12 @@ def _loads(reader: Reader) -> tuple[JavaLoad, ...]:
     named = {item.name.rpartition(".")[2] for item in reader.imports if not item.wildcard}
     wildcards = any(item.wildcard for item in reader.imports)
     found = []
-    for scope, name, role, chain, node in reader.loads:
-        if (name not in named and not wildcards) or scope.declares(name, role):
+    static = {item.name.rpartition(".")[2] for item in reader.imports if item.static and not item.wildcard}
+    labels = [load for load in reader.labels if load.name in static]
+    for scope, name, role, chain, near, node in [*reader.loads, *labels]:
+        if (name not in named and not wildcards) or scope.declares(name, VALUE if role == LABEL else role):
             continue
         row, byte = node.start_point
-        load = JavaLoad(name=name, role=role, chain=chain, line=row, column=reader.source.column(row, byte))
+        load = JavaLoad(name=name, role=role, chain=chain, near=near, line=row, column=reader.source.column(row, byte))
         found.append(load)
     return tuple(sorted(found, key=lambda load: (load.line, load.column)))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tree_sitter import Node
 
-from bench.languages.java.facts import METHOD, TYPE, VALUE, JavaImport
+from bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
 from bench.languages.java.scopes import Place, RawLoad, Scope, TypeFacts
 from bench.languages.syntax import Source, rows
 
@@ -26,6 +26,7 @@ class ExpressionReader:
         self.imports: list[JavaImport] = []
         self.types: list[TypeFacts] = []
         self.loads: list[RawLoad] = []
+        self.labels: list[RawLoad] = []
         self.barred: dict[int, str] = {}
         self._stack: list[tuple[Node, Place]] = [(source.root, Place(Scope(None)))]
         while self._stack:
@@ -49,8 +50,12 @@ class ExpressionReader:
 
     # Loads
 
-    def _load(self, node: Node, place: Place, role: str, chain: tuple[str, ...] = ()) -> None:
-        self.loads.append(RawLoad(place.scope, self.source.text(node), role, chain, node))
+    def _load(self, node: Node, place: Place, role: str, parts: list[Node] | None = None) -> None:
+        """Note a name, with the parts that follow it, last first."""
+        following = parts[::-1] if parts else []
+        near = sum(part.start_point[0] == node.start_point[0] for part in following)
+        chain = tuple(self.source.text(part) for part in following)
+        self.loads.append(RawLoad(place.scope, self.source.text(node), role, chain, near, node))
 
     def _identifier(self, node: Node, place: Place) -> None:
         self._load(node, place, VALUE)
@@ -60,20 +65,20 @@ class ExpressionReader:
 
     def _scoped_type(self, node: Node, place: Place) -> None:
         """``Outer.Inner``: the first part is read, the others follow it."""
-        chain: list[str] = []
+        chain: list[Node] = []
         inner: Node | None = node
         while inner is not None and inner.type == "scoped_type_identifier":
             parts = [child for child in inner.named_children if not child.type.endswith("annotation")]
-            chain.append(self.source.text(parts[-1]))
+            chain.append(parts[-1])
             inner = parts[0] if len(parts) > 1 else None
         if inner is not None and inner.type == "type_identifier":
-            self._load(inner, place, TYPE, tuple(reversed(chain)))
+            self._load(inner, place, TYPE, chain)
         elif inner is not None:
             self._stack.append((inner, place))
 
     def _access(self, node: Node, place: Place) -> None:
         """``a.b.c`` and ``a.b.c(…)``: the leftmost name is read, the others follow it."""
-        chain: list[str] = []
+        chain: list[Node] = []
         inner: Node | None = node
         while inner is not None and inner.type in ("field_access", "method_invocation"):
             called = inner.type == "method_invocation"
@@ -85,12 +90,12 @@ class ExpressionReader:
             if name is None:
                 return
             if receiver is None:
-                self._load(name, place, METHOD, tuple(reversed(chain)))
+                self._load(name, place, METHOD, chain)
                 return
-            chain.append(self.source.text(name))
+            chain.append(name)
             inner = receiver
         if inner is not None and inner.type == "identifier":
-            self._load(inner, place, VALUE, tuple(reversed(chain)))
+            self._load(inner, place, VALUE, chain)
         elif inner is not None:
             self._stack.append((inner, place))
 
@@ -100,8 +105,7 @@ class ExpressionReader:
             return
         first, last = children[0], children[-1]
         if first.type == "identifier":
-            chain = (self.source.text(last),) if len(children) > 1 and last.type == "identifier" else ()
-            self._load(first, place, VALUE, chain)
+            self._load(first, place, VALUE, [last] if len(children) > 1 and last.type == "identifier" else [])
         else:
             self._stack.append((first, place))
         self._push([child for child in children[1:] if child.type != "identifier"], place)
@@ -119,8 +123,12 @@ class ExpressionReader:
             self._stack.append((value, place))
 
     def _switch_label(self, node: Node, place: Place) -> None:
-        """A bare name in ``case NAME:`` is a constant of the switched enum, not a name of this file."""
-        self._push([child for child in node.named_children if child.type != "identifier"], place)
+        """A bare name in ``case NAME:`` may be a constant of the switched enum, which no import brings in."""
+        for child in node.named_children:
+            if child.type == "identifier":
+                self.labels.append(RawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))
+            else:
+                self._push([child], place)
 
     def _string(self, node: Node, place: Place) -> None:
         if node.start_point[0] != node.end_point[0]:

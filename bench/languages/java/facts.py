@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from bench.languages.facts import FileFacts, Span
 
-TYPE, METHOD, VALUE = "type", "method", "value"
-"""What a name is read as: a type, a method that is called without a receiver, any other expression."""
+TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
+"""What a name is read as: a type, a method that is called without a receiver, any other expression, and a bare name in
+``case NAME:``, which is a constant of the switched enum unless a static import brings in a variable of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,10 @@ class JavaLoad:
 
     name: str
     role: str
-    """`TYPE`, `METHOD` or `VALUE`."""
+    """`TYPE`, `METHOD`, `VALUE` or `LABEL`."""
     chain: tuple[str, ...]
+    near: int
+    """How many parts of `chain`, from its beginning, stand on the name's own line."""
     line: int
     column: int
 

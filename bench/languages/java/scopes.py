@@ -58,4 +58,6 @@ class RawLoad(NamedTuple):
     name: str
     role: str
     chain: tuple[str, ...]
+    near: int
+    """How many parts of `chain`, from its beginning, stand on the name's own line."""
     node: Node

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bench.languages.facts import FileFacts, InternalLoad
-from bench.languages.java.facts import METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
+from bench.languages.facts import FileFacts, InternalLoad, ends
+from bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
 from bench.types import Use
 
 
@@ -24,12 +24,19 @@ class ProjectTypes:
     def __init__(self, files: Mapping[str, JavaFile]) -> None:
         """Collect the types."""
         self._types: dict[str, JavaType] = {}
+        self._paths: dict[str, str] = {}
         self._packages: dict[str, set[str]] = {}
         for file in files.values():
             for found in file.types:
                 self._types.setdefault(_join(file.package, found.name), found)
+                self._paths.setdefault(_join(file.package, found.name), file.path)
                 if "." not in found.name:
                     self._packages.setdefault(file.package, set()).add(found.name)
+
+    def path(self, item: JavaImport) -> str | None:
+        """Return the file that declares the type an import names, or whose member it names; None if none does."""
+        owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
+        return self._paths.get(owner)
 
     def type(self, qualified: str) -> Target | None:
         """Return the type of that name."""
@@ -65,6 +72,8 @@ def _uses(file: JavaFile, types: ProjectTypes) -> tuple[InternalLoad, ...]:
 def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad | None:
     single = [item for item in file.imports if not item.wildcard and item.name.rpartition(".")[2] == load.name]
     hits = [(item, target) for item in single if (target := _single(item, load, types)) is not None]
+    if not hits and load.role == LABEL:
+        return None
     if not hits:
         # A single-type import, then the own package, hide what wildcards bring in (JLS 6.4.1).
         outside = any(not item.static for item in single) and load.role != METHOD
@@ -72,12 +81,15 @@ def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad |
             return None
         wildcards = [item for item in file.imports if item.wildcard]
         hits = [(item, target) for item in wildcards if (target := _wildcard(item, load, types)) is not None]
-    return _made(load, hits, types) if hits else None
+    # What the file itself declares is no other file's API, though it may import it.
+    if not hits or any(types.path(item) == file.path for item, _ in hits):
+        return None
+    return _made(load, hits, types)
 
 
 def _single(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target | None:
     if not item.static:
-        return types.type(item.name) if load.role != METHOD else None
+        return types.type(item.name) if load.role not in (METHOD, LABEL) else None
     owner, _, name = item.name.rpartition(".")
     if types.type(owner) is None:
         return None
@@ -97,26 +109,25 @@ def _wildcard(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target |
 
 
 def _fits(target: Target, load: JavaLoad) -> bool:
-    roles = {"class": (TYPE, VALUE), "function": (METHOD,), "variable": (VALUE,)}
+    roles = {"class": (TYPE, VALUE), "function": (METHOD,), "variable": (VALUE, LABEL)}
     return load.role in roles.get(target.kind, (TYPE, METHOD, VALUE))
 
 
 def _made(load: JavaLoad, hits: list[tuple[JavaImport, Target]], types: ProjectTypes) -> InternalLoad:
     target = hits[0][1]
-    uses = [Use(name=load.name, module=target.owner, kind=target.kind)]
-    spelled = load.name
+    reached = [Use(name=load.name, module=target.owner, kind=target.kind)]
     for part in load.chain:
         member = types.member(target.owner, part) if target.kind == "class" else None
         if member is None:
             break
-        spelled, target = f"{spelled}.{part}", member
-    if spelled != load.name:
-        uses.append(Use(name=spelled, module=target.owner, kind=target.kind))
+        target = member
+        reached.append(Use(name=f"{reached[-1].name}.{part}", module=target.owner, kind=target.kind))
     return InternalLoad(
         line=load.line,
         column=load.column,
         name=load.name,
-        uses=tuple(uses),
+        uses=ends(reached),
+        near=ends(reached[: load.near + 1]),
         statements=tuple(sorted({item.lines for item, _ in hits})),
         quoted=False,
     )

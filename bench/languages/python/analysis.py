@@ -42,7 +42,7 @@ def _loads(reader: Reader) -> tuple[NameLoad, ...]:
     """Keep the loads that an import of this file, or one of its star imports, may supply."""
     imported = {item.bound for item in reader.imports}
     found = []
-    for scope, name, chain, node, quoted in reader.loads:
+    for scope, name, chain, near, node, quoted in reader.loads:
         if name not in imported and not reader.stars:
             continue
         imports = scope.find(name, node.start_byte)
@@ -50,7 +50,10 @@ def _loads(reader: Reader) -> tuple[NameLoad, ...]:
             continue
         row, byte = node.start_point
         column = reader.source.column(row, byte)
-        found.append(NameLoad(name=name, chain=chain, line=row, column=column, quoted=quoted, imports=imports or ()))
+        load = NameLoad(
+            name=name, chain=chain, near=near, line=row, column=column, quoted=quoted, imports=imports or ()
+        )
+        found.append(load)
     return tuple(sorted(found, key=lambda load: (load.line, load.column)))
 
 

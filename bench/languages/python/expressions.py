@@ -47,6 +47,8 @@ class RawLoad(NamedTuple):
     scope: Scope
     name: str
     chain: tuple[str, ...]
+    near: int
+    """How many parts of `chain`, from its beginning, stand on the name's own line."""
     node: Node
     quoted: bool
 
@@ -93,20 +95,23 @@ class ExpressionReader:
     # Loads
 
     def _identifier(self, node: Node, place: Place) -> None:
-        self.loads.append(RawLoad(place.scope, self.source.text(node), (), node, place.quoted))
+        self.loads.append(RawLoad(place.scope, self.source.text(node), (), 0, node, place.quoted))
 
     def _attribute(self, node: Node, place: Place) -> None:
         chain: list[str] = []
+        lines: list[int] = []
         inner: Node | None = node
         while inner is not None and inner.type == "attribute":
             name = inner.child_by_field_name("attribute")
             chain.append(self.source.text(name) if name is not None else "")
+            lines.append(inner.end_point[0])
             inner = inner.child_by_field_name("object")
         if inner is None:
             return
         if inner.type == "identifier":
             name_text = self.source.text(inner)
-            self.loads.append(RawLoad(place.scope, name_text, tuple(reversed(chain)), inner, place.quoted))
+            near = lines.count(inner.start_point[0])
+            self.loads.append(RawLoad(place.scope, name_text, tuple(reversed(chain)), near, inner, place.quoted))
         else:
             self._stack.append((inner, place))
 
@@ -158,6 +163,16 @@ class ExpressionReader:
         rest = [child for child in node.named_children if child != left]
         self._push(rest, place._replace(conditional=True) if node.type == "for_statement" else place)
 
+    def _delete(self, node: Node, place: Place) -> None:
+        """``del name`` reads nothing; ``del name[key]`` does."""
+        pending = list(node.named_children)
+        while pending:
+            child = pending.pop()
+            if child.type == "expression_list" or child.type in PATTERNS:
+                pending += child.named_children
+            elif child.type != "identifier":
+                self._stack.append((child, place))
+
     def _conditional(self, node: Node, place: Place) -> None:
         self._push(node.named_children, place._replace(conditional=True))
 
@@ -178,7 +193,8 @@ class ExpressionReader:
             self._store(parts[0], place, parts[0].end_byte)
         elif parts:
             chain = tuple(self.source.text(part) for part in parts[1:])
-            self.loads.append(RawLoad(place.scope, self.source.text(parts[0]), chain, parts[0], place.quoted))
+            near = sum(part.start_point[0] == parts[0].start_point[0] for part in parts[1:])
+            self.loads.append(RawLoad(place.scope, self.source.text(parts[0]), chain, near, parts[0], place.quoted))
 
     def _keyword_pattern(self, node: Node, place: Place) -> None:
         for child in node.named_children[1:]:
@@ -200,6 +216,7 @@ EXPRESSIONS: Mapping[str, Handler] = {
     "keyword_argument": ExpressionReader._keyword_argument,
     "assignment": ExpressionReader._assignment,
     "augmented_assignment": ExpressionReader._assignment,
+    "delete_statement": ExpressionReader._delete,
     "named_expression": ExpressionReader._named_expression,
     "for_statement": ExpressionReader._for,
     "for_in_clause": ExpressionReader._for,

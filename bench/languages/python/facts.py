@@ -41,6 +41,8 @@ class NameLoad:
 
     name: str
     chain: tuple[str, ...]
+    near: int
+    """How many parts of `chain`, from its beginning, stand on the name's own line."""
     line: int
     column: int
     quoted: bool

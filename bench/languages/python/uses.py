@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.languages.facts import FileFacts, InternalLoad
+from bench.languages.facts import FileFacts, InternalLoad, ends
 from bench.languages.python.exports import OUTSIDE, Exports, Target
 from bench.languages.python.facts import ImportedName, NameLoad, PythonFile
 from bench.languages.python.modules import ModuleIndex
@@ -25,11 +25,16 @@ class _FileUses:
 
     def __init__(self, file: PythonFile, exports: Exports) -> None:
         self.file, self.exports = file, exports
+        self._name = exports.index.name(file.path)
         self._targets = [self._target(item) for item in file.imports]
         self._stars = [(star, place) for star in file.stars if (place := exports.place(file.path, star)) is not None]
 
     def _target(self, item: ImportedName) -> Target | None:
-        return self.exports.imported(self.file.path, item)
+        return self._elsewhere(self.exports.imported(self.file.path, item))
+
+    def _elsewhere(self, target: Target | None) -> Target | None:
+        """Return a target unless the file itself is, or defines, it: that is no other file's API."""
+        return None if target is None or target.module == self._name else target
 
     def loads(self) -> tuple[InternalLoad, ...]:
         found = (self._load(load) for load in self.file.loads)
@@ -72,27 +77,30 @@ class _FileUses:
         if target is OUTSIDE:
             return None
         target = target or Target("unknown", self.exports.index.name(supply[-1][1]))
+        if self._elsewhere(target) is None:
+            return None
         statements = {self.file.statements[star.statement] for star, _ in supply}
         return self._made(load, load.name, target, load.chain, statements)
 
     def _made(
         self, load: NameLoad, name: str, target: Target, chain: tuple[str, ...], statements: set[tuple[int, int]]
     ) -> InternalLoad:
-        uses = [Use(name=name, module=target.module, kind=target.kind)]
-        spelled = name
+        reached = [Use(name=name, module=target.module, kind=target.kind)]
         # Through modules (`shop.rules.round_up`) the API that is needed is the member at the end.
         for part in chain:
             member = self.exports.member(target.place, part) if target.place is not None else None
             if member is None or member is OUTSIDE:
                 break
-            spelled, target = f"{spelled}.{part}", member
-        if spelled != name:
-            uses.append(Use(name=spelled, module=target.module, kind=target.kind))
+            target = member
+            reached.append(Use(name=f"{reached[-1].name}.{part}", module=target.module, kind=target.kind))
+        near = load.near - (len(load.chain) - len(chain))
         return InternalLoad(
             line=load.line,
             column=load.column,
             name=name,
-            uses=tuple(uses),
+            uses=ends(reached),
+            # Of `import a.b`, where `.b` stands on the next line, this one reads the package.
+            near=ends(reached[: near + 1]) if near >= 0 else (Use(name=load.name, module=load.name, kind="module"),),
             statements=tuple(sorted(statements)),
             quoted=load.quoted,
         )

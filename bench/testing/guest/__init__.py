@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 PACKAGE = "ctxbench_pytest"
-RUN, COVER = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover"
+RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
 
 
 @cache

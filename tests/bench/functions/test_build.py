@@ -9,7 +9,9 @@ import pytest
 
 from bench import samples as sets
 from bench.errors import InputFault, MachineFault
+from bench.functions import load
 from bench.functions.build import build
+from bench.functions.mutation import MEASURING
 from bench.functions.verify import verify
 from bench.home import Home
 from bench.repository import view
@@ -18,7 +20,7 @@ from bench.types import Kind
 from sandbox.errors import SandboxLost
 from sandbox.fake import FakeSandbox
 from sandbox.types import Call, Ended, Job, Outcome
-from tests.helpers.mining import FILES, TEST_FILE, in_process, local_manifest
+from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, local_manifest
 
 LOCK = ("pytest==9.2.0",)
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
@@ -75,11 +77,33 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     fewer = make(tmp_path / "fewer", sandbox, per_repo=1)
     assert fewer.samples == more.samples[:1]
     tried = fewer.manifest["repositories"]["demo"]["tried"]
-    # Four jobs for a function, two more where its blank passes, which is tried without its value; one is begun ahead.
+    # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
+    # is begun ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
-    assert len(sandbox.jobs) <= 1 + 4 * (tried + 1) + 2 * dropped
+    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + load.JOBS
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
+
+
+def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
+    def timed(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite in which one test runs a line that reads a clock."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        place = len(result["sets"])
+        lines = {"tests/clock.py": {"3": place}, **result["lines"]}
+        sets_ = [*result["sets"], str(list(TESTS).index("test_root"))]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "sets": sets_, "lines": lines})
+
+    files = {**FILES, "tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+    home = Home(tmp_path / "home")
+    made = build([local_manifest(tmp_path, files)], home, "set", sandbox=in_process(more=timed), lock=lambda *_: LOCK)
+    clocks = {name: reference.clocks for name, reference in made.references.items() if reference.clocks}
+    assert clocks == {"demo/shop.py::root": (f"{TEST_FILE}::test_root",)}
+    assert sets.load(home, "set").references == made.references
+    entry = made.manifest["repositories"]["demo"]
+    assert (entry["kept_clocks_only"], entry["kept_clocks_too"], entry["tests_dropped"]) == (1, 0, {})
 
 
 def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
@@ -119,7 +143,7 @@ def _is_cover(job: Job) -> bool:
             Outcome(
                 ended=Ended.EXITED,
                 exit_code=0,
-                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}},
+                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}},
                 output="no such folder",
             ),
             "status 4: no such folder",

@@ -5,7 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.functions.choose import MOST_TESTS, SLOW, TestRun, choose, usable
+from bench.functions.choose import (
+    MOST_TESTS,
+    MOST_TRIED,
+    SLOW,
+    TestRun,
+    choose,
+    others,
+    strongest,
+    usable,
+)
 
 
 def run(breadth: int = 1) -> TestRun:
@@ -58,3 +67,25 @@ def test_the_choice_is_small_covers_all_and_does_not_depend_on_order_or_time(
     turned = dict(sorted(covering.items(), key=lambda item: hash((seed, item[0]))))
     slower = {test: TestRun(True, 0.2 + seed, run.breadth) for test, run in runs.items()}
     assert choose(turned, slower) == chosen
+
+
+def test_faults_are_noticed_by_two_tests_and_the_rest_is_filled_with_the_best() -> None:
+    ranked = [f"narrow{number:02}" for number in range(MOST_TESTS)]
+    others = [f"wide{number}" for number in range(9)]
+    failing = [frozenset({"wide1", "wide3", "wide5"}), frozenset({"narrow19"}), frozenset(ranked)]
+    chosen = strongest(ranked, others, failing)
+    assert len(chosen) == MOST_TESTS and list(chosen) == sorted(chosen)
+    assert {"wide1", "wide3", "narrow19"} <= set(chosen) and "wide5" not in chosen
+    assert set(ranked[:17]) <= set(chosen), "of the ranked the best"
+    assert strongest(ranked, others, []) == tuple(sorted(ranked))
+    assert strongest(["a"], ["b", "c"], [frozenset({"c"})]) == ("a", "c"), "no more than notice something"
+
+
+def test_the_widest_and_the_narrowest_come_first_then_those_of_importing_modules() -> None:
+    covering = {f"t.py::test_{number}": frozenset({1}) for number in range(6)}
+    runs = {test: run(number) for number, test in enumerate([*covering, "t.py::test_import"])}
+    found = others(covering, ["t.py::test_import", "t.py::test_1"], runs, ["t.py::test_0"])
+    assert found == (*(f"t.py::test_{number}" for number in (5, 1, 4, 2, 3)), "t.py::test_import")
+    many = {f"t.py::test_{number}": frozenset({1}) for number in range(2 * MOST_TRIED)}
+    found = others(many, [], {test: run() for test in many}, [])
+    assert len(found) == MOST_TRIED

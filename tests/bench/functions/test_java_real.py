@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from bench import manifest
 from bench.functions.build import build
 from bench.functions.verify import verify
 from bench.home import Home
+from bench.manifest_types import RepoManifest
+from bench.samples import SampleSet
 from bench.testing.judge import Judge
 from bench.testing.types import Verdict
 from sandbox.types import Sandbox
-from tests.helpers.java_shop import PATH, PRICES, TREE
+from tests.helpers.java_shop import MODULES, PATH, PRICES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 
 __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
@@ -29,19 +32,25 @@ path = "tree"
 """
 
 
+def repository(folder: Path, files: Mapping[str, bytes], **more: str) -> RepoManifest:
+    """Return the manifest of a local repository with these files."""
+    for path, content in files.items():
+        (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
+        # What is read as text must be UTF-8; the other encoding is tested with the suite.
+        (folder / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
+    keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
+    (folder / "shop.toml").write_text(keys + MANIFEST)
+    return manifest.load(str(folder / "shop.toml"))
+
+
 def no_lock(*_: object) -> tuple[str, ...]:
     raise AssertionError("Java needs no wheels")
 
 
 @pytest.mark.slow
 def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox) -> None:
-    for path, content in TREE.items():
-        (tmp_path / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
-        # What is read as text must be UTF-8; the other encoding is tested with the suite.
-        (tmp_path / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
-    (tmp_path / "shop.toml").write_text(MANIFEST)
     home = Home(tmp_path / "home")
-    made = build([manifest.load(str(tmp_path / "shop.toml"))], home, "set", sandbox=real_sandbox, lock=no_lock)
+    made = build([repository(tmp_path, TREE)], home, "set", sandbox=real_sandbox, lock=no_lock)
     assert {sample.id for sample in made.samples} == {f"shop/{PATH}::Prices.{name}" for name in ("total", "round")}
     entry = made.manifest["repositories"]["shop"]
     counted = {key: entry[key] for key in ("functions", "documented", "covered", "kept", "test_files_dropped")}
@@ -61,6 +70,40 @@ def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox
     with Judge(home, made, real_sandbox, width=1) as judge:
         assert judge.judge(total, "double total() { return 1; }").verdict is Verdict.FAILED
         assert judge.judge(total, "no method").verdict is Verdict.FAILED
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox) -> tuple[Home, SampleSet]:
+    """Return the samples of one module of a repository, whose tests are suites of JUnit 3 in part."""
+    folder = tmp_path_factory.mktemp("modules")
+    files = {path: text.encode() for path, text in MODULES.items()}
+    made = [repository(folder, files, source_dir="core")]
+    home = Home(folder / "home")
+    return home, build(made, home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
+
+
+@pytest.mark.slow
+def test_a_module_is_mined_with_the_modules_that_it_needs(
+    module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
+) -> None:
+    home, made = module
+    assert {sample.path for sample in made.samples} == {
+        "core/src/main/java/shop/Coupon.java",
+        "core/src/main/java/shop/Prices.java",
+    }
+    assert made.manifest["repositories"]["shop"]["files"] == 4, "others are read by nobody"
+    checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
+    assert (checked.references_passed, checked.blanks_passed) == (2, 0)
+
+
+@pytest.mark.slow
+def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, SampleSet]) -> None:
+    _, made = module
+    tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
+    assert tests == {"Coupon.reduced": ("shop.SuiteTest#testReduced[*]",), "Prices.text": ("shop.PricesTest#asText",)}
+    entry = made.manifest["repositories"]["shop"]
+    assert (entry["tests_passed"], entry["tests_unselectable"]) == (3, 1)
+    assert entry["drops"] == {"tests_unselectable": 1}
 
 
 @pytest.mark.network

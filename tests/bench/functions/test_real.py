@@ -52,7 +52,21 @@ def test_broken_as_it_is_published():
 def test_skipped():
     assert unused(1) == 4
 """
-CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
+PARSER = """
+def build(words):
+    '''Return the words as a tuple.'''
+    return tuple(words)
+"""
+PARSED = """
+from parser_of_ours import build
+
+WORDS = build("ab")
+
+
+def test_words():
+    assert WORDS == ("a", "b")
+"""
+CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root", "demo/parser_of_ours.py::build"}
 
 
 def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
@@ -61,7 +75,8 @@ def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
 
 
 def make(home: Home, tmp_path: Path, sandbox: Sandbox) -> SampleSet:
-    manifest = local_manifest(tmp_path, {**FILES, TEST_FILE: CASES.lstrip("\n")})
+    files = {"parser_of_ours.py": PARSER.lstrip("\n"), "tests/test_parser.py": PARSED.lstrip("\n")}
+    manifest = local_manifest(tmp_path, {**FILES, **files, TEST_FILE: CASES.lstrip("\n")})
     return build([manifest], home, "set", sandbox=sandbox, lock=lock, workers=2)
 
 
@@ -75,9 +90,10 @@ def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) 
         entry = made[name].manifest["repositories"]["demo"]
         assert {sample.id for sample in made[name].samples} == CERTIFIED
         assert entry["drops"] == {"blank_passed": 1, "not_covered": 3}
-        assert (entry["tests_passed"], entry["tests_failed"], entry["tests_skipped"]) == (6, 1, 1)
+        assert (entry["tests_passed"], entry["tests_failed"], entry["tests_skipped"]) == (7, 1, 1)
+        assert entry["mutants"]["tried"] > 0
         found = verify(home, made[name], sandbox, workers=2, report=lambda _: None, tick=lambda _: None)
-        assert (found.references_passed, found.blanks_passed, found.faults) == (3, 0, ())
+        assert (found.references_passed, found.blanks_passed, found.faults) == (4, 0, ())
         with Judge(home, made[name], sandbox, width=1) as judge:
             root = next(sample for sample in made[name].samples if sample.name == "root")
             wrong = judge.judge(root, "def root(x):\n    return x / 2\n")

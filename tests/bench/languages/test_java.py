@@ -122,7 +122,28 @@ CASES = {
     "field hides": ("import static com.acme.shop.Cart.LIMIT;", "f(LIMIT); } int LIMIT = 1; {", []),
     "own nested type hides": ("import com.acme.shop.*;", "Cart c; } static class Cart { } {", []),
     "type parameter hides": ("import com.acme.shop.*;", "} <Cart> Cart g(Cart x) { return x;", []),
-    "case label": ("import static com.acme.shop.Cart.LIMIT;", "switch (x) { case LIMIT: f(); }", []),
+    "case label": (
+        "import static com.acme.shop.Cart.LIMIT;",
+        "switch (x) { case LIMIT: f(); }",
+        [("LIMIT", "com.acme.shop.Cart", "variable")],
+    ),
+    "enum's constant as case label": (SHOP_CART, "switch (x) { case Cart: f(); }", []),
+    "enum's constant as case label, all static": (
+        "import static com.acme.shop.Cart.*;",
+        "switch (x) { case LIMIT: f(); }",
+        [],
+    ),
+    "own nested type by import": ("import com.acme.app.App.Kind;", "Kind k = Kind.A; } enum Kind { A } {", []),
+    "own inner member by static import": (
+        "import static com.acme.app.App.Names.FIRST;",
+        "f(FIRST); } static class Names { static final int FIRST = 1; } {",
+        [],
+    ),
+    "own inner members by static wildcard": (
+        "import static com.acme.app.App.Names.*;",
+        "f(FIRST); } static class Names { static final int FIRST = 1; } {",
+        [],
+    ),
     "string and comment": (SHOP_CART, 'f("Cart"); // Cart', []),
 }
 
@@ -130,6 +151,22 @@ CASES = {
 @pytest.mark.parametrize(("imports", "body", "expected"), CASES.values(), ids=CASES)
 def test_names_are_resolved(imports: str, body: str, expected: list[tuple[str, str, str]]) -> None:
     assert found(imports, body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "near"),
+    [
+        ("x = Cart\n.of(1);", ["Cart"]),
+        ("x = Cart.of\n(1);", ["Cart", "Cart.of"]),
+        ("x = Cart.Line\n.count();", ["Cart", "Cart.Line"]),
+        ("Cart.\nLine y;", ["Cart"]),
+        ("f(Cart::\nof);", ["Cart"]),
+    ],
+)
+def test_what_stands_on_the_next_line_is_not_near(body: str, near: list[str]) -> None:
+    [load] = uses(SHOP_CART, body)
+    assert [use.name for use in load.near] == near
+    assert len(load.uses) == 2
 
 
 def test_the_same_package_needs_no_import() -> None:

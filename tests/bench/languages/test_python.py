@@ -210,6 +210,42 @@ def test_members_reached_through_modules_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "near", "uses_"),
+    [
+        ("from shop import rules\nx = (rules\n.apply(1))\n", ["rules"], ["rules", "rules.apply"]),
+        ("from shop import rules\nx = rules.apply(\n1)\n", ["rules", "rules.apply"], ["rules", "rules.apply"]),
+        ("import shop.cart\nx = (shop\n.cart.total(1))\n", ["shop"], ["shop.cart", "shop.cart.total"]),
+        ("import shop.cart\nx = (shop.cart\n.total(1))\n", ["shop.cart"], ["shop.cart", "shop.cart.total"]),
+    ],
+)
+def test_what_stands_on_the_next_line_is_not_near(text: str, near: list[str], uses_: list[str]) -> None:
+    [load] = uses({**SHOP, "app.py": text}, "app.py")
+    assert [use.name for use in load.near] == near
+    assert [use.name for use in load.uses] == uses_
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from shop.own import mine\ndef mine(): ...\ndef f():\n    from shop.own import mine\n    return mine(1)\n",
+        "import shop.own\ndef mine(): ...\ndef f():\n    return shop.own.mine(1)\n",
+        "class Mine: ...\ndef demo():\n    from shop.gate import Mine\n    return Mine(1)\n",
+    ],
+    ids=["name", "module", "passed on by another file"],
+)
+def test_a_file_that_imports_itself_uses_no_other(text: str) -> None:
+    assert found({**SHOP, "shop/own.py": text, "shop/gate.py": "from shop.own import Mine\n"}, "shop/own.py") == []
+
+
+def test_deleting_a_name_reads_nothing() -> None:
+    text = "from shop import cart, total\ndel total, (cart)\ndel cart[total]\n"
+    assert found({**SHOP, "app.py": text}, "app.py") == [
+        (2, "cart", "shop.cart", "module"),
+        (2, "total", "shop.cart", "function"),
+    ]
+
+
 def test_every_import_of_the_name_is_listed() -> None:
     text = (
         "try:\n    from shop.cart import RATE\nexcept ImportError:\n    from shop.lazy import RATE\n"

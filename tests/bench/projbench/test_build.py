@@ -13,7 +13,7 @@ from bench.home import Home
 from bench.projbench import analysis
 from bench.projbench.build import Built, build_samples, manifest_of
 from bench.samples import SampleSet
-from bench.snapshot import MAX_BYTES, Snapshot
+from bench.snapshot import MAX_BYTES, Snapshot, load
 from bench.types import NEXT_LINE, SINGLE_LINE, Language
 from tests.helpers.trees import make_snapshot, write_tree
 
@@ -108,6 +108,77 @@ def test_hygiene_is_counted(tmp_path: Path) -> None:
     assert counts["left_out"] == {"binary": 1, "generated": 1, "link": 1, "too-large": 1}
     assert counts["skipped_as_targets"] == {"bad_encoding": 1, "syntax_error": 1}
     assert not any("99" in text for text in read.texts.values()), "a link out of the repository was read"
+
+
+def test_what_a_file_declares_is_how_it_is_read(tmp_path: Path) -> None:
+    cookie = "# -*- coding: latin-1 -*-\n"
+    read = repository(
+        tmp_path,
+        **{
+            "shop/latin.py": (cookie + user(50).replace("run", "r\xfcn")).encode("latin-1"),
+            "shop/bom.py": b"\xef\xbb\xbf" + user(51).encode(),
+            "shop/literal.py": user(52) + "MARK = '\ufffd'\n",
+            "shop/unknown.py": "# coding: no-such-thing\n" + user(53).replace("run", "r\xfcn"),
+            "shop/wrong.py": b"# coding: ascii\n" + user(54).replace("run", "r\xfcn").encode("latin-1"),
+        },
+    )
+    made = build_samples([read], per_repo=1000, seed=0)
+    paths = {sample.path for sample in made.samples}
+    assert {"shop/latin.py", "shop/bom.py", "shop/literal.py"} <= paths
+    assert "r\xfcn" in read.texts["shop/latin.py"] and not read.texts["shop/bom.py"].startswith("\ufeff")
+    assert made.counts["demo"]["skipped_as_targets"] == {"bad_encoding": 2}
+    about = manifest_of(made, [read], {}, seed=0, per_repo=1000)["repositories"]["demo"]
+    assert about["encodings"] == {"iso8859-1": 1} and about["read_with_replacement"] == 2
+
+
+POM = "<project><!-- <encoding>utf-8</encoding> -->{}</project>"
+JAVA_POMS = {
+    "property": ("<properties><project.build.sourceEncoding>ISO-8859-1</project.build.sourceEncoding></properties>", 1),
+    "plugin": ("<plugin><configuration><encoding>latin1</encoding></configuration></plugin>", 1),
+    "none": ("", 0),
+    "another property": ("<encoding>${encoding}</encoding>", 0),
+    "unknown": ("<encoding>klingon</encoding>", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "latin"), JAVA_POMS.values(), ids=JAVA_POMS)
+def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int) -> None:
+    uses = "package a;\nimport a.tax.Rules;\nclass {} {{ void f() {{ int {} = Rules.apply(1, 2); }} }}\n"
+    files: dict[str, str | bytes] = {
+        "pom.xml": POM.format(""),
+        "core/pom.xml": POM.format(text),
+        "core/src/a/tax/Rules.java": "package a.tax;\nclass Rules { static int apply(int x, int y) { return x; }}\n",
+        "core/src/a/App.java": uses.format("App", "gr\xf6\xdfe").encode("latin-1"),
+        "core/src/a/Other.java": uses.format("Other", "l\xe4nge").encode("utf-8"),
+    }
+    read = make_snapshot(tmp_path, files, language=Language.JAVA)
+    assert "int l\xe4nge" in read.texts["core/src/a/Other.java"]
+    assert ("int gr\xf6\xdfe" in read.texts["core/src/a/App.java"]) == bool(latin)
+    assert read.encodings == ({"iso8859-1": 1} if latin else {})
+    assert read.undecoded == (frozenset() if latin else {"core/src/a/App.java"})
+
+
+def test_what_only_python_2_reads_gives_no_samples(tmp_path: Path) -> None:
+    read = repository(tmp_path, **{"shop/old.py": user(60) + "    print 'done'\n"})
+    made = build_samples([read], per_repo=1000, seed=0)
+    assert made.counts["demo"]["skipped_as_targets"] == {"syntax_error": 1}
+
+
+def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    root = write_tree(
+        home.repos / "demo" / "1",
+        {**API, "shop/a.py": user(1), "shop/latin.py": "# coding: latin-1\nname = 'r\xfcn'\n".encode("latin-1")},
+    )
+    for declared in (False, True):
+        read = load("demo", root, Language.PYTHON, declared=declared)
+        made = build_samples([read], per_repo=10, seed=0)
+        about = manifest_of(made, [read], {"demo": {"checkout": "demo/1"}}, seed=0, per_repo=10)
+        if not declared:
+            del about["repositories"]["demo"]["encodings"]
+        built = sets.save(home, f"set-{declared}", made.samples, made.references, about)
+        assert sets.snapshots(home, built)["demo"].texts == read.texts
+    assert load("demo", root, Language.PYTHON).digest != load("demo", root, Language.PYTHON, declared=False).digest
 
 
 def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:

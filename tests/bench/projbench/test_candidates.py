@@ -86,6 +86,11 @@ def test_lines_that_are_no_candidates_are_counted(tmp_path: Path, text: str, exp
     assert (found, drops) == ([], expected)
 
 
+def test_a_candidate_uses_what_stands_on_its_own_line(tmp_path: Path) -> None:
+    [made, _], _ = of(tmp_path, "from shop import cart\nvalue = [1, 2, cart\n    .total(1), cart.RATE, cart.Cart()]\n")
+    assert [use.name for use in made.uses] == ["cart"]
+
+
 def test_a_candidate_says_what_it_uses(tmp_path: Path) -> None:
     [made], _ = of(tmp_path, "from shop.cart import Cart, total\nvalue = [total(Cart())]   \n")
     assert (made.text, made.column) == ("value = [total(Cart())]", 9)

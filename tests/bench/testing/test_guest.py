@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import marshal
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
 from bench.manifest_types import TestSuite
 from bench.testing import guest, python
+from bench.testing.bytecode import read
 from bench.testing.python import PythonSuite
 from bench.testing.twins import WAYS, Twins
 from bench.testing.types import Judgement, Verdict
 from bench.types import Reference
 from sandbox.types import Call, Ended, Outcome
-from tests.bench.testing.runner import run_tests
+from tests.bench.testing.runner import call, run_tests
 from tests.sandbox.forgeries import shop
 
 SUITE = TestSuite(paths=("tests",))
@@ -169,7 +172,7 @@ def test_the_library_is_the_package_and_nothing_else() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 
 
-_NAMES = ("__init__", "canary", "child", "covering", "integrity", "options", "parent", "preload", "twin")
+_NAMES = ("__init__", "bytecode", "canary", "child", "covering", "integrity", "options", "parent", "preload", "twin")
 
 
 def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, bytes] | None = None) -> Twins:
@@ -264,3 +267,56 @@ def test_whoever_opens_a_file_of_tests_is_flagged(tmp_path: Path) -> None:
     read = "[each.read_text() for each in pathlib.Path('t' + 'ests').glob('test_c*.py')]"
     reads = shop.TARGETS["total"].replace("    if rate", f"    import pathlib\n    {read}\n    if rate")
     assert judged(tmp_path, reads).flags == ("pytest",)
+
+
+def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_only(tmp_path: Path) -> None:
+    suite = PythonSuite(SUITE, (), "", shop.TREE)
+    job = suite.compiling(shop.TESTS["total"])
+    assert isinstance(job.action, Call) and job.action.function == guest.COMPILE
+    (tmp_path / "tree").mkdir()
+    compiled = read(call("compiled", tmp_path / "tree", shop.TREE, job.action.arguments))
+    stems = {path.rpartition("/")[2].partition(".")[0]: path for path in compiled}
+    assert {"test_prices", "conftest", "prices"} <= set(stems)
+    assert "-pytest-" in stems["test_prices"] and "-pytest-" not in stems["prices"]
+    # Bytecode is taken where its text is the file's, and only there: the function can be wrong, or right, in its file.
+    emptied = {path: held[:16] + marshal.dumps(_emptied(marshal.loads(held[16:]))) for path, held in compiled.items()}
+    wrong = shop.TARGETS["total"].replace("sum(", "max(")
+    for number, (files, tests, verdict) in enumerate(
+        [
+            (compiled, {}, Verdict.FAILED),
+            (emptied, {}, Verdict.PASSED),
+            (emptied, {"tests/test_prices.py": shop.TREE["tests/test_prices.py"] + b"\n"}, Verdict.FAILED),
+        ]
+    ):
+        job = suite.job(shop.sample(), shop.reference("total"), wrong, "secret")
+        assert isinstance(job.action, Call)
+        (folder := tmp_path / str(number) / "tree").mkdir(parents=True)
+        result = run_tests(folder, {**shop.TREE, **files, **tests, **job.files}, job.action.arguments)
+        outcome = Outcome(ended=Ended.EXITED, exit_code=0, result=result)
+        assert suite.judge(shop.reference("total"), outcome, "secret").verdict is verdict
+
+
+def _emptied(code: CodeType) -> CodeType:
+    """Return code whose functions called ``test_...`` do nothing, as are those within."""
+    if code.co_name.startswith("test_"):
+        nothing = (lambda: None).__code__
+        return code.replace(co_code=nothing.co_code, co_consts=(None,), co_exceptiontable=b"")
+    return code.replace(
+        co_consts=tuple(_emptied(held) if isinstance(held, CodeType) else held for held in code.co_consts)
+    )
+
+
+def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+    suite, reference = PythonSuite(SUITE, (), "", shop.TREE), shop.reference("total")
+    for number, (text, noticed) in enumerate(
+        [
+            (shop.TARGETS["total"], set()),
+            ("def total(prices, rate=0.0):\n    return None\n", set(reference.tests)),
+            ("def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n", set(reference.tests[:1])),
+        ]
+    ):
+        job = suite.trial(shop.sample(), reference, text, "s")
+        assert isinstance(job.action, Call)
+        (tmp_path / f"t{number}" / "t").mkdir(parents=True)
+        result = run_tests(tmp_path / f"t{number}" / "t", {**shop.TREE, **job.files}, job.action.arguments)
+        assert suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) == noticed

@@ -19,6 +19,7 @@ from bench.types import Reference, Sample
 from sandbox.types import Pool, Sandbox
 from tests.helpers.java_forgeries import JAVA_FORGERIES
 from tests.helpers.java_shop import (
+    MODULES,
     PATH,
     ROUND,
     ROUND_REFERENCE,
@@ -51,7 +52,8 @@ class Shop:
 @pytest.fixture(scope="module")
 def shop(real_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     home = Home(tmp_path_factory.mktemp("home"))
-    suite = JavaSuite(TESTS, TREE, built(TESTS, TREE, home, real_sandbox, silent))
+    where = layout(TESTS, TREE)
+    suite = JavaSuite(TESTS, where, TREE, built(TESTS, where, TREE, home, real_sandbox, silent))
     real_sandbox.prepare(suite.environment, silent)
     with real_sandbox.open(suite.environment, limits=suite.limits) as pool:
         yield Shop(suite, pool)
@@ -66,9 +68,67 @@ def test_layouts_come_from_the_pom_and_the_manifest() -> None:
         layout(TESTS, {"A.java": b""})
 
 
+def test_a_module_brings_the_modules_that_it_needs() -> None:
+    tree = {path: text.encode() for path, text in MODULES.items()}
+    found = layout(TESTS, tree, "core")
+    assert found == layout(TESTS, tree, "core/src/main/java/shop")
+    assert (found.folder, found.release) == ("core", "11")
+    assert found.main == ("core/src/main/java", "units/src/main/java")
+    assert found.test == ("core/src/test/java", "goods/src/main/java")
+    with pytest.raises(InputFault, match="as source_dir: core, goods, units, unused"):
+        layout(TESTS, tree)
+    with pytest.raises(InputFault, match="has no units/src/test/java"):
+        layout(TESTS, tree, "units")
+
+
+def test_the_tests_of_a_module_can_be_needed_too() -> None:
+    needs = "<dependency><artifactId>units</artifactId><type>test-jar</type></dependency>"
+    tree = {path: text.encode() for path, text in MODULES.items()}
+    tree["core/pom.xml"] = f"<project><dependencies>{needs}</dependencies></project>".encode()
+    tree["units/src/test/java/units/Help.java"] = b""
+    found = layout(TESTS, tree, "core")
+    assert (found.main, found.test) == (("core/src/main/java",), ("core/src/test/java", "units/src/test/java"))
+
+
+def test_folders_can_be_named_by_the_pom() -> None:
+    named = "<sourceDirectory>${basedir}/code</sourceDirectory><testSourceDirectory>checks</testSourceDirectory>"
+    tree = {"pom.xml": f"<project><build>{named}</build></project>".encode()}
+    found = layout(TESTS, tree | {"code/A.java": b"", "checks/B.java": b"", "broken/pom.xml": b"<project"})
+    assert (found.main, found.test) == (("code",), ("checks",))
+
+
+def test_properties_that_name_themselves_end() -> None:
+    pom = b"<project><properties><a>${b}</a><b>${a}</b><maven.compiler.release>${a}</maven.compiler.release>"
+    tree = TREE | {"pom.xml": pom + b"</properties></project>"}
+    assert layout(TESTS, tree).release == "8"
+
+
 def test_without_a_sandbox_only_the_cache_serves(tmp_path: Path) -> None:
     with pytest.raises(MachineFault, match="name a sandbox"):
-        built(TESTS, TREE, Home(tmp_path), None, silent)
+        built(TESTS, layout(TESTS, TREE), TREE, Home(tmp_path), None, silent)
+
+
+@pytest.mark.slow
+def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    path = "src/main/java/shop/Many.java"
+    imports = "".join(f"import org.nowhere.part{number}.Thing;\n" for number in range(300))
+    tree = TREE | {path: f"package shop;\n{imports}class Many {{ }}\n".encode()}
+    with pytest.raises(InputFault, match="its sources do not compile with JDK 17: 300 errors: ") as fault:
+        built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
+    assert f"{path}:2: package org.nowhere.part0 does not exist | {path}:3: package" in str(fault.value)
+    assert "for org.nowhere.part0, org.nowhere.part1, org.nowhere.part2 and 297 more find Debian's" in str(fault.value)
+    log = next(tmp_path.rglob("javac.log"))
+    assert str(log) in str(fault.value)
+    assert log.read_text().count(": error: ") == 300
+
+
+@pytest.mark.slow
+def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+    kotlin = {"src/main/kotlin/shop/Tax.kt": b"package shop\n\nclass Tax(val rate: Double)\n"}
+    tree = TREE | kotlin | {"src/main/java/shop/Till.java": b"package shop;\nclass Till { Tax tax; }\n"}
+    with pytest.raises(InputFault, match="its Java needs its Kotlin .src/main/kotlin/shop/Tax.kt., which is not") as f:
+        built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
+    assert "1 error: src/main/java/shop/Till.java:2: cannot find symbol: class Tax;" in str(f.value)
 
 
 @pytest.mark.slow
@@ -76,6 +136,7 @@ class TestVerdicts:
     def test_the_box_holds_no_answer(self, shop: Shop) -> None:
         assert PATH not in shop.suite.environment.tree
         assert shop.suite.build.dropped == ("src/test/java/shop/BrokenTest.java",)
+        assert "BrokenTest.java:2: error: cannot find symbol" in shop.suite.build.messages
 
     def test_references_pass(self, shop: Shop) -> None:
         found = shop.judge(TOTAL_REFERENCE.target)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import base64
 import shutil
 import threading
+import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from bench.errors import InputFault, MachineFault
 from bench.home import Home
 from bench.manifest_types import TestSuite
 from bench.samples import SampleSet
+from bench.testing import guest
 from bench.testing import tree as trees
 from bench.testing.judge import MOST_CHARACTERS, Judge
 from bench.testing.python import PythonSuite
@@ -46,6 +50,26 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
 
 
+class Boxes(FakeSandbox):
+    """Answers the jobs that judge, and has some bytecode; safe to use from many threads if `judging` is."""
+
+    def __init__(self, judging: Callable[[Job], Outcome], bytecode: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        super().__init__(self._answer)
+        self.judging = judging
+        self.bytecode = {path: base64.b64encode(zlib.compress(held)).decode() for path, held in bytecode.items()}
+
+    def _answer(self, job: Job) -> Outcome:
+        return told.outcome(self.bytecode) if _compiles(job) else self.judging(job)
+
+    @property
+    def judged(self) -> list[Job]:
+        return [job for job in self.jobs if not _compiles(job)]
+
+
+def _compiles(job: Job) -> bool:
+    return isinstance(job.action, Call) and job.action.function == guest.COMPILE
+
+
 RIGHT = shop.TARGETS["total"].replace("sum(prices)", "sum([*prices])")
 
 
@@ -74,7 +98,7 @@ def passing(job: Job) -> Outcome:
 
 def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=2) as judge:
         assert fake.prepared == [] and fake.opened == 0
         good = judge.judge(shop.sample(), shop.TARGETS["total"])
@@ -87,11 +111,11 @@ def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
 
 def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=1) as judge:
         for _ in range(3):
             judge.judge(shop.sample(), shop.TARGETS["total"])
-    nonces = {job.action.arguments["nonce"] for job in fake.jobs if isinstance(job.action, Call)}
+    nonces = {job.action.arguments["nonce"] for job in fake.judged if isinstance(job.action, Call)}
     assert len(nonces) == 3
 
 
@@ -103,31 +127,31 @@ def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
         kept.append(passing(job))
         return kept[0]
 
-    with Judge(home, made, FakeSandbox(replay), width=1) as judge:
+    with Judge(home, made, Boxes(replay), width=1) as judge:
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).reason.startswith("tampered")
 
 
 def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=1) as judge:
         found = judge.judge(shop.sample(), "I am sorry.")
     assert found.verdict is Verdict.FAILED and "defines no function 'total'" in found.reason
-    assert fake.jobs == []
+    assert fake.judged == []
 
 
 def test_a_text_without_end_fails_without_a_box(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=1) as judge:
         assert judge.judge(shop.sample(), shop.TARGETS["total"] + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
-    assert fake.jobs == []
+    assert fake.judged == []
 
 
 def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=1) as judge:
         pass
     with pytest.raises(MachineFault, match="closed"):
@@ -137,7 +161,7 @@ def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
 
 def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+    with Judge(home, made, Boxes(passing), width=1) as judge:
         assert judge.judge(made.samples[1], shop.TARGETS["total"]).verdict is Verdict.NO_TESTS
 
 
@@ -150,11 +174,11 @@ def raising(error: Exception) -> Callable[[Job], Outcome]:
 
 def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
+    fake = Boxes(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
     with Judge(home, made, fake, width=1) as judge:
         found = judge.judge(shop.sample(), shop.TARGETS["total"])
         assert (found.verdict, found.reason) == (Verdict.BROKEN, "docker: the engine went away; start it")
-        fake.answer = passing
+        fake.judging = passing
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
 
 
@@ -188,9 +212,9 @@ def test_the_image_depends_on_what_a_job_finds(tmp_path: Path) -> None:
     home, made = make(tmp_path / "a")
     other_home, other = make(tmp_path / "b", lock=["attrs==2", "pytest==9.2.0"])
     with (
-        Judge(home, made, FakeSandbox(passing), width=1) as judge,
-        Judge(home, made, FakeSandbox(passing), width=8) as again,
-        Judge(other_home, other, FakeSandbox(passing), width=1) as another,
+        Judge(home, made, Boxes(passing), width=1) as judge,
+        Judge(home, made, Boxes(passing), width=8) as again,
+        Judge(other_home, other, Boxes(passing), width=1) as another,
     ):
         image = judge.image(shop.sample())
         assert image == again.image(shop.sample()) != another.image(shop.sample())
@@ -199,7 +223,7 @@ def test_the_image_depends_on_what_a_job_finds(tmp_path: Path) -> None:
 
 def test_many_threads_share_one_pool(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     barrier = threading.Barrier(4)
 
     def judged(_: int) -> Verdict:
@@ -208,7 +232,7 @@ def test_many_threads_share_one_pool(tmp_path: Path) -> None:
 
     with Judge(home, made, fake, width=2) as judge, ThreadPoolExecutor(4) as threads:
         assert set(threads.map(judged, range(8))) == {Verdict.PASSED}
-        assert fake.opened == 1 and len(fake.jobs) == 8
+        assert fake.opened == 1 and len(fake.judged) == 8
 
 
 def test_what_a_manifest_says_makes_the_same_suite_again(tmp_path: Path) -> None:
@@ -282,7 +306,7 @@ def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
 
 def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
+    fake = Boxes(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with Judge(home, made, fake, width=1) as judge:
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.TIMED_OUT
 
@@ -308,7 +332,7 @@ class Surviving:
 def test_a_completion_whose_tests_pass_without_its_value_is_tampered_with(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways()})
-    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+    with Judge(home, made, Boxes(box), width=1) as judge:
         found = judge.judge(shop.sample(), RIGHT)
     assert (found.verdict, found.tests_run) == (Verdict.FAILED, 6)
     assert found.reason == (
@@ -320,7 +344,7 @@ def test_a_completion_whose_tests_pass_without_its_value_is_tampered_with(tmp_pa
 def test_what_survives_the_reference_too_is_no_fault_and_is_tried_once(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     box = Surviving({"sum([*prices])": ways(2), shop.TARGETS["total"]: ways(2, 3)})
-    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+    with Judge(home, made, Boxes(box), width=1) as judge:
         for _ in range(3):
             assert judge.judge(shop.sample(), RIGHT).verdict is Verdict.PASSED
     assert Counter(box.texts) == {"sum([*prices])": 3, shop.TARGETS["total"]: 1}
@@ -328,24 +352,24 @@ def test_what_survives_the_reference_too_is_no_fault_and_is_tried_once(tmp_path:
 
 def test_only_a_pass_of_another_text_than_the_reference_is_tried_without_its_value(tmp_path: Path) -> None:
     home, made = make(tmp_path)
-    fake = FakeSandbox(passing)
+    fake = Boxes(passing)
     with Judge(home, made, fake, width=1) as judge:
         judge.judge(shop.sample(), shop.TARGETS["total"])
         judge.judge(shop.sample(), RIGHT)  # fails in this box, which knows the reference only
-    assert [job.action.arguments["twins"] for job in fake.jobs if isinstance(job.action, Call)] == [False, False]
+    assert [job.action.arguments["twins"] for job in fake.judged if isinstance(job.action, Call)] == [False, False]
 
 
 def test_twins_that_say_what_the_runner_does_not_are_tampered_with(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     box = Surviving({"sum([*prices])": [["way", "returns"], ["way", "returns"]]})
-    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+    with Judge(home, made, Boxes(box), width=1) as judge:
         assert judge.judge(shop.sample(), RIGHT).reason == "tampered: a way comes twice"
 
 
 def test_flags_of_the_text_and_of_the_runner_stand_beside_the_verdict(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     box = Surviving({"import gc": [*ways()[:-1], ["flag", "compares-itself"], ["end", 1]]})
-    with Judge(home, made, FakeSandbox(box), width=1) as judge:
+    with Judge(home, made, Boxes(box), width=1) as judge:
         found = judge.judge(shop.sample(), RIGHT + "\n\nimport gc\n")
         assert (found.verdict, found.flags) == (Verdict.PASSED, ("compares-itself", "gc"))
         assert judge.judge(shop.sample(), shop.TARGETS["total"]).flags == ()
@@ -353,8 +377,123 @@ def test_flags_of_the_text_and_of_the_runner_stand_beside_the_verdict(tmp_path: 
 
 def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, made = make(tmp_path)
-    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+    with Judge(home, made, Boxes(passing), width=1) as judge:
         now = judge.image(shop.sample())
     monkeypatch.setattr("bench.testing.judge.VERSION", 1)
-    with Judge(home, made, FakeSandbox(passing), width=1) as judge:
+    with Judge(home, made, Boxes(passing), width=1) as judge:
         assert judge.image(shop.sample()) != now
+
+
+class Busy:
+    """Answers as a box in which some tests fail the first times, and notes how many jobs run at once."""
+
+    def __init__(self, *failing: tuple[int, ...]) -> None:
+        self.failing, self.lock = list(failing), threading.Lock()
+        self.running, self.beside = 0, list[int]()
+        self.begun, self.release = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, job: Job) -> Outcome:
+        assert isinstance(job.action, Call)
+        said = job.action.arguments
+        if said["twins"]:
+            return told.outcome(told.result(ways(), nonce=said["nonce"]))
+        with self.lock:
+            self.running += 1
+            self.beside.append(self.running)
+        self.begun.release()
+        if "hold" in job.files[shop.PATH].decode():
+            assert self.release.wait(60)
+        failing = self.failing.pop(0) if self.failing and "hold" not in job.files[shop.PATH].decode() else ()
+        drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
+        events = told.events(said["tests"], drawn)
+        for test in failing:
+            events[2 + 3 * test][3:5] = ["failed", True]
+        with self.lock:
+            self.running -= 1
+        return told.outcome(told.result(events, nonce=said["nonce"]))
+
+
+def timed(tmp_path: Path, *clocks: int) -> tuple[Home, SampleSet]:
+    """Return a set in which some tests of the first sample read a clock."""
+    home, made = make(tmp_path)
+    first = made.references[shop.sample().id]
+    references = [
+        replace(first, clocks=tuple(first.tests[number] for number in clocks)),
+        made.references["shop/untested"],
+    ]
+    return home, sets.save(home, "timed", made.samples, references, made.manifest)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "failing", "verdict", "twice"),
+    [
+        ((0, 1), [(0,)], Verdict.PASSED, True),
+        ((0, 1), [(0, 1), (1,)], Verdict.FAILED, True),
+        ((0,), [(0, 1)], Verdict.FAILED, False),
+        ((), [(0,)], Verdict.FAILED, False),
+        ((0, 1), [], Verdict.PASSED, False),
+    ],
+)
+def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
+    tmp_path: Path, clocks: tuple[int, ...], failing: list[tuple[int, ...]], verdict: Verdict, twice: bool
+) -> None:
+    home, made = timed(tmp_path, *clocks)
+    busy = Busy(*failing)
+    with Judge(home, made, Boxes(busy), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT)
+    assert found.verdict is verdict and len(busy.beside) == 1 + twice
+    assert bool(found.earlier) == twice
+    assert not twice or found.earlier.startswith("FAILED: ")
+
+
+def test_a_judge_that_is_not_to_be_lenient_judges_once(tmp_path: Path) -> None:
+    home, made = timed(tmp_path, 0, 1)
+    with Judge(home, made, Boxes(Busy((0,))), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT, lenient=False)
+    assert found.verdict is Verdict.FAILED and found.failed == shop.reference().tests[:1]
+
+
+def test_the_second_time_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
+    home, made = timed(tmp_path, 0, 1)
+    busy = Busy((0,))
+    with (
+        ThreadPoolExecutor(2) as threads,
+        Judge(home, made, Boxes(busy), width=2) as judge,
+        # Another process would open its own judge on the same home.
+        Judge(home, made, Boxes(busy), width=2) as other,
+    ):
+        long = threads.submit(other.judge, shop.sample(), RIGHT + "# hold\n")
+        assert busy.begun.acquire(timeout=60)
+        short = threads.submit(judge.judge, shop.sample(), RIGHT)
+        assert busy.begun.acquire(timeout=60)
+        assert not short.done() and busy.beside == [1, 2]
+        busy.release.set()
+        assert long.result().verdict is Verdict.PASSED and short.result().verdict is Verdict.PASSED
+    assert busy.beside == [1, 2, 1]
+
+
+def test_jobs_are_given_the_bytecode_but_of_the_file_that_they_change(tmp_path: Path) -> None:
+    home, made = make(tmp_path)
+    tests, target = "tests/__pycache__/test_prices.cpython-311-pytest-9.2.0.pyc", "shop/__pycache__/prices.311.pyc"
+    assert shop.PATH == "shop/prices.py"
+    fake = Boxes(passing, {tests: b"rewritten", target: b"the answer", "shop/other.py": b"no bytecode"})
+    for _ in range(2):  # the second judge finds it in the cache
+        with Judge(home, made, fake, width=1) as judge:
+            for _ in range(2):
+                assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+    assert [dict(job.files) for job in fake.judged] == [{tests: b"rewritten", shop.PATH: shop.TREE[shop.PATH]}] * 4
+    (compiling,) = [job for job in fake.jobs if _compiles(job)]
+    assert isinstance(compiling.action, Call) and not compiling.files
+    assert compiling.action.arguments == {
+        "paths": ["tests/test_carts.py", "tests/test_prices.py"],
+        "arguments": [],
+    }
+
+
+@pytest.mark.parametrize("answer", [None, [], {"tests/__pycache__/a.pyc": "%"}, {"tests/__pycache__/a.pyc": "YQ=="}])
+def test_without_bytecode_the_verdict_is_the_same(tmp_path: Path, answer: Any) -> None:
+    home, made = make(tmp_path)
+    fake = FakeSandbox(lambda job: told.outcome(answer) if _compiles(job) else passing(job))
+    with Judge(home, made, fake, width=1) as judge:
+        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+    assert [dict(job.files) for job in fake.jobs] == [{}, {shop.PATH: shop.TREE[shop.PATH]}]

@@ -101,13 +101,15 @@ def covered(**changes: object) -> dict[str, object]:
         "broken": [],
         "sets": ["0-1", "2"],
         "lines": {"x.py": {"3": 0, "4": 1}},
+        "modules": ["", "t.py"],
+        "imports": {"x.py": {"3": [0, 1]}},
         **changes,
     }
 
 
 def test_coverage_is_read_back_by_line_from_zero() -> None:
     found = coverage.read(covered())
-    assert found.lines == {"x.py": {2: (0, 1), 3: (2,)}}
+    assert found.lines == {"x.py": {2: (0, 1), 3: (2,)}} and found.imports == {"x.py": {2: ("", "t.py")}}
     assert [test.id for test in found.tests] == ["a", "b", "c"] and found.tests[1].seconds == 1.0
 
 
@@ -122,6 +124,8 @@ def test_coverage_is_read_back_by_line_from_zero() -> None:
         {"sets": ["x"]},
         {"sets": []},
         {"lines": []},
+        {"modules": []},
+        {"imports": {"x.py": {"one": [0]}}},
         {"lines": {"x.py": {"one": 0}}},
         {"exit": None},
         {"broken": [1]},

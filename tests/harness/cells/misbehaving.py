@@ -130,7 +130,10 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "windows-of-windows": ("repo.similar_windows('a', size=1000, stride=1)", "overlap too often"),
     "unknown-question": ("ask(repo, call='eval', code='1')", "asks for 'eval'"),
     "question-of-a-list": ("ask(repo, call=[1])", "is not str"),
-    "argument-of-a-float": ("repo.similar_windows('a', top=1.5)", "1.5 is not int"),
+    "argument-of-a-float": (
+        "repo.similar_windows('a', top=1.5)",
+        "similar_windows: top is 1.5, and should be of type int",
+    ),
     "argument-beside": ("ask(repo, call='files', all=True)", "asks for 'files'"),
     "long-question": ("repo.search('x' * 2_000_000, ranker='bm25')", "over 1000000 characters"),
     "many-candidates": ("repo.similarity('a', ['b'] * 9_999, ranker='bm25')", "9,999 candidates"),

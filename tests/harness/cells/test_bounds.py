@@ -7,6 +7,7 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The clock that ends the waiting ones must not end the others on a busy machine.
-@pytest.mark.parametrize(("waiting", "timeout"), [(False, 600.0), (True, 15.0)])
+@pytest.mark.parametrize(("waiting", "wait"), [(False, 300.0), (True, 2.0)])
 def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
-    home: Home, file: Path, waiting: bool, timeout: float
+    home: Home, file: Path, waiting: bool, wait: float
 ) -> None:
     def small_cells(hidden: Sequence[Path], workers: int) -> AbstractContextManager[Cells]:
-        return open_cells(hidden, workers, timeout=timeout, limits=SMALL)
+        return open_cells(hidden, workers, limits=replace(SMALL, wait=wait))
 
     held = forget_peak()
     samples = make_set(home, repos=2, per_repo=1)
@@ -90,7 +91,7 @@ def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_nu
 
 @pytest.fixture(scope="module")
 def cells() -> Iterator[ForkedCells]:
-    with open_cells([], 2, timeout=60, limits=SMALL) as opened:
+    with open_cells([], 2, limits=SMALL) as opened:
         yield opened
 
 
@@ -189,9 +190,6 @@ class Channel:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
 
-    def settimeout(self, seconds: float) -> None:
-        """Never wait."""
-
     def recv(self, size: int) -> bytes:
         part, self._raw = self._raw[:size], self._raw[size:]
         return part
@@ -206,7 +204,7 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
         at = draw.draw(st.integers(0, len(raw) - 1))
         raw = raw[:at] + draw.draw(st.binary(max_size=4)) + raw[at + draw.draw(st.integers(0, 3)) :]
     try:
-        message, _ = wire.receive(Channel(raw), most=1 << 20, until=math.inf)  # type: ignore[arg-type]
+        message, _ = wire.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
         prompt = wire.load_prompt(message.get("prompt"))
     except (wire.Garbage, EOFError):
         return
@@ -232,7 +230,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
 def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     from harness.cells import pool
 
-    monkeypatch.setattr(pool, "CHECK_TIMEOUT", 3.0)
+    monkeypatch.setattr(pool, "MOST_WAIT", 2.0)
     result = run_cli("strategy", "check", f"{file}@{name}")
     assert result.code == 1 and "FAIL  line: runs " in result.out and "Traceback" not in result.out + result.err
     words = misbehaving.HOSTILE[name][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,22 @@ def test_show_a_function_without_its_answer_until_asked(built: str) -> None:
     assert "math.sqrt" not in shown.out and "def root(x):" in shown.out
     asked = run_cli("samples", "show", built, "demo/shop.py::root", "--reference")
     assert "return math.sqrt(x)" in asked.out and "tests/test_shop.py::test_root" in asked.out
+
+
+def test_show_says_which_tests_read_a_clock(built: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    made = sets.load(home, built)
+    root = made.references["demo/shop.py::root"]
+    references = {**made.references, root.id: replace(root, clocks=root.tests)}
+    counts = {"kept_clocks_only": 1, "tests_dropped": {"fails_under_load": 2}}
+    entry = {**made.manifest["repositories"]["demo"], **counts}
+    sets.save(home, "timed", made.samples, references.values(), {**made.manifest, "repositories": {"demo": entry}})
+    shown = run_cli("samples", "show", "timed").out
+    assert "clocks       judged only by tests that read a clock 1, judged by such tests too 0" in shown
+    assert "tests dropped fails_under_load 2" in shown
+    assert "clocks " not in run_cli("samples", "show", built).out
+    assert "test_root  (reads a clock)" in run_cli("samples", "show", "timed", root.id, "--reference").out
+    assert "reads a clock" not in run_cli("samples", "show", built, root.id, "--reference").out
 
 
 def test_verify(built: str, use: Use) -> None:

@@ -23,6 +23,8 @@ from tests.sandbox.forgeries.table import FORGERIES, OPEN, SLOW, Forgery
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 SUITE = TestSuite(paths=("tests",))
+REUSE = 20
+"""Judged jobs in one box, which costs more to start than to judge in: what one leaves there must not help the next."""
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +38,14 @@ def suite() -> PythonSuite:
 def pool(real_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
     with ExitStack() as stack:
         real_sandbox.prepare(suite.environment, print)
-        yield stack.enter_context(real_sandbox.open(suite.environment, limits=suite.limits))
+        yield stack.enter_context(real_sandbox.open(suite.environment, limits=suite.limits, reuse=REUSE))
 
 
 @pytest.fixture(scope="module")
 def bubblewrap_pool(bubblewrap_sandbox: Sandbox, suite: PythonSuite) -> Iterator[Pool]:
     with ExitStack() as stack:
         bubblewrap_sandbox.prepare(suite.environment, print)
-        yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits))
+        yield stack.enter_context(bubblewrap_sandbox.open(suite.environment, limits=suite.limits, reuse=REUSE))
 
 
 @pytest.fixture(scope="module")

@@ -27,9 +27,14 @@ has the writing end of one pipe, and neither the nonce's use nor the result's ch
 ``ctxbench_pytest:cover`` runs the whole suite under coverage. Its arguments: ``paths`` (where the tests
 are; empty: where pytest finds them), ``deselect`` (node ids left out), ``arguments``. It returns
 ``{"exit", "tests": [[id, outcome, seconds], ...], "broken": [[where, message], ...],
-"sets": ["0-3,7", ...], "lines": {path: {line: position in sets}}}``; a set holds positions in tests, lines
-are 1-based, and `bench.testing.coverage.read` makes this plain. It trusts the repository: it is for
-repositories as they were published.
+"sets": ["0-3,7", ...], "lines": {path: {line: position in sets}},
+"modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set holds positions in tests;
+`imports` says which modules of tests ran a line when they were imported, the empty one what runs before any is. Lines
+are 1-based, and `bench.testing.coverage.read` makes this plain. It trusts the repository: it is for repositories as
+they were published.
+
+``ctxbench_pytest:compiled`` imports tests and compiles what that imports. Its arguments: ``paths`` (ids of tests),
+``arguments``. It returns ``{path: content}`` of bytecode files, compressed, in base64. It trusts the repository, too.
 
 Importing this package imports pytest with what pytest imports late: a box does it before a job comes.
 """
@@ -38,7 +43,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import covering, parent, preload
+from . import bytecode, covering, parent, preload
 
 preload.late()
 
@@ -51,3 +56,8 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the suite and tell which test ran which line; see the module for arguments and result."""
     return covering.cover(arguments)
+
+
+def compiled(arguments: dict[str, Any]) -> dict[str, str]:
+    """Compile tests and what they import; see the module for arguments and result."""
+    return bytecode.compiled(arguments)

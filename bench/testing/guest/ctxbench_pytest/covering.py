@@ -13,6 +13,9 @@ import pytest
 
 from . import options
 
+_IMPORT = "import "
+"""Begins the contexts of what runs before the tests."""
+
 
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the suite and tell which test ran which line; see the package for arguments and result."""
@@ -29,9 +32,10 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
         code = pytest.main(options.arguments([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
     finally:
         measured.stop()
-    sets, lines = _lines(measured.get_data(), Path.cwd())
+    sets, lines, imports = _lines(measured.get_data(), Path.cwd())
     tests = [[name, outcome, round(seconds, 4)] for name, (outcome, seconds) in log.tests.items()]
-    return {"exit": int(code), "tests": tests, "broken": log.broken, "sets": sets, "lines": lines}
+    told = {"exit": int(code), "tests": tests, "broken": log.broken, "sets": sets, "lines": lines}
+    return {**told, "modules": list(log.modules), "imports": imports}
 
 
 class Log:
@@ -42,11 +46,22 @@ class Log:
         self._measured = measured
         self.tests: dict[str, tuple[str, float]] = {}
         self.broken: list[list[str]] = []
+        # Modules of tests -> position; the empty one stands for what runs before any is imported.
+        self.modules: dict[str, int] = {"": 0}
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
         """Know the marker of a plugin that is off."""
         config.addinivalue_line("markers", options.MARKER)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
+        """Put what importing a test module runs, and making its tests, under the module's position."""
+        module = collector.getparent(pytest.Module)
+        place = self.modules.setdefault(module.nodeid, len(self.modules)) if module else 0
+        self._measured.switch_context(_IMPORT + str(place))
+        yield
+        self._measured.switch_context("")
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -78,20 +93,25 @@ class Log:
             self.tests[item.nodeid] = (said, 0.0)
 
 
-def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]]]:
-    """Return the sets of tests, each once, and for every file which line has which set."""
+def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]], dict[str, dict[str, list[int]]]]:
+    """Return the sets of tests, each once, for every file which line has which set, and which modules ran it."""
     sets: dict[str, int] = {}
     lines: dict[str, dict[str, int]] = {}
+    imports: dict[str, dict[str, list[int]]] = {}
     for name in sorted(data.measured_files()):
         path = Path(name)
         if not path.is_relative_to(root):
             continue
-        held = lines.setdefault(path.relative_to(root).as_posix(), {})
+        inner = path.relative_to(root).as_posix()
+        held, importing = lines.setdefault(inner, {}), imports.setdefault(inner, {})
         for line, contexts in sorted(data.contexts_by_lineno(name).items()):
-            ran = _ranges(sorted(int(context) for context in contexts if context))
+            ran = _ranges(sorted(int(context) for context in contexts if context.isdigit()))
             if ran:
                 held[str(line)] = sets.setdefault(ran, len(sets))
-    return list(sets), lines
+            modules = {int(context.removeprefix(_IMPORT) or 0) for context in contexts if not context.isdigit()}
+            if modules:
+                importing[str(line)] = sorted(modules)
+    return list(sets), lines, imports
 
 
 def _ranges(numbers: Iterable[int]) -> str:

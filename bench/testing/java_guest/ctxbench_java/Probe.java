@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.Arrays;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.TestPlan;
@@ -47,9 +48,16 @@ public final class Probe implements TestExecutionListener {
                 hits.append(hits.length() == 0 ? "" : ",").append(number);
             }
         }
-        lines.append(LegacyReportingUtils.getClassName(plan, test)).append('\t');
-        lines.append(test.getLegacyReportingName().replaceAll("\\s", " ")).append('\t');
+        String owner = LegacyReportingUtils.getClassName(plan, test);
+        lines.append(owner).append('\t').append(test.getLegacyReportingName().replaceAll("\\s", " "));
+        lines.append('\t').append(isOf(owner, test)).append('\t');
         lines.append(result.getStatus()).append('\t').append(took / 1000000).append('\t').append(hits).append('\n');
+    }
+
+    /** Say whether the method is its class's own: suites of JUnit 3 also hold tests of other classes. */
+    private static boolean isOf(String owner, TestIdentifier test) {
+        return test.getSource().filter(MethodSource.class::isInstance).map(MethodSource.class::cast)
+            .map(source -> source.getClassName().equals(owner)).orElse(true);
     }
 
     @Override

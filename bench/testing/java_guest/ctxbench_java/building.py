@@ -14,6 +14,8 @@ from .programs import JARS, OWN, class_path, compile_files
 
 _FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
 _ROUNDS = 8
+_KEPT = 8 * 1024 * 1024
+"""Bytes of what javac says: all of it, but of a repository that it says the same of without end."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 TOOLS = Path(__file__).parent
 
@@ -26,43 +28,48 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile;
-        or ``fault``: why the main classes do not.
+        ``messages``: what javac says of them; or ``fault``: what it says of the main classes, or of the tests if
+        none compiles.
     """
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = arguments["jars"]
     main, test, tools = (OWN / name for name in ("main", "test", "tools"))
     sources = java_files(arguments["main"])
-    status, said = compile_files(sources, main, on=class_path(jars=jars), **options)
+    status, said = compile_files(sources, main, on=class_path(jars=jars), kept=_KEPT, **options)
     if status:
         return {"fault": said}
     copy_rest(arguments["main"], main)
     path = class_path(main, jars=[*jars, *JARS])
-    dropped, fault = compile_tests(java_files(arguments["test"]), test, on=path, **options)
-    if fault:
-        return {"fault": fault}
+    compiled, dropped, messages = compile_tests(java_files(arguments["test"]), test, on=path, **options)
+    if not compiled:
+        return {"fault": messages or "holds no test"}
     copy_rest(arguments["test"], test)
     status, said = compile_files([str(TOOLS / "Canary.java")], tools, on=class_path(), **options)
     if status:
         return {"fault": said}
-    return {"dropped": dropped, **{place.name: base64.b64encode(jar(place)).decode() for place in (main, test, tools)}}
+    made = {place.name: base64.b64encode(jar(place)).decode() for place in (main, test, tools)}
+    return {"dropped": dropped, "messages": messages, **made}
 
 
-def compile_tests(files: Sequence[str], to: Path, *, on: str, encoding: str, release: str) -> tuple[list[str], str]:
-    """Compile what compiles; return the files that do not, and a fault if no end was found."""
-    left, said = list(files), ""
+def compile_tests(
+    files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
+) -> tuple[bool, list[str], str]:
+    """Compile what compiles; return whether anything does, the files that do not, and what javac says of them."""
+    left, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):
         if not left:
             break
-        status, said = compile_files(left, to, on=on, encoding=encoding, release=release, heap=640)
+        status, said = compile_files(left, to, on=on, encoding=encoding, release=release, heap=640, kept=_KEPT)
         if not status:
-            return sorted(dropped), ""
+            return True, sorted(dropped), messages
+        messages += said
         broken = {name for name in _FAULT.findall(said) if name in left}
         if not broken:
             break
         dropped += sorted(broken)
         left = [name for name in left if name not in broken]
-    return sorted(dropped), said or "holds no test that compiles"
+    return False, sorted(dropped), messages
 
 
 def java_files(folders: Sequence[str]) -> list[str]:

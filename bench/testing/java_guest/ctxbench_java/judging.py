@@ -28,8 +28,8 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         arguments: ``path`` (the changed file), ``types`` (what it may declare), ``classes`` (entries of the main
-            jar that it replaces), ``tests`` (ids), ``resources`` (folders of the class path), ``flags`` (of
-            Java), ``encoding``, ``release``, ``jars``, ``secret``.
+            jar that it replaces), ``tests`` (ids), ``folder`` (where they run), ``resources`` (folders of the
+            class path), ``flags`` (of Java), ``encoding``, ``release``, ``jars``, ``secret``.
 
     Returns:
         ``compiled``, ``messages``, ``overtime`` (whether a program used up its processor time), ``foreign`` (a
@@ -58,16 +58,17 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         places,
         flags=[*arguments["flags"], *guarded(arguments["secret"])],
         jars=arguments["jars"],
+        folder=arguments["folder"],
     )
     found = reports.read(OWN / "reports")
-    wanted = {name: [*found[name][:2]] for name in arguments["tests"] if name in found}
+    expected = {name: reports.of_test(found, name) for name in arguments["tests"]}
     return {
         "compiled": True,
         "messages": said,
         "overtime": exit_status == OVERTIME,
         "exit": exit_status,
         "canary": found.get(CANARY),
-        "tests": wanted,
+        "tests": {name: [*told[:2]] for name, told in expected.items() if told is not None},
     }
 
 
@@ -76,6 +77,7 @@ def guarded(secret: str) -> list[str]:
     return [
         "-Djava.security.manager",
         f"-Djava.security.policy=={_POLICY}",
+        f"-Dctxbench.own={OWN.absolute()}",
         f"-Dctxbench.canary={secret}",
     ]
 
@@ -90,19 +92,24 @@ def foreign(overlay: Path, types: Sequence[str]) -> str:
 
 
 def run_tests(
-    tests: Iterable[str], places: Sequence[Path | str], *, flags: Sequence[str], jars: Sequence[str]
+    tests: Iterable[str], places: Sequence[Path | str], *, flags: Sequence[str], jars: Sequence[str], folder: str
 ) -> tuple[int, str]:
     """Run tests and the canary; return the launcher's exit status and what it and they printed."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
     argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={Path(scratch).absolute()}"]
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
     argv += [*flags, "-cp", path, _CONSOLE]
-    argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--reports-dir={OWN / 'reports'}"]
-    return run([*argv, *selectors([CANARY, *tests])], _SECONDS)
+    argv += [
+        "--disable-banner",
+        "--disable-ansi-colors",
+        "--details=none",
+        f"--reports-dir={(OWN / 'reports').absolute()}",
+    ]
+    return run([*argv, *selectors([CANARY, *tests])], _SECONDS, folder)
 
 
 def selectors(tests: Iterable[str]) -> list[str]:
-    """Return the launcher's options for tests: single methods, whole classes where one has parameters."""
+    """Return the launcher's options for tests: single methods, whole classes where one needs that."""
     known = sorted(set(tests))
     whole = {name.partition("#")[0] for name in known if not _PLAIN.fullmatch(name)}
     single = [f"--select-method={name}" for name in known if name.partition("#")[0] not in whole]

@@ -38,7 +38,7 @@ _VM = (
 OVERTIME = -signal.SIGXCPU
 _GRACE = 5
 _KEPT = 16_000
-"""Characters of a program's output: its beginning and its end."""
+"""Bytes of a program's output: its beginning and its end."""
 
 
 class Unusable(Exception):
@@ -70,18 +70,21 @@ def virtual_machine(heap: int) -> list[str]:
     return [*_VM, f"-Xmx{heap}m"]
 
 
-def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
+def run(argv: Sequence[str], seconds: int | None = None, folder: str = "", kept: int = _KEPT) -> tuple[int, str]:
     """Run a program to its end; return its exit status and its output, of which a long middle is left out.
 
     Args:
         argv: the program and its arguments.
+        folder: of the repository, where it runs; empty for the repository's own.
         seconds: of processor time after which the kernel ends it with `OVERTIME` as its status. Unlike the
             clock it does not run faster on a busy machine.
+        kept: bytes of its output, half of them its beginning.
     """
     OWN.mkdir(exist_ok=True)
     with tempfile.TemporaryFile(dir=OWN) as out:
         status = subprocess.call(
             argv,
+            cwd=folder or None,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -90,10 +93,10 @@ def run(argv: Sequence[str], seconds: int | None = None) -> tuple[int, str]:
         )
         size = out.seek(0, os.SEEK_END)
         out.seek(0)
-        head = out.read(_KEPT // 2)
-        out.seek(max(len(head), size - _KEPT // 2))
+        head = out.read(kept // 2)
+        out.seek(max(len(head), size - kept // 2))
         tail = out.read()
-    gap = b"\n[...]\n" if size > _KEPT else b""
+    gap = b"\n[...]\n" if size > kept else b""
     return status, (head + gap + tail).decode("utf-8", "replace")
 
 
@@ -110,6 +113,7 @@ def compile_files(
     release: str,
     heap: int = 512,
     seconds: int | None = None,
+    kept: int = _KEPT,
 ) -> tuple[int, str]:
     """Compile files into a folder, without annotation processors; return javac's status and messages."""
     to.mkdir(parents=True, exist_ok=True)
@@ -118,4 +122,4 @@ def compile_files(
     argv = [program("javac"), *(f"-J{flag}" for flag in virtual_machine(heap))]
     argv += ["-proc:none", "-nowarn", "-Xlint:none", "-Xmaxerrs", "10000", "-implicit:none", "-sourcepath", ""]
     argv += ["-encoding", encoding, "--release", release, "-cp", on, "-d", str(to), f"@{listing}"]
-    return run(argv, seconds)
+    return run(argv, seconds, kept=kept)

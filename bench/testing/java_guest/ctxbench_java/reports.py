@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 from xml.etree import ElementTree as ET
 
+T = TypeVar("T")
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+WHOLE = "[*]"
+"""Ends the id of a test that runs with its whole class only."""
 _BYTES = 32 * 1024 * 1024
 _TEXT = 2000
 _INVOCATION = re.compile(r"([\w$]+|.*\))\[.*\]", re.DOTALL)
@@ -23,7 +29,12 @@ def test_id(owner: str, name: str) -> str:
     if re.fullmatch(r"[\w$]+", plain):
         return f"{owner}#{plain}"
     found = _INVOCATION.fullmatch(plain)
-    return f"{owner}#{found.group(1) if found else plain}[*]"
+    return f"{owner}#{found.group(1) if found else plain}{WHOLE}"
+
+
+def of_test(found: Mapping[str, T], test: str) -> T | None:
+    """Return what is kept for a test under its id, or under that of a plain method that runs with its class only."""
+    return found.get(test, found.get(test.removesuffix(WHOLE)))
 
 
 def read(folder: Path) -> dict[str, tuple[str, str, float]]:

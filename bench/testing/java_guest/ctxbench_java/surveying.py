@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .building import TOOLS, copy_rest, java_files
+from .judging import selectors
 from .programs import JARS, OWN, class_path, compile_files, program, run, virtual_machine
-from .reports import FAILED, PASSED, SKIPPED, test_id
+from .reports import FAILED, PASSED, SKIPPED, WHOLE, of_test, test_id
 
+UNSELECTABLE = "unselectable"
+"""The state of a test that passes with the suite, but neither alone nor with its class."""
 _SERVICE = "META-INF/services/org.junit.platform.launcher.TestExecutionListener"
 _STATES = {"SUCCESSFUL": PASSED, "ABORTED": SKIPPED, "FAILED": FAILED}
 _HEAP = 640
@@ -16,11 +20,11 @@ _HEAP = 640
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the main classes with their probes and run every test of the test jar.
+    """Compile the main classes with their probes, run every test of the test jar, then each that passed alone.
 
     Args:
-        arguments: ``main`` (source folders), ``resources``, ``flags``, ``encoding``, ``release``,
-            ``jars``, ``probes`` (how many there are).
+        arguments: ``main`` (source folders), ``folder`` (where tests run), ``resources``, ``flags``,
+            ``encoding``, ``release``, ``jars``, ``probes`` (how many there are).
 
     Returns:
         ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
@@ -37,18 +41,64 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     service = classes / _SERVICE
     service.parent.mkdir(parents=True, exist_ok=True)
     service.write_text("ctxbench.Probe\n", encoding="utf-8")
-    scratch = OWN / "tmp"
-    scratch.mkdir()
-    places = [place.absolute() for place in (classes, *map(Path, arguments["resources"]), OWN / "test.jar")]
-    argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch.absolute()}"]
-    argv += [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
-    argv += [*arguments["flags"], "-cp", class_path(*places, jars=jars)]
-    argv += ["org.junit.platform.console.ConsoleLauncher", "--disable-banner", "--disable-ansi-colors"]
-    argv += ["--details=none", f"--scan-classpath={places[-1]}"]
-    status, said = run(argv)
+    test_jar = (OWN / "test.jar").absolute()
+    places = [classes, *arguments["resources"], test_jar]
+    defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
+    argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
+    argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
+    status, said = run(argv, folder=arguments["folder"])
     if not log.is_file():
         return {"fault": said or f"JUnit ended with status {status} and no report"}
-    return {"exit": status, "messages": said, "tests": [_line(line) for line in _lines(log)]}
+    return {"exit": status, "messages": said, "tests": _selectable([_line(line) for line in _lines(log)], arguments)}
+
+
+def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[str]:
+    """Return the beginning of a command that runs a Java program of the whole suite."""
+    scratch = OWN / "tmp"
+    scratch.mkdir(exist_ok=True)
+    path = class_path(*(Path(place).absolute() for place in places), jars=[*arguments["jars"], *JARS])
+    flags = [*virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch.absolute()}", *arguments["flags"]]
+    return [program("java"), *flags, "-cp", path]
+
+
+def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the rows with ids that the judge can select: a test that is lost alone runs with its whole class."""
+    passed = {name for name, state, _, _ in rows if state == PASSED}
+    alone = _run_alone(passed, arguments)
+    lost = passed - alone
+    renamed = {name: name.removesuffix(WHOLE) + WHOLE for name in lost}
+    whole = _run_alone({new for new in renamed.values() if new not in passed}, arguments)
+    selectable = []
+    for name, state, took, hits in rows:
+        if name not in lost or state != PASSED:
+            selectable.append([name, state, took, hits])
+        elif renamed[name] in whole | alone:
+            selectable.append([renamed[name], state, took, hits])
+        else:
+            selectable.append([name, UNSELECTABLE, took, hits])
+    return selectable
+
+
+def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
+    """Return those of the tests that pass when nothing but what the judge would select for them is run."""
+    option_of = {test: selectors([test])[0] for test in tests}
+    options = sorted(set(option_of.values()))
+    if not options:
+        return set()
+    tools, listing, log = (OWN / name for name in ("alone", "alone.txt", "alone.tsv"))
+    program_of_ours = [str(TOOLS / "Alone.java")]
+    compile_files(program_of_ours, tools, on=class_path(), encoding="UTF-8", release=arguments["release"])
+    listing.write_text("".join(f"{option}\n" for option in options), encoding="utf-8")
+    places = [tools, OWN / "main.jar", *arguments["resources"], OWN / "test.jar"]
+    argv = [*_java(arguments, places), "ctxbench.Alone", str(listing.absolute()), str(log.absolute())]
+    _, output = run(argv, folder=arguments["folder"])
+    if not log.is_file():
+        raise RuntimeError(f"the tests could not be run one by one: {output}")
+    states: dict[str, dict[str, set[str]]] = {option: {} for option in options}
+    for line in _lines(log):
+        number, owner, name, state = line.split("\t")
+        states[options[int(number)]].setdefault(test_id(owner, name), set()).add(_STATES[state])
+    return {test for test in tests if of_test(states[option_of[test]], test) == {PASSED}}
 
 
 def _lines(log: Path) -> list[str]:
@@ -56,5 +106,6 @@ def _lines(log: Path) -> list[str]:
 
 
 def _line(line: str) -> list[Any]:
-    owner, name, state, took, hits = line.split("\t")
-    return [test_id(owner, name), _STATES[state], int(took), [int(hit) for hit in hits.split(",") if hit]]
+    owner, name, own, state, took, hits = line.split("\t")
+    test = test_id(owner, name) if own == "true" else test_id(owner, name).removesuffix(WHOLE) + WHOLE
+    return [test, _STATES[state], int(took), [int(hit) for hit in hits.split(",") if hit]]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.types import Kind, Query
 from harness.cells import open_cells
+from harness.cells.bounds import Bounds
 from harness.cells.pool import ForkedCells
 from strategies.api import Prompt
 from strategies.tiny import query_for, view_for
@@ -97,7 +98,7 @@ class World:
 
 @contextlib.contextmanager
 def world(root: Path) -> Iterator[World]:
-    with open_cells([root / "home"], 4, timeout=_SECONDS) as cells:
+    with open_cells([root / "home"], 4, limits=Bounds(wait=_SECONDS)) as cells:
         assert isinstance(cells, ForkedCells)
         yield World(root, cells)
 

@@ -54,22 +54,10 @@ def run(user: str, confined: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
         confined: ``namespaces``, or ``landlock`` for cells that have none.
         only: names of cases; all if empty.
     """
-    plain = user == "plain" and os.geteuid() == 0
     root = Path(tempfile.mkdtemp(prefix="ctxbench-hostile-"))
     try:
-        make(root, PLAIN if plain else os.geteuid())
-        less = root / "less"
-        less.mkdir()
-        (less / "sitecustomize.py").write_text(text_without(namespaces=confined == "landlock"))
-        command = [sys.executable, "-m", "tests.harness.cells.hostile.corpus", str(root), *only]
-        if plain:
-            command = _as_plain(command, root)
-        environment = {**os.environ, "PYTHONPATH": f"{less}{os.pathsep}{_CHECKOUT}", "HOME": str(root)}
-        done = subprocess.run(
-            command, cwd=_CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
-        if done.returncode:
-            raise AssertionError(done.stderr[-5000:])
+        make(root, PLAIN if _becomes_plain(user) else os.geteuid())
+        done = start("tests.harness.cells.hostile.corpus", root, user, confined, *only)
         return {
             **json.loads(done.stdout),
             "stderr": done.stderr,
@@ -77,6 +65,45 @@ def run(user: str, confined: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
         }
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def started(module: str, user: str) -> subprocess.CompletedProcess[str]:
+    """Run a module that is given a folder of its own, as root or as a plain user; return what it printed."""
+    root = Path(tempfile.mkdtemp(prefix="ctxbench-hostile-"))
+    try:
+        if _becomes_plain(user):
+            os.chown(root, PLAIN, PLAIN)
+        return start(module, root, user, "namespaces")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def start(module: str, root: Path, user: str, confined: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module on a folder that the user owns.
+
+    Raises:
+        AssertionError: if it fails.
+    """
+    less = root / "less"
+    less.mkdir()
+    (less / "sitecustomize.py").write_text(text_without(namespaces=confined == "landlock"))
+    command = [sys.executable, "-m", module, str(root), *arguments]
+    if _becomes_plain(user):
+        command = _as_plain(command, root)
+    elif os.geteuid() == 0:
+        # What cells see of mounts must not change because somebody else's container starts or ends.
+        command = ["unshare", "--mount", *command]
+    environment = {**os.environ, "PYTHONPATH": f"{less}{os.pathsep}{_CHECKOUT}", "HOME": str(root)}
+    done = subprocess.run(
+        command, cwd=_CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    if done.returncode:
+        raise AssertionError(done.stderr[-5000:])
+    return done
+
+
+def _becomes_plain(user: str) -> bool:
+    return user == "plain" and os.geteuid() == 0
 
 
 def _as_plain(command: list[str], root: Path) -> list[str]:

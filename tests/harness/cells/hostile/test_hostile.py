@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import pty
@@ -26,10 +25,9 @@ from tests.helpers.extras import missing
 pytestmark = pytest.mark.slow
 
 SETTINGS = ("root-namespaces", "plain-namespaces", "root-landlock", "plain-landlock")
-run = functools.cache(ring.run)
 
 
-@pytest.fixture(params=SETTINGS)
+@pytest.fixture(scope="module", params=SETTINGS)
 def setting(request: pytest.FixtureRequest) -> str:
     """Name who runs it, and what the kernel grants."""
     name: str = request.param
@@ -40,10 +38,10 @@ def setting(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report(setting: str) -> dict[str, Any]:
     """Return what came of the whole corpus there."""
-    return run(*setting.split("-"))
+    return ring.run(*setting.split("-"))
 
 
 def test_there_are_enough_and_no_two_have_one_name() -> None:

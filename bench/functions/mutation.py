@@ -1,0 +1,86 @@
+"""Which tests notice faults: a function's few are chosen by faulty versions of it, and measured by others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from bench.functions.choose import strongest
+from bench.functions.types import Mutants
+from bench.types import Reference, Sample
+
+MEASURING = 2
+"""Faulty versions of each function that its tests are measured by, and never chosen by."""
+CHOOSING = 6
+"""Those that they are chosen by, where there are more tests than may judge."""
+
+
+class Trying(Protocol):
+    """The part of `bench.testing.judge.Judge` that is needed."""
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
+        """Return which of a reference's tests do not pass with `text` as the function, None if that is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A function that may become a sample, with all that there is to judge it."""
+
+    sample: Sample
+    reference: Reference
+    """Its tests are the best of `ranked`."""
+    ranked: tuple[str, ...]
+    """The tests that coverage chose, the best judges first."""
+    others: tuple[str, ...]
+    """More tests that run it, or whose modules do when they are imported."""
+    blank: str
+    """The function with an empty body."""
+    mutants: Callable[[int], tuple[str, ...]]
+    """Gives that many faulty versions, or as many as there are."""
+    clocks: frozenset[str] = frozenset()
+    """Those of all its tests that read a clock."""
+
+    def judged_by(self, tests: tuple[str, ...]) -> Reference:
+        """Return the reference with these tests."""
+        return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
+
+    def without(self, tests: frozenset[str]) -> Draft | None:
+        """Return the draft as if some tests were not there; None if no test is left."""
+        left = [test for test in (*self.ranked, *self.others) if test not in tests]
+        if not left:
+            return None
+        most = len(self.ranked)
+        reference = self.judged_by(tuple(sorted(left[:most])))
+        return replace(self, reference=reference, ranked=tuple(left[:most]), others=tuple(left[most:]))
+
+
+def chosen(draft: Draft, trying: Trying) -> tuple[str, ...]:
+    """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
+    faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
+    noticed = [_failing(draft, text, trying) for text in (draft.blank, *faulty)]
+    others = draft.others
+    if noticed[0] and noticed[0] - draft.clocks:
+        # Tests that read a clock are needed only where no other sees that the body is gone.
+        others = tuple(test for test in others if test not in draft.clocks)
+    return strongest(draft.ranked, others, [tests for tests in noticed if tests])
+
+
+def measured(draft: Draft, tests: tuple[str, ...], trying: Trying) -> Mutants:
+    """Return how many faults that chose nothing are noticed by some tests, and how many by any.
+
+    Args:
+        draft: the function.
+        tests: those that judge it.
+        trying: runs them.
+    """
+    found = [_failing(draft, text, trying) for text in draft.mutants(MEASURING)]
+    noticed = [failing for failing in found if failing is not None]
+    killed = sum(not failing.isdisjoint(tests) for failing in noticed)
+    return Mutants(tried=len(noticed), killed=killed, killed_by_all=sum(map(bool, noticed)))
+
+
+def _failing(draft: Draft, text: str, trying: Trying) -> frozenset[str] | None:
+    everything = replace(draft.reference, tests=tuple(sorted({*draft.ranked, *draft.others})))
+    return trying.failing(draft.sample, everything, text)

@@ -1,0 +1,164 @@
+"""What javac says of a repository that does not compile, and why that may be. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from posixpath import basename, dirname
+
+from bench.testing.java_jars import Jar
+from bench.testing.java_pom import Dependency
+
+SHOWN = 3
+"""Errors, and missing names, of one message."""
+_ERROR = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
+_SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
+_WITHIN = re.compile(r"^  location: package ([\w.]+)$")
+_PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
+_OTHER_CODE = {".kt": "Kotlin", ".scala": "Scala", ".groovy": "Groovy"}
+_DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
+_DECLARED_TYPE = re.compile(r"\b(?:class|interface|object|trait|typealias)\s+(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileError:
+    """One error of javac's."""
+
+    path: str
+    line: int
+    """From 1."""
+    text: str
+    """In one line, with the symbol's name where one is missing."""
+    package: str = ""
+    """That does not exist."""
+    type: str = ""
+    """Name of a type that is not found."""
+    within: str = ""
+    """The package that it is sought in, where the line says so; some of that package is there."""
+
+    def __str__(self) -> str:
+        """Return ``path:line: text``."""
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+def read(messages: str) -> tuple[CompileError, ...]:
+    """Return the errors of javac's output, in its order; a type that several lines miss is an error of each."""
+    errors: list[CompileError] = []
+    for line in messages.split("\n"):
+        error = _ERROR.match(line)
+        if error:
+            path, number, text = error.groups()
+            missing = _PACKAGE.search(text)
+            errors.append(CompileError(path, int(number), text, package=missing.group(1) if missing else ""))
+        elif errors:
+            errors[-1] = _with_detail(errors[-1], line)
+    return tuple(errors)
+
+
+def _with_detail(error: CompileError, line: str) -> CompileError:
+    """Return an error with what a line below it says: which symbol it is about, and where that is sought."""
+    symbol, within = _SYMBOL.match(line), _WITHIN.match(line)
+    if symbol and error.text == "cannot find symbol":
+        kind, name = symbol.groups()
+        is_type = kind in ("class", "interface") or (kind == "variable" and name[:1].isupper())
+        return replace(error, text=f"{error.text}: {kind} {name}", type=name if is_type else "")
+    if within and error.type and not error.within:
+        return replace(error, text=f"{error.text} of package {within.group(1)}", within=within.group(1))
+    return error
+
+
+def summary(errors: Sequence[CompileError]) -> str:
+    """Return how many errors there are, and the first of them that differ, in one line."""
+    different: dict[str, CompileError] = {}
+    for error in errors:
+        different.setdefault(error.text, error)
+    first = " | ".join(map(str, [*different.values()][:SHOWN]))
+    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > SHOWN else ''}"
+
+
+def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the packages that do not exist, or that the repository has nothing of and a type is missing from."""
+    folders = {f"/{dirname(path)}" for path in tree if path.endswith(".java")}
+    missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
+    absent = [
+        package
+        for package in missing
+        if not any(folder.endswith(f"/{package.replace('.', '/')}") for folder in folders)
+    ]
+    return tuple(dict.fromkeys([*(error.package for error in errors if error.package), *absent]))
+
+
+def cure(
+    errors: Sequence[CompileError],
+    tree: Mapping[str, bytes],
+    compiled: Sequence[str],
+    jars: Mapping[str, Jar],
+    dependencies: Sequence[Dependency],
+) -> str:
+    """Return what to do about errors, in one line.
+
+    Args:
+        errors: javac's.
+        tree: the repository's files.
+        compiled: its folders that are compiled.
+        jars: missing package -> the jar that has it, where that is known.
+        dependencies: what the ``pom.xml`` says that it needs.
+    """
+    missing = packages(errors, tree)
+    causes = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
+    if causes:
+        return "; ".join(causes)
+    steps = []
+    if jars:
+        held = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
+        debian = ", ".join(f'"{name}"' for name in dict.fromkeys(jar.debian for jar in held if jar.debian))
+        names = ", ".join(f'"{jar.name}"' for jar in held if jar.name)
+        steps.append(f"add to [tests]: requirements = [{debian}], jars = [{names}]")
+        nameless = dict.fromkeys(jar.debian for jar in held if not jar.name)
+        steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
+    unknown = [package for package in missing if package not in jars]
+    if unknown:
+        artifacts = ", ".join(map(str, dependencies[: 2 * SHOWN]))
+        pom = f" (the pom names {artifacts})" if artifacts else ""
+        steps.append(
+            f"for {_listed(unknown)}{pom} find Debian's packages, e.g. with `apt-file search NAME.jar`, and add them "
+            "to requirements, and their jars to jars, in [tests]"
+        )
+    return "; ".join(steps) or "see the repository's own notes on its build"
+
+
+def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes]) -> list[str]:
+    """Say which files in other languages declare what is missing."""
+    types = {error.type for error in errors if error.type}
+    paths_in: dict[str, list[str]] = {}
+    for path, content in tree.items():
+        language = _OTHER_CODE.get(path[path.rfind(".") :])
+        if language is None:
+            continue
+        text = content.decode("utf-8", "replace")
+        package = _DECLARED_PACKAGE.search(text)
+        if (package and package.group(1) in missing) or types & {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}:
+            paths_in.setdefault(language, []).append(path)
+    return [
+        f"its Java needs its {language} ({_listed(paths)}), which is not compiled here: "
+        "choose a module without it, as source_dir, or another repository"
+        for language, paths in paths_in.items()
+    ]
+
+
+def _elsewhere(
+    errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes], compiled: Sequence[str]
+) -> list[str]:
+    """Say where the repository itself declares what is missing, in folders that are not compiled."""
+    others = [path for path in tree if path.endswith(".java") and not path.startswith(tuple(f"{f}/" for f in compiled))]
+    folders = tuple("/" + package.replace(".", "/") for package in missing)
+    files = {f"{error.type}.java" for error in errors if error.type}
+    places = [path for path in others if f"/{dirname(path)}".endswith(folders) or basename(path) in files]
+    what = f"what is missing stands in {_listed(places)}, which is compiled with neither its sources nor its tests"
+    return [f"{what}: choose another module, as source_dir, or another repository"] if places else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

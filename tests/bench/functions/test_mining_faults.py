@@ -1,0 +1,109 @@
+"""Which tests a mined function is judged by: none is dropped that a test of its suite would notice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.functions.build import build
+from bench.functions.choose import MOST_TESTS
+from bench.home import Home
+from bench.samples import SampleSet
+from bench.testing import guest
+from sandbox.fake import FakeSandbox
+from sandbox.types import Call
+from tests.helpers.mining import TEST_FILE, in_process, local_manifest
+
+SHOP = '''"""A shop."""
+
+
+def price(amount, rate=2):
+    """Return what an amount costs, all of its parts together."""
+    if isinstance(amount, list):
+        return sum(price(part, rate) for part in amount)
+    return amount * rate
+
+
+PRICE = price(3)
+'''
+IDLE = {f"test_price__{number:02}": "price(1)" for number in range(32)}
+"""Tests that run the function and look at nothing."""
+
+
+def make(
+    tmp_path: Path, tests: dict[str, str], *, shop: str = SHOP, sandbox: FakeSandbox | None = None, **imports: str
+) -> SampleSet:
+    sandbox = sandbox or in_process(tests=tests, shop=shop, imports=imports)
+    manifest = local_manifest(tmp_path, {"shop.py": shop, TEST_FILE: "from shop import *\n"})
+    return build([manifest], Home(tmp_path / "home"), "set", sandbox=sandbox, lock=lambda *_: (), force=True)
+
+
+def judges(made: SampleSet) -> set[str]:
+    return {test.partition("::")[2] for test in made.references["demo/shop.py::price"].tests}
+
+
+def test_of_many_tests_the_one_that_notices_an_empty_body_is_chosen(tmp_path: Path) -> None:
+    tests = {**IDLE, "test_price__z": "assert price(1) == 2"}
+    chosen = judges(make(tmp_path, tests))
+    assert len(chosen) == MOST_TESTS and "test_price__z" in chosen
+
+
+def test_tests_are_chosen_that_notice_what_the_narrowest_do_not(tmp_path: Path) -> None:
+    narrow = dict.fromkeys(IDLE, "assert price(1) == 2")
+    deep = {"test_price__zz": "assert price([1, [2, 3]]) == 12 and price([1], 3) == 3"}
+    made = make(tmp_path, {**narrow, **deep})
+    assert "test_price__zz" in judges(made)
+    told = made.manifest["repositories"]["demo"]["mutants"]
+    assert told["tried"] == 2 and told["killed"] == told["killed_by_all"] > 0
+
+
+@pytest.mark.parametrize("module", [TEST_FILE, ""])
+def test_a_function_that_only_an_import_runs_is_judged_by_the_modules_tests(tmp_path: Path, module: str) -> None:
+    tests = {"test_value": "assert PRICE == 6"}
+    made = make(tmp_path, tests, price=module)
+    assert judges(made) == {"test_value"}
+    entry = made.manifest["repositories"]["demo"]
+    assert (entry["documented"], entry["covered"], entry["kept"], entry["drops"]) == (1, 1, 1, {})
+
+
+def test_where_the_tests_that_run_it_pass_an_empty_body_those_of_the_importing_module_judge(tmp_path: Path) -> None:
+    tests = {"test_price": "price(1)", "test_value": "assert PRICE == 6"}
+    made = make(tmp_path, tests, price=TEST_FILE)
+    assert judges(made) == {"test_price", "test_value"}
+
+
+def test_a_test_that_the_published_code_does_not_pass_alone_judges_nothing(tmp_path: Path) -> None:
+    tests = {"test_price": "assert price(1) == 2", "test_price__leans": "assert price(1) == 2 and MISSING"}
+    made = make(tmp_path, tests)
+    assert judges(made) == {"test_price"}
+
+
+def test_what_no_test_notices_is_dropped_with_the_true_reason(tmp_path: Path) -> None:
+    shop = SHOP + '\n\ndef other():\n    """Return one."""\n    return 1\n'
+    tests = {**IDLE, "test_other": "assert other() == 1"}
+    made = make(tmp_path, tests, shop=shop)
+    assert made.manifest["repositories"]["demo"]["drops"] == {"blank_passed": 1}
+
+
+def test_a_second_build_takes_the_choice_and_the_figures_from_the_certificates(tmp_path: Path) -> None:
+    tests = {**IDLE, "test_price__z": "assert price(1) == 2"}
+    first = make(tmp_path, tests)
+    again = in_process(tests=tests, shop=SHOP)
+    second = make(tmp_path, tests, sandbox=again)
+    assert again.jobs == [] and second.digest == first.digest
+    assert second.manifest["repositories"] == first.manifest["repositories"]
+
+
+def test_certificates_of_earlier_versions_are_taken_and_only_measured(tmp_path: Path) -> None:
+    tests = {"test_price": "assert price(1) == 2"}
+    first = make(tmp_path, tests)
+    [kept] = (tmp_path / "home" / "cache" / "certificates").iterdir()
+    lines = [json.loads(line) for line in kept.read_text().splitlines() if line]
+    kept.write_text("".join(json.dumps({key: line[key] for key in ("certified", "id")}) + "\n" for line in lines))
+    again = in_process(tests=tests, shop=SHOP)
+    second = make(tmp_path, tests, sandbox=again)
+    judged = [job for job in again.jobs if isinstance(job.action, Call) and job.action.function == guest.RUN]
+    assert len(judged) == 2, "the faults only"
+    assert second.digest == first.digest

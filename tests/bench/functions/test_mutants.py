@@ -1,0 +1,55 @@
+"""Faulty versions of a function."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from bench.functions.python.mutants import mutants
+
+RECURSE = '''def recurse(self, parts, depth=1):
+    """Put the parts, and theirs, into one list."""
+    while depth < 10:
+        depth += 1
+    if parts and depth:
+        for part in parts:
+            self.put(part)
+        return [self.recurse(part) for part in parts]
+    return f"{parts!r} none" == "x"
+'''
+
+
+def test_each_differs_in_its_body_and_is_a_function_of_the_same_name() -> None:
+    found = mutants(RECURSE, 100)
+    assert len(found) == len(set(found)) > 8
+    own = ast.dump(ast.parse(RECURSE))
+    for text in found:
+        [function] = ast.parse(text).body
+        assert isinstance(function, ast.FunctionDef) and function.name == "recurse"
+        assert ast.dump(ast.parse(text)) != own
+        assert ast.get_docstring(function) == "Put the parts, and theirs, into one list."
+        assert ast.unparse(function.args) == "self, parts, depth=1"
+
+
+@pytest.mark.parametrize(
+    "holds", ["[part for part in parts]", "if not (parts and depth):", "parts or depth", "return None", "!= 'x'"]
+)
+def test_gross_faults_are_among_them(holds: str) -> None:
+    assert any(holds in text for text in mutants(RECURSE, 100))
+
+
+def test_no_loop_loses_what_ends_it() -> None:
+    for text in mutants(RECURSE, 100):
+        assert "while depth < 1" in text and "depth += " in text
+
+
+def test_fewer_are_a_beginning_of_more_and_kinds_take_turns() -> None:
+    every = mutants(RECURSE, 100)
+    assert [mutants(RECURSE, most) for most in range(5)] == [every[:most] for most in range(5)]
+    assert mutants(RECURSE, 100) == every
+
+
+@pytest.mark.parametrize("text", ["", "x = 1", "def f(:", 'def f():\n    """Doc."""\n    pass\n'])
+def test_what_is_no_function_or_does_nothing_has_none(text: str) -> None:
+    assert mutants(text, 5) == ()

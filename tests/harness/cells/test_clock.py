@@ -1,0 +1,234 @@
+"""What a strategy works, waits and holds is measured from outside; a busy machine is nobody's fault."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from bench.errors import MachineFault
+from bench.types import Kind
+from harness.cells import Bounds, StrategyFault, clock, open_cells, pool
+from harness.cells.bounds import Excess
+from harness.cells.clock import Clock, Usage
+from harness.cells.process import ForkServer
+from strategies.tiny import query_for, view_for
+from tests.helpers.extras import missing
+from tests.helpers.models import Model
+
+QUERY = query_for(Kind.LINE)
+FILE = """
+import os, time
+from strategies import *
+from strategies.infile_text import infile_prompt
+
+
+@strategy("works")
+def works(query: Query, repo: Repository) -> Prompt:
+    while True: pass
+
+
+@strategy("has-workers")
+def has_workers(query: Query, repo: Repository) -> Prompt:
+    for _ in range(2):
+        if not os.fork():
+            while True: pass
+    os.wait()
+
+
+@strategy("has-holders")
+def has_holders(query: Query, repo: Repository) -> Prompt:
+    for _ in range(4):
+        if not os.fork():
+            held = b"x" * (80 << 20)
+            time.sleep(999)
+    os.wait()
+
+
+@strategy("holds")
+def holds(query: Query, repo: Repository) -> Prompt:
+    held = []
+    while True: held.append("x" * 100 + str(len(held)))
+
+
+@strategy("frees")
+def frees(query: Query, repo: Repository) -> Prompt:
+    try:
+        bytes(1 << 40)
+    except MemoryError:
+        return infile_prompt(query, 100)
+
+
+@strategy("leaves")
+def leaves(query: Query, repo: Repository) -> Prompt:
+    os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("strategies") / "heavy.py"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture
+def _proc() -> None:
+    if not Path("/proc/self/task").is_dir():
+        missing("no /proc on this machine")
+
+
+@pytest.mark.usefixtures("_proc")
+@pytest.mark.parametrize("name", ["works", "has-workers"])
+def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(file: Path, name: str) -> None:
+    with open_cells([], 1, limits=Bounds(work=1.0)) as cells, pytest.raises(StrategyFault) as caught:
+        cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
+    assert "its own processor time: more than 1 seconds" in str(caught.value)
+    assert caught.value.cure == "make it faster, or allow it more with --strategy-seconds"
+
+
+@pytest.mark.usefixtures("_proc")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("holds", r"raised MemoryError: a strategy may hold 0.195 GiB \(heavy.py:32\)"),
+        ("has-holders", r"memory of its processes: more than 0.195 GiB"),
+    ],
+)
+def test_what_holds_too_much_is_ended_with_a_clear_fault(file: Path, name: str, words: str) -> None:
+    with open_cells([], 1, limits=Bounds(memory=200 << 20)) as cells:
+        with pytest.raises(StrategyFault, match=words):
+            cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
+        assert cells.run("lc.infile", QUERY, view_for(QUERY), Model()).blocks
+
+
+def test_what_does_with_less_goes_on(file: Path) -> None:
+    with open_cells([], 1) as cells:
+        assert cells.run(f"{file}@frees", QUERY, view_for(QUERY), Model()).blocks
+
+
+@pytest.mark.usefixtures("_proc")
+def test_a_sample_that_takes_long_is_talked_about(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clock, "_FIRST_REMARK", 0.25)
+    monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
+    with (
+        caplog.at_level(logging.INFO, "harness.cells"),
+        open_cells([], 1, limits=Bounds(work=1.5)) as cells,
+        pytest.raises(StrategyFault),
+    ):
+        cells.run(f"{file}@works", QUERY, view_for(QUERY), Model())
+    assert caplog.messages and all("heavy.py@works on tiny/" in message for message in caplog.messages)
+    assert " of 1.5 seconds of work, waited " in caplog.messages[0]
+
+
+def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "harness.cells"), open_cells([], 1) as cells:
+        for _ in range(3):
+            cells._remark("a", "b")
+    assert caplog.messages == ["a takes long: b"]
+
+
+def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
+    """Let every look at a cell come `step` seconds after the last, and see this."""
+    moments = itertools.count(0.0, step)
+    monkeypatch.setattr(clock.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(clock, "usage", lambda _: used)
+
+
+def started(limits: Bounds) -> Clock:
+    watch = Clock(limits)
+    watch.start(1)
+    return watch
+
+
+def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=True, pids=()))
+    watch = started(Bounds(work=1.0, wait=5.0))
+    for _ in range(1000):
+        watch.look()
+
+
+def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=False, pids=()))
+    watch = started(Bounds(work=1.0, wait=5.0))
+    for _ in range(5):
+        watch.look()
+    with pytest.raises(TimeoutError):
+        watch.look()
+
+
+def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, ready=False, pids=()))
+    watch = started(Bounds(work=1.0, wait=5.0))
+    for _ in range(5):
+        watch.look()
+
+
+def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, ready=False, pids=()))
+    watch = started(Bounds(work=1.0, wait=0.01))
+    for _ in range(50):
+        with watch.paused():
+            pass
+        watch.look()
+
+
+def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, ready=False, pids=()))
+    with pytest.raises(Excess, match="more than 1 seconds"):
+        started(Bounds(work=1.0)).look()
+
+
+@pytest.mark.usefixtures("_proc")
+def test_the_usage_is_that_of_the_process_and_its_children() -> None:
+    inside, outside = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(outside)
+        os.read(inside, 1)
+        os._exit(0)
+    try:
+        used = clock.usage(os.getpid())
+        assert {os.getpid(), child} <= set(used.pids) and used.seconds > 0
+        assert used.ready and used.memory > 1 << 20
+        assert 0 < clock._own_memory(os.getpid()) <= used.memory
+    finally:
+        os.close(inside)
+        os.close(outside)
+        os.waitpid(child, 0)
+    assert clock.usage(child) == Usage(seconds=0.0, memory=0, ready=False, pids=())
+
+
+def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = iter([3, 4, 4])
+    monkeypatch.setattr(pool, "ended_for_memory", lambda: next(ended))
+    with open_cells([], 1) as cells:
+        with pytest.raises(MachineFault, match="memory ran out .* fewer --workers"):
+            cells.run(f"{file}@leaves", QUERY, view_for(QUERY), Model())
+        with pytest.raises(StrategyFault, match="ended without an answer"):
+            cells.run(f"{file}@leaves", QUERY, view_for(QUERY), Model())
+
+
+def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_PROC", tmp_path)
+    assert clock.ended_for_memory() == 0
+    (tmp_path / "vmstat").write_text("nr_free_pages 1\noom_kill 17\ndrop_pagecache 3\n")
+    assert clock.ended_for_memory() == 17
+
+
+def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: ForkServer, __: int, channel: socket.socket, ___: int) -> None:
+        channel.shutdown(socket.SHUT_RDWR)
+
+    with open_cells([], 1) as cells:
+        monkeypatch.setattr(ForkServer, "start", start)
+        with pytest.raises(MachineFault, match="a process for a strategy could not be made"):
+            cells.run("lc.infile", QUERY, view_for(QUERY), Model())

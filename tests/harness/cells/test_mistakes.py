@@ -1,0 +1,56 @@
+"""`strategy check` and `run` agree on strategies that do what they should not, as root and as a plain user."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.harness.cells.confined import granted
+from tests.harness.cells.hostile import ring
+from tests.harness.cells.mistakes import MISTAKES
+from tests.helpers.extras import missing
+
+pytestmark = pytest.mark.slow
+
+
+@functools.cache
+def tried(user: str) -> dict[str, Any]:
+    """Return what came of them all, as root or as a plain user."""
+    done = ring.started("tests.harness.cells.mistakes", user)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+@pytest.fixture(params=["root", "plain"])
+def report(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return what came of them all."""
+    if not granted():
+        missing("no namespaces on this kernel")
+    if request.param == "root" and os.geteuid() != 0:
+        missing("not root")
+    return tried(request.param)
+
+
+def test_there_are_enough_of_each_sort() -> None:
+    assert sum(bool(mistake.fault) for mistake in MISTAKES.values()) >= 25
+    assert sum(bool(mistake.finding) for mistake in MISTAKES.values()) >= 6
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_check_says_what_a_run_says(report: dict[str, Any], name: str) -> None:
+    mistake = MISTAKES[name]
+    failed = {finding: detail for finding, passed, detail in report["check"][name] if not passed}
+    messages = report["run"][name]
+    if mistake.fault:
+        # The repositories have different names.
+        [message] = [message.replace("repository shop0", "repository tiny") for message in messages]
+        assert mistake.fault in message
+        assert list(failed) == ["line: runs"] and failed["line: runs"] in message
+    else:
+        assert messages == []
+        assert "line: runs" not in failed
+        assert {f"line: {mistake.finding}"} <= set(failed) if mistake.finding else not failed
