@@ -125,7 +125,7 @@ def _repeat(work: RunWork) -> None:
         show.note(f"The file's SHA-256 is {work.imported.sha256}; the same file gives the same run.")
     show.note(
         f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}) it is this run, "
-        "and does only what is missing; with others it is a new one. How many workers there were is not stored."
+        "and does only what is missing; with others it is a new one. How much is done at once decides its seconds."
     )
 
 

@@ -152,7 +152,8 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
     if task is not None and task.known:
         same = diff.equal(task.target, texts.text)
         if side.detail.kind == "line":
-            show.note("The completion is the reference." if same else "The completion against the reference:")
+            if same:
+                show.note("The completion is the reference.")
             st.html(diff.markup(task.target, texts.text))
         elif same:
             show.note("The completion is the reference.")
