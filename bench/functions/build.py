@@ -58,6 +58,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     seed: int = 0,
     workers: int = 1,
     report: Report = silent,
+    again: bool = False,
     force: bool = False,
 ) -> SampleSet:
     """Fetch the repositories that are missing, mine them, and write the sample set ``samples/<name>/``.
@@ -76,6 +77,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
         seed: of every draw.
         workers: how many samples to judge at once.
         report: told what happens, a line at a time.
+        again: try functions that an earlier build dropped.
         force: replace another set of that name.
 
     Raises:
@@ -94,7 +96,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     mined: dict[str, Mined] = {}
     for one in one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
         mined[one.project.manifest.name] = _mine(
-            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report
+            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report, again=again
         )
     entries = {repo: each.entry for repo, each in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
@@ -122,7 +124,9 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
             )
 
 
-def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report) -> Mined:
+def _mine(
+    one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report, again: bool
+) -> Mined:
     project, entry, suite = one.project, one.entry, one.suite
     name, language = project.manifest.name, project.manifest.language
     with explained():
@@ -137,7 +141,7 @@ def _mine(one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: in
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, made, strict=True)],
             references,
             judge,
-            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name)),
+            Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name), again=again),
             wanted=per_repo,
             workers=workers,
             tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,

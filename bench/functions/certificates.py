@@ -1,38 +1,46 @@
-"""Keeps certificates in the home folder's cache, so that an interrupted or larger build does none twice."""
+"""Keeps what came of certifying in the home folder's cache, so that an interrupted or larger build does none twice."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import dump_line, explained, read_text, sha256
+from bench.files import sha256
+from bench.functions.kept import GrowingFile
 from bench.functions.types import Certificate, Mutants
 from bench.types import Reference, Sample
 
 
 class Certificates:
-    """The certificates of one environment on one back end: a file of JSON lines that only grows."""
+    """The certificates of one environment on one back end, and why other samples got none."""
 
-    def __init__(self, path: Path) -> None:
-        """Read what is kept; a line that a crash cut off is left out.
+    def __init__(self, path: Path, *, again: bool = False) -> None:
+        """Read what is kept.
 
         Args:
             path: named after the environment and the back end.
+            again: whether samples that got no certificate are tried again.
         """
-        self._path, self._lock = path, threading.Lock()
+        self._file = GrowingFile(path)
         self._known: dict[str, Certificate | None] = {}
         self._left_out: dict[str, tuple[str, ...]] = {}
-        with contextlib.suppress(InputFault):
-            for line in read_text(path).split("\n"):
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    self._read(json.loads(line))
+        self._dropped: dict[str, str] = {}
+        for record in self._file.read():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                self._read(record)
+        if again:
+            self._dropped.clear()
 
     def _read(self, kept: Mapping[str, Any]) -> None:
+        if "dropped" in kept:
+            # The fault may have been ours: another version tries again.
+            if kept["version"] == version("ctxbench"):
+                self._dropped[kept["dropped"]] = str(kept["reason"])
+            return
         if "loaded" in kept:
             self._left_out[kept["loaded"]] = tuple(map(str, kept["left_out"]))
             return
@@ -44,7 +52,7 @@ class Certificates:
 
     def has(self, sample: Sample, reference: Reference) -> bool:
         """Say whether a sample was certified before, with the same lines, answer and tests."""
-        return _key(sample, reference) in self._known
+        return key_of(sample, reference) in self._known
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
         """Return the certificate that was kept, None if there is none.
@@ -54,7 +62,7 @@ class Certificates:
             reference: its answer, with the tests that coverage chose.
             others: more tests that were there to choose from.
         """
-        key = _key(sample, reference, others)
+        key = key_of(sample, reference, others)
         if key not in self._known:
             return None
         # Earlier versions kept nothing but that there is one.
@@ -68,35 +76,39 @@ class Certificates:
         certificate: Certificate | None = None,
     ) -> None:
         """Keep a certificate; safe to call from many threads."""
-        key = _key(sample, reference, others)
+        key = key_of(sample, reference, others)
         record: dict[str, Any] = {"certified": key, "id": sample.id}
         if certificate is not None and certificate.mutants is not None:
             mutants = certificate.mutants
             record["tests"] = list(certificate.tests)
             record["mutants"] = [mutants.tried, mutants.killed, mutants.killed_by_all]
             record |= {"clocks_only": True} if certificate.clocks_only else {}
-        self._append(record)
+        self._file.add(record)
         self._known[key] = certificate
 
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
         """Return which of a reference's tests failed on a busy machine, None if they were not tried on one."""
-        return self._left_out.get(_key(sample, reference))
+        return self._left_out.get(key_of(sample, reference))
 
     def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
         """Keep which of a reference's tests failed on a busy machine."""
-        key = _key(sample, reference)
-        self._append({"loaded": key, "id": sample.id, "left_out": list(tests)})
+        key = key_of(sample, reference)
+        self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._left_out[key] = tests
 
-    def _append(self, record: Mapping[str, Any]) -> None:
-        with self._lock, explained(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab") as out:
-                # A line of its own also behind one that was cut off.
-                out.write(("\n" if out.tell() else "").encode() + dump_line(record).encode())
+    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
+        """Return why a sample got no certificate from this version, empty if that is not kept."""
+        return self._dropped.get(key_of(sample, reference, others), "")
+
+    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
+        """Keep why a sample gets no certificate; safe to call from many threads."""
+        key = key_of(sample, reference, others)
+        self._file.add({"dropped": key, "id": sample.id, "reason": reason, "version": version("ctxbench")})
+        self._dropped[key] = reason
 
 
-def _key(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
+def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
+    """Return a hash of what a certificate is about: the lines, the answer, and the tests to choose from."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))

@@ -26,7 +26,9 @@ RUNS = 3
 ROUNDS = 3
 """How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
-BLANK_PASSED, FLAKY, REFERENCE_FAILED = "blank_passed", "flaky", "reference_failed"
+BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
+_OF_THE_MOMENT = frozenset((FLAKY, TIMED_OUT))
+"""Reasons that a busy machine may be to blame for: a later build tries again."""
 FAILS_UNDER_LOAD = "fails_under_load"
 
 
@@ -43,7 +45,7 @@ class Boxes(load.Judging, Trying, Protocol):
 
 
 class Known(load.Known, Protocol):
-    """Certificates of earlier builds. What failed is tried again: the fault may have been ours."""
+    """What came of certifying in earlier builds."""
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
         """Return the certificate of a sample, None if it was not certified before."""
@@ -51,6 +53,14 @@ class Known(load.Known, Protocol):
 
     def add(self, sample: Sample, reference: Reference, others: Sequence[str], certificate: Certificate) -> None:
         """Keep a certificate; called from many threads."""
+        ...
+
+    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str]) -> str:
+        """Return why a sample was not certified before, empty if it was not tried."""
+        ...
+
+    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
+        """Keep why a sample is not certified; called from many threads."""
         ...
 
 
@@ -89,7 +99,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
         drafts: in the order in which to try them.
         references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
         boxes: runs the tests.
-        known: certificates of earlier builds, which are not made again.
+        known: what earlier builds certified and dropped, which is not tried again.
         wanted: how many are enough.
         workers: how many to judge at once.
         jobs: how many references to judge at once on a busy machine.
@@ -108,8 +118,14 @@ def certify(  # noqa: PLR0913 - each is used once, here
         if kept is not None and kept.mutants is not None:
             references[sample.id] = draft.judged_by(kept.tests)
             return kept
+        dropped = "" if kept else known.dropped(sample, reference, draft.others)
+        if dropped:
+            report(f"{sample.id}: {dropped}, as in an earlier build")
+            return dropped
         tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
         if result != CERTIFIED:
+            if result not in _OF_THE_MOMENT:
+                known.drop(sample, reference, draft.others, result)
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
             return result
         certificate = _measured(draft, tests, boxes)
@@ -241,7 +257,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     bad = [each for each in judged if each.verdict is not Verdict.PASSED]
     if len(bad) == RUNS:
         timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
-        return ("reference_timed_out" if timed_out else REFERENCE_FAILED), bad[0].reason
+        return (TIMED_OUT if timed_out else REFERENCE_FAILED), bad[0].reason
     if bad:
         return FLAKY, bad[0].reason
     if _judged(sample, blank, judging).verdict is Verdict.PASSED:

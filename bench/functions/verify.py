@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from bench.errors import InputFault
+from bench.files import sha256
+from bench.functions.certificates import key_of
+from bench.functions.kept import GrowingFile
 from bench.home import Home
 from bench.samples import SampleSet
 from bench.testing.judge import Judge
@@ -52,6 +58,8 @@ class Verification:
 
     checked: tuple[Checked, ...]
     """In the set's order."""
+    kept: int = 0
+    """How many of them were found by an earlier verification."""
 
     @property
     def references_passed(self) -> int:
@@ -74,10 +82,46 @@ class Verification:
         return tuple((each.id, what, judgement) for each in self.checked for what, judgement in each.faults())
 
 
+class _Kept:
+    """What earlier verifications found of the same samples in the same environments, faults of the machine left out."""
+
+    def __init__(self, home: Home, suites: Mapping[str, Suite], back_end: str) -> None:
+        environments = sorted(suite.environment.digest for suite in suites.values())
+        key = sha256(json.dumps([environments, back_end, version("ctxbench")]))
+        self._file = GrowingFile(home.cache / "verified" / f"{key[:32]}.jsonl")
+
+    def read(self) -> dict[str, Checked]:
+        """Return what `certificates.key_of` says of a sample -> what was found."""
+        checked = {}
+        for record in self._file.read():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                id_, image = str(record["id"]), str(record["image"])
+                reference, blank = (
+                    Judgement(verdict=Verdict(record[of][0]), reason=str(record[of][1])) for of in (REFERENCE, BLANK)
+                )
+                checked[str(record["key"])] = Checked(id_, reference, blank, image)
+        return checked
+
+    def add(self, key: str, checked: Checked) -> None:
+        if Verdict.BROKEN not in (checked.reference.verdict, checked.blank.verdict):
+            judged = {REFERENCE: checked.reference, BLANK: checked.blank}
+            verdicts = {of: [judgement.verdict.value, judgement.reason] for of, judgement in judged.items()}
+            self._file.add({"key": key, "id": checked.id, "image": checked.image, **verdicts})
+
+
 def verify(
-    home: Home, sample_set: SampleSet, sandbox: Sandbox, *, workers: int, report: Report, tick: Callable[[int], None]
+    home: Home,
+    sample_set: SampleSet,
+    sandbox: Sandbox,
+    *,
+    workers: int,
+    report: Report,
+    tick: Callable[[int], None],
+    again: bool = False,
 ) -> Verification:
     """Judge the reference and an empty body of every sample once, a reference that ran out of time twice.
+
+    What an earlier call found is taken up, also after it was interrupted.
 
     Args:
         home: where the repositories are.
@@ -86,6 +130,7 @@ def verify(
         workers: how many samples to judge at once.
         report: told what is not as it must be, a line at a time.
         tick: told 1 for every sample that is done.
+        again: judge everything anew.
 
     Raises:
         InputFault: if the set holds no function samples, or its repositories are not there as it was built.
@@ -99,18 +144,31 @@ def verify(
         )
     repos = dict.fromkeys(sample.repo for sample in wanted)
     suites = {repo: suite_of(home, sample_set, repo, sandbox) for repo in repos}
+    file = _Kept(home, suites, sandbox.name)
+    kept = {} if again else file.read()
+
+    def check(sample: Sample) -> tuple[Checked, bool]:
+        key = key_of(sample, sample_set.references[sample.id])
+        if key in kept:
+            return kept[key], True
+        checked = _check(sample, sample_set, suites[sample.repo], judge)
+        file.add(key, checked)
+        return checked, False
+
     found: list[Checked] = []
+    earlier = 0
     with Judge(home, sample_set, sandbox, width=workers) as judge:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")
         try:
-            for checked in pool.map(lambda sample: _check(sample, sample_set, suites[sample.repo], judge), wanted):
+            for checked, known in pool.map(check, wanted):
+                earlier += known
                 for what, judgement in checked.faults():
                     report(f"{checked.id}: {what} {judgement.verdict} {judgement.reason}".rstrip())
                 found.append(checked)
                 tick(1)
         finally:
             pool.shutdown(cancel_futures=True)
-    return Verification(tuple(found))
+    return Verification(tuple(found), earlier)
 
 
 def _check(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Judge) -> Checked:

@@ -71,6 +71,7 @@ def list_sets(home: Home) -> None:
     "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help="Processes to use."
 )
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
+@click.option("--again", is_flag=True, help="Functions: try those that an earlier build dropped, too.")
 @sandbox_option
 @home_option
 def build(
@@ -83,6 +84,7 @@ def build(
     seed: int,
     workers: int,
     force: bool,
+    again: bool,
     sandbox: str | None,
     home: Home,
 ) -> None:
@@ -93,6 +95,8 @@ def build(
     each is run in the sandbox, where its reference must pass and an empty body fail. The same seed
     gives the same bytes.
     """
+    if kind == "line" and again:
+        raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
     from bench import manifest
@@ -107,7 +111,15 @@ def build(
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
     if kind == "function":
         build_functions(
-            manifests, home, name, sandbox=sandbox, per_repo=per_repo, seed=seed, workers=workers, force=force
+            manifests,
+            home,
+            name,
+            sandbox=sandbox,
+            per_repo=per_repo,
+            seed=seed,
+            workers=workers,
+            again=again,
+            force=force,
         )
         return
     made = build_set(manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=_say, force=force)

@@ -54,6 +54,7 @@ def build_functions(
     per_repo: int,
     seed: int,
     workers: int,
+    again: bool,
     force: bool,
 ) -> None:
     """Build a set of function samples and say what came of it."""
@@ -75,6 +76,7 @@ def build_functions(
         seed=seed,
         workers=workers,
         report=_say,
+        again=again,
         force=force,
     )
     click.echo(f"{name}: {len(made.samples)} samples, digest {made.digest}")
@@ -94,22 +96,26 @@ def build_functions(
     is_flag=True,
     help="Store what is not so in the database: such samples are left out of leaderboards and comparisons.",
 )
+@click.option("--again", is_flag=True, help="Run everything anew, also what an earlier verification found.")
 @sandbox_option
 @home_option
 @db_option
-def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home, db: str | None) -> int:
+def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None, home: Home, db: str | None) -> int:
     """Run the reference and an empty body of every function sample of the set NAME.
 
     Every reference must pass and every empty body fail: exit 1 otherwise. With --mark the samples of which that is
-    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay.
+    not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay. What an earlier
+    verification found, or one that was interrupted, is taken up.
     """
     from bench import samples as sets
     from bench.functions.verify import verify as verify_set
 
     made = sets.load(home, name)
-    run = functools.partial(verify_set, home, made, _open(sandbox, home), workers=workers, report=_say)
+    run = functools.partial(verify_set, home, made, _open(sandbox, home), workers=workers, report=_say, again=again)
     with progress("verified", len(made.samples)) as tick:
         found = run(tick=tick)
+    if found.kept:
+        _say(f"{found.kept} of them found by an earlier verification; --again runs them anew")
     count = len(found.checked)
     click.echo(
         f"{name}: reference {_share(found.references_passed, count)}, blank {_share(found.blanks_passed, count)}"

@@ -132,7 +132,7 @@ def _member(name: str, before: str, after: str) -> str:
     typed = re.fullmatch(r"[\w$]+|>|\]|>>|>>>", before) and before not in ("new", "return", "throws", "extends")
     if after == "(" and typed:
         return "function"
-    if after in ("=", ";", ",", "[") and typed:
+    if after in ("=", ";", ",") and typed:
         return "variable"
     return "variable" if before in ("{", ",", ";", ")") and after in (",", ";", "}", "{", "(") else ""  # of an enum
 
@@ -245,10 +245,22 @@ class JavaFile:
         token = self.source.tokens[at]
         if at < self.source.body or token.kind != "word" or self._before(at) in (".", "::"):
             return frozenset()
+        if self._own_variable(at):
+            return frozenset()
         spans = self._bringing(token.text, self._after(at) == "(" and self._before(at) != "new")
         if self._label(at):  # a constant of the switched enum, unless one of that name is imported
             spans &= {item.span for item in self._imports if item.static and not item.star}
         return spans
+
+    def _own_variable(self, at: int) -> bool:
+        """Say whether a name is a field of the file's, and does not stand where only a type can."""
+        name, tokens = self.source.tokens[at].text, self.source.tokens
+        if self._before(at) in ("instanceof", "new", "<") or self._after(at) in ("<", "(", "::", "."):
+            return False
+        if at + 1 < len(tokens) and tokens[at + 1].kind == "word" and tokens[at + 1].text != "instanceof":
+            return False
+        cast = self._before(at) == "(" and self._after(at) == ")"
+        return not cast and any(members.get(name) == "variable" for members in self.source.types.values())
 
     def _label(self, at: int) -> bool:
         if self._after(at) not in (":", "->", ","):

@@ -197,7 +197,8 @@ class PythonFile:
         places = self.project.places(self.path, module, level)
         if member is not None:
             places = _origins(self.project, self.path, places, module, level, member, set())
-        return min(places - {self.path}, default="")
+        # Several star imports may offer a name: one that may be the file's own is taken for that.
+        return "" if self.path in places else min(places, default="")
 
     # Reads
 

@@ -12,7 +12,7 @@ from bench.errors import InputFault, MachineFault
 from bench.functions import load
 from bench.functions.build import build
 from bench.functions.mutation import MEASURING
-from bench.functions.verify import verify
+from bench.functions.verify import Verification, verify
 from bench.home import Home
 from bench.repository import view
 from bench.samples import SampleSet
@@ -184,6 +184,41 @@ def test_verifying_finds_all_references_good_and_all_blanks_bad(tmp_path: Path) 
     assert [each.id for each in found.checked] == [sample.id for sample in made.samples]
 
 
+def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Path) -> None:
+    made, home = make(tmp_path), Home(tmp_path / "home")
+    left = 3
+
+    def lose(job: Job) -> Outcome | None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise SandboxLost("gone")
+        return None
+
+    def verified(sandbox: FakeSandbox, *, again: bool = False) -> Verification:
+        return verify(home, made, sandbox, workers=1, report=print, tick=lambda _: None, again=again)
+
+    assert verified(in_process(more=lose)).machine_faults == 2
+    second, third, fourth = in_process(), in_process(), in_process()
+    result = verified(second)
+    assert (result.kept, result.faults, len(second.jobs)) == (1, (), 4), "what the machine failed is done again"
+    result = verified(third)
+    assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
+    assert verified(fourth, again=True).kept == 0 and len(fourth.jobs) == 6
+
+
+def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
+    first, second, third = in_process(), in_process(), in_process()
+    made = make(tmp_path, first, name="first")
+    said: list[str] = []
+    again = make(tmp_path, second, name="second", report=said.append)
+    assert again.digest == made.digest and second.jobs == []
+    assert again.manifest["repositories"]["demo"]["drops"] == made.manifest["repositories"]["demo"]["drops"]
+    assert "demo/shop.py::nothing: blank_passed, as in an earlier build" in said
+    assert make(tmp_path, third, name="third", again=True).digest == made.digest
+    assert len(third.jobs) > 3
+
+
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
     made, said = make(tmp_path), list[str]()
     first, second, third = (made.references[sample.id] for sample in made.samples)
@@ -201,7 +236,7 @@ def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
     def lose(job: Job) -> Outcome | None:
         raise SandboxLost("gone")
 
-    found = verify(home, made, in_process(more=lose), workers=1, report=said.append, tick=lambda _: None)
+    found = verify(home, made, in_process(more=lose), workers=1, report=said.append, tick=lambda _: None, again=True)
     assert len(found.faults) == 6, "a lost box is no good blank either"
 
 
