@@ -77,16 +77,21 @@ def summary(errors: Sequence[CompileError]) -> str:
     return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > SHOWN else ''}"
 
 
-def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the packages that do not exist, or that the repository has nothing of and a type is missing from."""
-    folders = {f"/{dirname(path)}" for path in tree if path.endswith(".java")}
+def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages that are missing, each once; not those of the repository whose own files do not compile.
+
+    Args:
+        errors: javac's.
+        tree: the repository's files.
+        compiled: its folders that are compiled.
+    """
     missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
-    absent = [
+    folders = {dirname(path) for path in tree if path.endswith(".java")}
+    return tuple(
         package
         for package in missing
-        if not any(folder.endswith(f"/{package.replace('.', '/')}") for folder in folders)
-    ]
-    return tuple(dict.fromkeys([*(error.package for error in errors if error.package), *absent]))
+        if not any(f"{folder}/{package.replace('.', '/')}" in folders for folder in compiled)
+    )
 
 
 def cure(
@@ -105,7 +110,7 @@ def cure(
         jars: missing package -> the jar that has it, where that is known.
         dependencies: what the ``pom.xml`` says that it needs.
     """
-    missing = packages(errors, tree)
+    missing = packages(errors, tree, compiled)
     causes = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
     if causes:
         return "; ".join(causes)

@@ -35,9 +35,10 @@ from strategies.conformance import Finding, findings
 from strategies.registration import Registration
 
 T = TypeVar("T")
-MOST_WAIT = 60.0
-"""Seconds of waiting, and of work, that the import of a strategy may take when only its registration is wanted; those
-of waiting on one of the tiny samples of `checked`."""
+IMPORT_TIMEOUT = 60.0
+"""Seconds of work, and of waiting, that the import of a strategy may take when only its registration is wanted."""
+CHECK_WAIT = 60.0
+"""Seconds that a strategy may wait on one of the tiny samples of `checked`."""
 _REMARKS_EVERY = 10.0
 """Seconds between two remarks that a sample takes long."""
 _LOG = logging.getLogger(__name__)
@@ -51,7 +52,9 @@ class ForkedCells:
     def __init__(self, hidden: Sequence[Path], workers: int, limits: Bounds) -> None:
         """Start the server; see `open_cells`."""
         self._bounds = limits
-        self._import_bounds = replace(limits, work=min(limits.work, MOST_WAIT), wait=min(limits.wait, MOST_WAIT))
+        self._import_bounds = replace(
+            limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
+        )
         self.registrations = Registrations(self.registration)
         self._numbers = itertools.count(1)
         self._slots = threading.BoundedSemaphore(max(1, workers))
@@ -301,5 +304,5 @@ def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[Finding]:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
         MachineFault: if no cell could be had.
     """
-    with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, MOST_WAIT))) as cells:
+    with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)
