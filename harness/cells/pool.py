@@ -173,7 +173,7 @@ class ForkedCells:
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
-                raise talk.fault(f"asked the model what it cannot read: {fault.what}") from fault
+                raise talk.fault(f"asked the model what it cannot read: {fault.what}", cure=fault.cure) from fault
         if call == "execute" and execute is not None:
             parts = wire.fields(message, "program", "seconds")
             talk.account.take("programs")

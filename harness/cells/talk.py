@@ -70,7 +70,7 @@ class Talk:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
-        """Return the fault that this strategy committed."""
+        """Return the fault that this strategy committed; `cure` is its own, where it has one."""
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
