@@ -7,11 +7,16 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.helpers.extras import missing
 
 # As the command line does: threads of BLAS' own wait for each other longer than they work on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A busy machine draws and tries examples slowly.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 pytest_plugins = ("tests.helpers.sandboxes",)
 
