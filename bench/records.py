@@ -64,6 +64,7 @@ def from_reference(reference: Reference) -> dict[str, Any]:
         "tests": list(reference.tests),
         "original_import": reference.original_import,
     }
+    record |= {"clocks": list(reference.clocks)} if reference.clocks else {}
     return record | ({"fields": dict(reference.fields)} if reference.fields else {})
 
 

@@ -192,5 +192,7 @@ class Reference:
     """The text of the masked import lines, if any."""
     tests: tuple[str, ...] = ()
     """Ids of the tests that judge a completion."""
+    clocks: tuple[str, ...] = ()
+    """Those of `tests` that read a clock or wait by one, so that a busy machine may fail them."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Plain JSON data of the benchmark's own record that has no other place here, for exports; never shown."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,12 @@ from bench.files import read_jsonl
 from bench.samples import SampleSet
 from bench.testing.types import Verdict
 from bench.types import Sample
-from harness.execution import Executor
+from harness.execution import Again, Executor
 from harness.imported.ctxbench import completions
-from harness.judging import judge_stored
+from harness.judging import judge_again, judge_stored
 from harness.store.records import StoredFault, StoredVerdict
 from harness.store.store import Store
-from harness.store.verdicts import Unjudged
+from harness.store.verdicts import Known, Unjudged
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {
@@ -49,6 +51,8 @@ class Row:
     record: Mapping[str, Any]
     fault: MachineFault | None = None
     """Why there is no verdict."""
+    changed: bool = False
+    """Whether another score counts since it was judged again."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[Given]:
@@ -88,6 +92,49 @@ def judge(executor: Executor, given: Sequence[Given]) -> Generator[Row]:
         yield Row(record={"sample": one.sample.id, "index": one.index, **said, **one.labels}, fault=fault)
 
 
+def judge_all_again(executor: Executor, given: Sequence[Given]) -> Generator[Row]:
+    """Give what the tests say now of completions of a file, in order; those that have no verdict get their first."""
+    begun: dict[tuple[str, str], Future[Again]] = {}
+    for one in given:
+        if one.text.strip() and (one.sample.id, one.text) not in begun:
+            begun[one.sample.id, one.text] = executor.again(one.sample, one.text)
+    for one in given:
+        labels = {"sample": one.sample.id, "index": one.index}
+        future = begun.get((one.sample.id, one.text))
+        row = Row(record={**labels, **_EMPTY})
+        if future is not None:
+            try:
+                row = _again(labels, executor.wait(future))
+            except MachineFault as error:
+                row = _again(labels, error)
+        yield dataclasses.replace(row, record={**row.record, **one.labels})
+
+
+def judge_run_again(
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, known: Sequence[Known]
+) -> Generator[Row]:
+    """Give what the tests say now of completions of a stored run that have verdicts; what they said stays stored."""
+    attempt = store.start_attempt(run, f"tests again in {executor.sandbox}")
+    done, reason = 0, "interrupted"
+    try:
+        for one, found in judge_again(executor, sample_set, known):
+            row = _again({"sample": one.sample_id, "index": one.idx}, found)
+            if row.fault is not None:
+                store.add_fault(attempt, StoredFault(sample_id=one.sample_id, kind="machine", message=str(row.fault)))
+            done += row.fault is None
+            yield row
+        reason = "done" if done == len(known) else "faults"
+    finally:
+        store.end_attempt(attempt, reason=reason, finished=done, missing=len(known) - done)
+
+
+def _again(labels: Mapping[str, Any], found: Again | MachineFault) -> Row:
+    if isinstance(found, MachineFault):
+        return Row(record={**labels, **_broken(found)}, fault=found)
+    more = {"before": found.before.verdict, "anew": [verdict.verdict for verdict in found.anew]}
+    return Row(record={**labels, **_said(found.counts), **more}, changed=found.changed)
+
+
 def judge_run(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
 ) -> Generator[Row]:
@@ -117,6 +164,7 @@ def _said(verdict: StoredVerdict) -> Mapping[str, Any]:
         "seconds": verdict.seconds,
         "peak_bytes": verdict.peak_bytes,
         "flags": list(verdict.flags),
+        **({"earlier": verdict.earlier} if verdict.earlier else {}),
     }
 
 

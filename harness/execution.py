@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from bench.errors import MachineFault
 from bench.files import sha256
@@ -31,6 +32,7 @@ from harness.store.store import Store
 from harness.verdict import sample_digest, stored, verdict_key
 from sandbox.errors import SandboxError
 
+T = TypeVar("T")
 _AGAIN = 0.25
 """Seconds until tests that another process runs are looked at again."""
 GIVE_UP = 3
@@ -45,13 +47,29 @@ class Judge(Protocol):
         """Return the digest of everything that a sample's tests find in their box, making what is missing."""
         ...
 
-    def judge(self, sample: Sample, text: str) -> Judgement:
-        """Run a sample's tests on a whole function; called by many threads."""
+    def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+        """Run a sample's tests on a whole function, if wanted beside no other job; called by many threads."""
         ...
 
 
 OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, Judge]]]
 """Home, set, name of a back end (None: what is there), boxes at once -> the back end's name and a judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What came of judging a text that has a verdict once more."""
+
+    before: StoredVerdict
+    """What counted until now."""
+    anew: tuple[StoredVerdict, ...]
+    """What its tests say now; the second, where there is one, was given beside no other job."""
+    counts: StoredVerdict
+
+    @property
+    def changed(self) -> bool:
+        """Whether another score counts now."""
+        return verdicts.passed(self.counts) != verdicts.passed(self.before)
 
 
 class Executor:
@@ -96,8 +114,8 @@ class Executor:
         """
         return self.wait(self.submit(sample, text))
 
-    def wait(self, future: Future[StoredVerdict]) -> StoredVerdict:
-        """Return the verdict that `submit` began with; raise what `verdict` does."""
+    def wait(self, future: Future[T]) -> T:
+        """Return what `submit` or `again` began with; raise what `verdict` does."""
         try:
             return future.result()
         except CancelledError:
@@ -120,6 +138,41 @@ class Executor:
         future.add_done_callback(lambda _: self._done(key))
         return future
 
+    def again(self, sample: Sample, text: str, key: str | None = None) -> Future[Again]:
+        """Begin to judge a text that has a verdict once more; both are kept.
+
+        The new verdict counts if its score is another one and a second judgement, with no other job beside it, says
+        the same. So neither a busy machine nor a test that passes by chance changes a score.
+
+        Args:
+            sample: what was asked for.
+            text: the completion.
+            key: of the verdict that it has; None for that which `verdict` gives it here.
+        """
+        try:
+            return self._threads.submit(self._again, sample, clean(text), key)
+        except RuntimeError:
+            raise _stopped() from None
+
+    def _again(self, sample: Sample, text: str, key: str | None) -> Again:
+        image, content = self._image(sample), sample_digest(self._set, sample)
+        key = key or verdict_key(content, text, image)
+        with self._claimed(sample, key):
+            before = verdicts.counting(self._store, [key]).get(key)
+            if before is None:
+                first = stored(key, content, text, image, self.sandbox, self._judged(sample, text))
+                added = verdicts.add(self._store, first)
+                return Again(before=added, anew=(), counts=added)
+            anew = [stored(key, content, text, image, self.sandbox, self._judged(sample, text))]
+            verdicts.add_again(self._store, key, anew[0], counts=False)
+            if verdicts.passed(anew[0]) == verdicts.passed(before):
+                return Again(before=before, anew=tuple(anew), counts=before)
+            judgement = self._judged(sample, text, alone=True)
+            anew.append(stored(key, content, text, image, self.sandbox, judgement))
+            agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
+            verdicts.add_again(self._store, key, anew[1], counts=agrees)
+            return Again(before=before, anew=tuple(anew), counts=anew[1] if agrees else before)
+
     def close(self) -> None:
         """Drop what waits; what runs ends with the judge's boxes."""
         self._closed = True
@@ -138,17 +191,21 @@ class Executor:
         image = self._image(sample)
         content = sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
+        with self._claimed(sample, key):
+            known = verdicts.counting(self._store, [key]).get(key)
+            if known is not None:
+                return known
+            judgement = self._judged(sample, text)
+            return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+
+    @contextlib.contextmanager
+    def _claimed(self, sample: Sample, key: str) -> Iterator[None]:
         while not self._claims.take([key]):
-            # Another process runs these tests; its verdict is found below, or it gave up.
+            # Another process runs these tests; its verdict is found afterwards, or it gave up.
             time.sleep(_AGAIN)
             self._check(sample)
         try:
-            known = verdicts.find(self._store, [key]).get(key)
-            if known is not None:
-                return known
-            self._check(sample)
-            judgement = self._judged(sample, text)
-            return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
+            yield
         finally:
             self._claims.release([key])
 
@@ -159,9 +216,10 @@ class Executor:
         if sample.repo in self._lost:
             raise self._lost[sample.repo]
 
-    def _judged(self, sample: Sample, text: str) -> Judgement:
+    def _judged(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
+        self._check(sample)
         try:
-            judgement = self._judge.judge(sample, text)
+            judgement = self._judge.judge(sample, text, alone=alone)
         except (SandboxError, MachineFault) as error:
             judgement = Judgement(verdict=Verdict.BROKEN, reason=str(error))
         if judgement.verdict is Verdict.BROKEN:

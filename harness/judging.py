@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 
 from bench.errors import MachineFault
 from bench.samples import SampleSet
 from harness.asking import Made
-from harness.execution import Executor
+from harness.execution import Again, Executor
 from harness.store import verdicts
 from harness.store.records import StoredVerdict
 from harness.store.store import Store
-from harness.store.verdicts import Unjudged
+from harness.store.verdicts import Known, Unjudged
 
 
 def judged(made: Made, executor: Executor | None) -> Made:
@@ -53,3 +54,25 @@ def judge_stored(
             continue
         verdicts.link(store, run, one.sample_id, {one.idx: verdict})
         yield one, verdict
+
+
+def judge_again(
+    executor: Executor, sample_set: SampleSet, known: Sequence[Known]
+) -> Iterator[tuple[Known, Again | MachineFault]]:
+    """Judge completions of a stored run once more, equal ones once; in their order.
+
+    Args:
+        executor: who gives verdicts.
+        sample_set: the run's samples.
+        known: what to judge, see `verdicts.judged`.
+    """
+    samples = {sample.id: sample for sample in sample_set.samples}
+    begun: dict[str, Future[Again]] = {}
+    for completion in known:
+        if completion.key not in begun:
+            begun[completion.key] = executor.again(samples[completion.sample_id], completion.text, completion.key)
+    for completion in known:
+        try:
+            yield completion, executor.wait(begun[completion.key])
+        except MachineFault as fault:
+            yield completion, fault

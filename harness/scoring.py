@@ -15,9 +15,10 @@ from harness.asking import Completion, Made
 from harness.bits import Bits, behind_cursor, has_answer
 from harness.diagnostics import Diagnostics
 from harness.results import Status
+from harness.store.counted import PASS, PROFILE
 from harness.store.queries import CONTEXT
 from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
-from harness.store.verdicts import PASS, PROFILE, passed
+from harness.store.verdicts import passed
 from strategies.api import Prompt
 
 GAIN, BITS = "context_gain", "bits"

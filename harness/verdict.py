@@ -52,4 +52,5 @@ def stored(key: str, content: str, text: str, image: str, sandbox: str, judgemen
         seconds=judgement.seconds,
         peak_bytes=judgement.peak_bytes,
         flags=judgement.flags,
+        earlier=" ".join(judgement.earlier.split()),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.codereval.accounts import KEPT, NO_COVERING_TEST, TOO_SLOW
 from bench.functions.certify import CERTIFIED
-from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, usable
+from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
 
 ROUNDS = 8
 """How many choices of tests are tried for one task."""
@@ -50,7 +50,7 @@ def chosen(
     for _ in range(ROUNDS):
         if not left:
             break
-        tests = choose(left, runs)
+        tests = choose(steady(left, runs), runs)
         gone = tests
         if sum(runs[test].seconds for test in tests) > SLOW_TOGETHER:
             result, detail = TOO_SLOW, f"{len(tests)} tests take more than {SLOW_TOGETHER:.0f} s"

@@ -119,7 +119,8 @@ class _Rebuilding:
         judges = {path: tree[path] for path in files if path in tree}
         made = _with_tests(task, tests)
         fields = {**made.reference.fields, **({"judges": digest(judges)} if judges else {})}
-        return replace(made, reference=replace(made.reference, fields=fields))
+        clocks = tuple(test for test in tests if self.survey.runs[test].clock)
+        return replace(made, reference=replace(made.reference, fields=fields, clocks=clocks))
 
     def certificate(self, task: Task) -> tuple[str, str]:
         sample, reference = task.sample, task.reference

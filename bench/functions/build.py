@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from bench import samples as sets
 from bench.accounts import account
 from bench.errors import InputFault
+from bench.functions import load
 from bench.functions.certificates import Certificates
-from bench.functions.certify import Certified, certify
+from bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
 from bench.functions.mining import Found, Lock, Report, miner
 from bench.functions.mutation import Draft
 from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
@@ -135,7 +136,7 @@ def _mine(
     references = {reference.id: reference for _, reference in made}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
     drafts = provisional(name, entry, [sample for sample, _ in made], references)
-    with Judge(project.home, drafts, sandbox, width=workers) as judge:
+    with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
         certified = certify(
             [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, made, strict=True)],
             references,
@@ -156,7 +157,8 @@ def _mine(
     ]
     counts = _counts(found, tried, [candidate for candidate, _ in kept], certified)
     samples = tuple(sample for _, sample in kept)
-    return Mined(samples, tuple(references[sample.id] for sample in samples), {**entry, **counts})
+    answers = tuple(references[sample.id] for sample in samples)
+    return Mined(samples, answers, {**entry, **counts, **_clocks(answers, certified)})
 
 
 def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Suite) -> Draft:
@@ -167,6 +169,7 @@ def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Su
         others=candidate.others,
         blank=suite.blank(sample),
         mutants=partial(miner(sample.language).mutants, reference.target),
+        clocks=candidate.clocks,
     )
 
 
@@ -177,6 +180,16 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
         cure="check its [tests], or choose another repository",
     )
+
+
+def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
+    """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
+    alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
+    return {
+        "kept_clocks_only": alone,
+        "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
+        "tests_dropped": {FAILS_UNDER_LOAD: len(certified.left_out)} if certified.left_out else {},
+    }
 
 
 def _counts(

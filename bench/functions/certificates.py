@@ -27,6 +27,7 @@ class Certificates:
         """
         self._file = GrowingFile(path)
         self._known: dict[str, Certificate | None] = {}
+        self._left_out: dict[str, tuple[str, ...]] = {}
         self._dropped: dict[str, str] = {}
         for record in self._file.read():
             with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -40,10 +41,13 @@ class Certificates:
             if kept["version"] == version("ctxbench"):
                 self._dropped[kept["dropped"]] = str(kept["reason"])
             return
+        if "loaded" in kept:
+            self._left_out[kept["loaded"]] = tuple(map(str, kept["left_out"]))
+            return
         certificate = None
         if "tests" in kept:
             mutants = Mutants(*map(int, kept["mutants"]))
-            certificate = Certificate(tuple(map(str, kept["tests"])), mutants)
+            certificate = Certificate(tuple(map(str, kept["tests"])), mutants, bool(kept.get("clocks_only")))
         self._known[kept["certified"]] = certificate
 
     def has(self, sample: Sample, reference: Reference) -> bool:
@@ -78,6 +82,7 @@ class Certificates:
             mutants = certificate.mutants
             record["tests"] = list(certificate.tests)
             record["mutants"] = [mutants.tried, mutants.killed, mutants.killed_by_all]
+            record |= {"clocks_only": True} if certificate.clocks_only else {}
         self._file.add(record)
         self._known[key] = certificate
 
@@ -90,6 +95,16 @@ class Certificates:
         key = key_of(sample, reference, others)
         self._file.add({"dropped": key, "id": sample.id, "reason": reason, "version": version("ctxbench")})
         self._dropped[key] = reason
+
+    def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
+        """Return which of a reference's tests failed on a busy machine, None if they were not tried on one."""
+        return self._left_out.get(key_of(sample, reference))
+
+    def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
+        """Keep which of a reference's tests failed on a busy machine."""
+        key = key_of(sample, reference)
+        self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
+        self._left_out[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:

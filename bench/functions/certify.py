@@ -1,4 +1,4 @@
-"""The certificate of a sample: its reference passes every time, and an empty body fails.
+"""The certificate of a sample: its reference passes every time, on a busy machine too, and an empty body fails.
 
 A fault of the machine is no property of a sample: it ends the build, which can be run again.
 """
@@ -6,12 +6,15 @@ A fault of the machine is no property of a sample: it ends the build, which can 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from bench.errors import MachineFault
+from bench.functions import load
 from bench.functions.choose import MOST_TESTS
 from bench.functions.mutation import Draft, Trying, chosen, measured
 from bench.functions.types import Certificate, Mutants
@@ -24,6 +27,7 @@ ROUNDS = 3
 """How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED = "blank_passed", "flaky", "reference_failed"
+FAILS_UNDER_LOAD = "fails_under_load"
 
 
 class Judging(Protocol):
@@ -34,14 +38,14 @@ class Judging(Protocol):
         ...
 
 
-class Boxes(Judging, Trying, Protocol):
+class Boxes(load.Judging, Trying, Protocol):
     """The part of `bench.testing.judge.Judge` that certifying needs."""
 
 
-class Known(Protocol):
+class Known(load.Known, Protocol):
     """What came of certifying in earlier builds."""
 
-    def get(self, sample: Sample, reference: Reference, others: Sequence[str]) -> Certificate | None:
+    def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
         """Return the certificate of a sample, None if it was not certified before."""
         ...
 
@@ -66,6 +70,8 @@ class Certified:
     """Sample id -> certificate, in the order in which they were tried."""
     drops: Counter[str]
     """Reason -> samples that were tried and failed."""
+    left_out: frozenset[str] = frozenset()
+    """Tests of these samples that failed on a busy machine, and so judge nothing."""
 
     @property
     def mutants(self) -> Mutants:
@@ -73,7 +79,7 @@ class Certified:
         return sum((each.mutants for each in self.samples.values() if each.mutants), Mutants())
 
 
-def certify(
+def certify(  # noqa: PLR0913 - each is used once, here
     drafts: Sequence[Draft],
     references: MutableMapping[str, Reference],
     boxes: Boxes,
@@ -81,6 +87,7 @@ def certify(
     *,
     wanted: int,
     workers: int,
+    jobs: int = load.JOBS,
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
@@ -93,6 +100,7 @@ def certify(
         known: what earlier builds certified and dropped, which is not tried again.
         wanted: how many are enough.
         workers: how many to judge at once.
+        jobs: how many references to judge at once on a busy machine.
         tick: told how many were certified and tried.
         report: told why a sample is none, a line each; called from many threads.
 
@@ -106,7 +114,7 @@ def certify(
         sample, reference = draft.sample, draft.reference
         kept = known.get(sample, reference, draft.others)
         if kept is not None and kept.mutants is not None:
-            references[sample.id] = replace(reference, tests=kept.tests)
+            references[sample.id] = draft.judged_by(kept.tests)
             return kept
         dropped = "" if kept else known.dropped(sample, reference, draft.others)
         if dropped:
@@ -117,19 +125,57 @@ def certify(
             known.drop(sample, reference, draft.others, result)
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
             return result
-        certificate = Certificate(tests, measured(draft, tests, boxes))
+        certificate = _measured(draft, tests, boxes)
         known.add(sample, reference, draft.others, certificate)
         return certificate
 
-    for draft, result in _in_order(attempt, drafts, workers):
-        if isinstance(result, Certificate):
-            certified[draft.sample.id] = result
-        else:
-            drops[result] += 1
-        tick(len(certified), len(certified) + drops.total())
-        if len(certified) == wanted:
-            break
-    return Certified(certified, drops)
+    def passing(results: Iterator[tuple[Draft, Certificate | str]]) -> Iterator[tuple[Draft, Certificate]]:
+        for count, (draft, result) in enumerate(results, 1):
+            if isinstance(result, Certificate):
+                yield draft, result
+            else:
+                drops[result] += 1
+            tick(count - drops.total(), count)
+
+    left_out: set[str] = set()
+    with closing(_in_order(attempt, drafts, workers)) as results:
+        fresh = passing(results)
+        while batch := {draft.sample.id: (draft, made) for draft, made in islice(fresh, wanted - len(certified))}:
+            blanks = {name: draft.blank for name, (draft, _) in batch.items()}
+            loaded = load.under_load(
+                [draft.sample for draft, _ in batch.values()],
+                references,
+                boxes,
+                known,
+                lambda sample, blanks=blanks: _again(sample, blanks[sample.id], references, boxes),  # type: ignore[misc]
+                jobs=jobs,
+                report=report,
+            )
+            drops[FAILS_UNDER_LOAD] += len(batch) - len(loaded.samples)
+            left_out |= loaded.left_out
+            for sample in loaded.samples:
+                draft, made = batch[sample.id]
+                certified[sample.id] = _narrowed(draft, made, references[sample.id], boxes, known)
+    return Certified(certified, +drops, frozenset(left_out))
+
+
+def _measured(draft: Draft, tests: tuple[str, ...], boxes: Boxes) -> Certificate:
+    return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
+
+
+def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxes: Boxes) -> bool:
+    return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
+
+
+def _narrowed(draft: Draft, made: Certificate, reference: Reference, boxes: Boxes, known: Known) -> Certificate:
+    """Return the certificate with the tests that a busy machine left of those that it was made with."""
+    if made.tests == reference.tests:
+        return made
+    kept = known.get(draft.sample, reference)
+    if kept is None or kept.mutants is None:
+        kept = _measured(draft, reference.tests, boxes)
+        known.add(draft.sample, reference, (), kept)
+    return kept
 
 
 def _with_tests(
@@ -144,7 +190,7 @@ def _with_tests(
     tests, result, detail = draft.reference.tests, "", ""
     for _ in range(ROUNDS):
         tests = chosen(left, boxes) if left.others and searched else left.reference.tests
-        references[sample.id] = replace(draft.reference, tests=tests)
+        references[sample.id] = draft.judged_by(tests)
         result, detail = certificate(sample, draft.reference.target, draft.blank, boxes)
         if result == BLANK_PASSED and left.others and not searched:
             searched = True
@@ -169,7 +215,7 @@ def _unreliable(
 
 def _in_order(
     attempt: Callable[[Draft], Certificate | str], drafts: Sequence[Draft], workers: int
-) -> Iterator[tuple[Draft, Certificate | str]]:
+) -> Generator[tuple[Draft, Certificate | str]]:
     """Yield each draft with its result, in order; no more than `workers` are begun ahead."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="certify")
     waiting: deque[tuple[Draft, Future[Certificate | str]]] = deque()

@@ -17,8 +17,6 @@ TWICE = 2
 """How many of the chosen tests are to notice a fault, if that many do."""
 SLOW = 4.0
 """Seconds of one test under coverage from which it judges nothing."""
-SLOW_TO_TRY = 1.0
-"""Seconds of one test under coverage from which it is tried on no faulty version, unless it is one of the narrowest."""
 SLOW_TOGETHER = 20.0
 """Seconds of a function's chosen tests together, under coverage, from which it gives no sample."""
 
@@ -33,11 +31,24 @@ class TestRun:
     seconds: float
     breadth: int
     """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
+    clock: bool = False
+    """Whether it reads a clock or waits by one, so that a busy machine may fail it."""
 
 
 def usable(run: TestRun) -> bool:
     """Say whether a test may judge."""
     return run.passed and run.seconds < SLOW
+
+
+def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
+    """Return the tests to choose from: of those that read a clock only what runs lines that no other test runs.
+
+    Args:
+        covering: usable test -> lines of the function that it runs.
+        runs: what is known of each.
+    """
+    calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
+    return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
@@ -89,9 +100,8 @@ def others(
     held = set(chosen)
     ways = []
     for tests in (covering.keys() - held, set(importing) - covering.keys() - held):
-        quick = [test for test in tests if runs[test].seconds < SLOW_TO_TRY]
-        narrow = _in_turns(sorted(quick, key=lambda test: preference(test, runs[test])))
-        wide = _in_turns(sorted(quick, key=lambda test: (-runs[test].breadth, *preference(test, runs[test]))))
+        narrow = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test])))
+        wide = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test], wide=True)))
         ways.append(dict.fromkeys(test for pair in zip(wide, narrow, strict=True) for test in pair))
     return (*ways[0], *ways[1])[: MOST_TRIED - len(held)]
 
@@ -136,9 +146,15 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
     return [test for *_, test in sorted(placed)]
 
 
-def preference(test: str, run: TestRun) -> tuple[int, str]:
-    """Return the key by which tests that run the same lines are ordered, the better judge first; ends in the test."""
-    return run.breadth, test
+def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
+    """Return the key that orders tests between which lines decide nothing, the better judge first.
+
+    Args:
+        test: its id, the last of the key.
+        run: what is known of it.
+        wide: whether the widest are asked for, not the narrowest.
+    """
+    return -run.breadth if wide else run.breadth, test
 
 
 def _base(test: str) -> str:

@@ -39,6 +39,12 @@ class Draft:
     """The function with an empty body."""
     mutants: Callable[[int], tuple[str, ...]]
     """Gives that many faulty versions, or as many as there are."""
+    clocks: frozenset[str] = frozenset()
+    """Those of all its tests that read a clock."""
+
+    def judged_by(self, tests: tuple[str, ...]) -> Reference:
+        """Return the reference with these tests."""
+        return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
 
     def without(self, tests: frozenset[str]) -> Draft | None:
         """Return the draft as if some tests were not there; None if no test is left."""
@@ -46,7 +52,7 @@ class Draft:
         if not left:
             return None
         most = len(self.ranked)
-        reference = replace(self.reference, tests=tuple(sorted(left[:most])))
+        reference = self.judged_by(tuple(sorted(left[:most])))
         return replace(self, reference=reference, ranked=tuple(left[:most]), others=tuple(left[most:]))
 
 
@@ -54,7 +60,11 @@ def chosen(draft: Draft, trying: Trying) -> tuple[str, ...]:
     """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [_failing(draft, text, trying) for text in (draft.blank, *faulty)]
-    return strongest(draft.ranked, draft.others, [tests for tests in noticed if tests])
+    others = draft.others
+    if noticed[0] and noticed[0] - draft.clocks:
+        # Tests that read a clock are needed only where no other sees that the body is gone.
+        others = tuple(test for test in others if test not in draft.clocks)
+    return strongest(draft.ranked, others, [tests for tests in noticed if tests])
 
 
 def measured(draft: Draft, tests: tuple[str, ...], trying: Trying) -> Mutants:

@@ -46,7 +46,9 @@ def make(
         hidden=hidden_for(found.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
-    return sample, Reference(id=identity, target=target, tests=tuple(sorted(candidate.tests)))
+    tests = tuple(sorted(candidate.tests))
+    clocks = tuple(test for test in tests if test in candidate.clocks)
+    return sample, Reference(id=identity, target=target, tests=tests, clocks=clocks)
 
 
 def _suffix(lines: Sequence[str], candidate: Candidate) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bench.functions.choose import TestRun, others, ranked
+from bench.functions.choose import TestRun, others, ranked, steady
 from bench.functions.mining import Spot
 from bench.functions.types import Candidate, Level
 from bench.types import Cursor, Use
@@ -133,7 +133,9 @@ def candidate(
     """
     if not covering and not importing:
         return None
-    chosen = ranked(covering or dict.fromkeys(importing, frozenset()), runs)
+    chosen = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
+    # Those that read a clock are tried last.
+    more = sorted(others(covering, importing, runs, chosen), key=lambda test: runs[test].clock)
     definition = known.definition
     return Candidate(
         path=known.path,
@@ -147,7 +149,8 @@ def candidate(
         level=known.level,
         uses=known.uses,
         tests=chosen,
-        others=others(covering, importing, runs, chosen),
+        others=tuple(more),
         at_import=not covering,
+        clocks=frozenset(test for test in (*chosen, *more) if runs[test].clock),
         seconds=sum(runs[test].seconds for test in chosen),
     )

@@ -47,6 +47,8 @@ class Candidate:
     """More tests that run it, or whose import does, in the order in which they are worth a try."""
     at_import: bool = False
     """Whether no test runs it, only what is imported before the tests."""
+    clocks: frozenset[str] = frozenset()
+    """Those of all these tests that read a clock."""
     seconds: float
     """What they took together when the suite was run."""
 
@@ -74,3 +76,5 @@ class Certificate:
     """The tests that judge it, sorted."""
     mutants: Mutants | None
     """None where nothing was tried: certificates of earlier versions."""
+    clocks_only: bool = False
+    """Whether each of these tests reads a clock."""

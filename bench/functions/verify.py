@@ -96,7 +96,9 @@ class _Kept:
         for record in self._file.read():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 id_, image = str(record["id"]), str(record["image"])
-                reference, blank = (Judgement(Verdict(record[of][0]), str(record[of][1])) for of in (REFERENCE, BLANK))
+                reference, blank = (
+                    Judgement(verdict=Verdict(record[of][0]), reason=str(record[of][1])) for of in (REFERENCE, BLANK)
+                )
                 checked[str(record["key"])] = Checked(id_, reference, blank, image)
         return checked
 

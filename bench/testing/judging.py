@@ -6,7 +6,8 @@ Pure. The reasons are a few fixed phrases, with the detail behind a colon.
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from bench.testing import events
 from bench.testing.canaries import Canary
@@ -21,6 +22,15 @@ _NO_TESTS_STATUS = (4, 5)
 """Named tests not found; nothing collected."""
 
 
+class _Said(NamedTuple):
+    """What a run means, without what it cost."""
+
+    verdict: Verdict
+    reason: str = ""
+    run: int = 0
+    failed: tuple[str, ...] = ()
+
+
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
     """Return what the outcome of a run of `tests` means.
 
@@ -33,14 +43,15 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
     flags: tuple[str, ...] = ()
     try:
         told = None if outcome.result is None else events.read(outcome.result)
-        verdict, reason, run = _verdict(tests, canaries, nonce, outcome, told)
+        said = _verdict(tests, canaries, nonce, outcome, told)
         flags = tuple(sorted({*told.flags})) if told else ()
     except events.Malformed as error:
-        verdict, reason, run = *(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")), 0
+        said = _Said(*(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")))
     return Judgement(
-        verdict=verdict,
-        reason=short(reason),
-        tests_run=run,
+        verdict=said.verdict,
+        reason=short(said.reason),
+        tests_run=said.run,
+        failed=said.failed,
         output=outcome.output,
         seconds=outcome.seconds,
         peak_bytes=outcome.peak_bytes,
@@ -92,28 +103,33 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
 
 def _verdict(
     tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, told: Told | None
-) -> tuple[Verdict, str, int]:
+) -> _Said:
     early = ended(outcome)
     if early:
-        return *early, 0
+        return _Said(*early)
     if told is None:
-        return Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})", 0
+        return _Said(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
     by_test = _by_test(told)
     if told.signal == signal.SIGXCPU:
-        return Verdict.TIMED_OUT, "ran out of processor time", 0
+        return _Said(Verdict.TIMED_OUT, "ran out of processor time")
     run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
     reason = _lie(told, by_test, tests, canaries, nonce) or _cut_short(told, outcome)
     if reason:
-        return Verdict.FAILED, reason, run
+        return _Said(Verdict.FAILED, reason, run)
     if told.broken:
         where, what = told.broken[0]
-        return Verdict.FAILED, f"import or collection broke: {where}: {what}", run
+        return _Said(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
     if not run and not told.collected and told.end in _NO_TESTS_STATUS:
-        return Verdict.NO_TESTS, "none of the expected tests was found", 0
+        return _Said(Verdict.NO_TESTS, "none of the expected tests was found")
     if not told.collections:
-        return Verdict.FAILED, f"import or collection broke: exit status {told.end}", run
-    reason = _wrong(by_test, tests) or _unproven(told, by_test, canaries, outcome)
-    return (Verdict.FAILED, reason, run) if reason else (Verdict.PASSED, "", run)
+        return _Said(Verdict.FAILED, f"import or collection broke: exit status {told.end}", run)
+    wrong = _wrong(by_test, tests)
+    unproven = _unproven(told, by_test, canaries, outcome)
+    if wrong:
+        first, why = next(iter(wrong.items()))
+        reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
+        return _Said(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
+    return _Said(Verdict.FAILED, unproven, run) if unproven else _Said(Verdict.PASSED, "", run)
 
 
 def _by_test(told: Told) -> dict[int, list[Phase]]:
@@ -167,16 +183,10 @@ def _cut_short(told: Told, outcome: Outcome) -> str:
     return ""
 
 
-def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> str:
-    """Return which expected tests did not pass, or nothing."""
-    reasons: list[str] = []
-    for place, test in enumerate(tests):
-        bad = _bad(by_test.get(place, []))
-        if bad:
-            reasons.append(f"{test}: {bad}")
-    if not reasons:
-        return ""
-    return f"{len(reasons)} of {len(tests)} tests did not pass: {reasons[0]}"
+def _wrong(by_test: dict[int, list[Phase]], tests: Sequence[str]) -> Mapping[str, str]:
+    """Return the expected tests that did not pass, in their order, each with the reason."""
+    bad = {test: _bad(by_test.get(place, [])) for place, test in enumerate(tests)}
+    return {test: why for test, why in bad.items() if why}
 
 
 def _bad(phases: Sequence[Phase]) -> str:

@@ -35,6 +35,10 @@ class Judgement:
     reason: str = ""
     """One short line; empty when it passed."""
     tests_run: int = 0
+    failed: tuple[str, ...] = ()
+    """Ids of the expected tests that did not pass, where nothing else speaks against the completion."""
+    earlier: str = ""
+    """What the tests said before, if they were run once more with no other job beside them; else empty."""
     output: str = ""
     """Capped; text of untrusted code."""
     seconds: float = 0.0

@@ -160,6 +160,8 @@ def _listing(chosen: Chosen) -> str:
     opened = typed if known else found[0].id if found else ""
     if typed and not known:
         show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
+    if chosen.facets.judged_again:
+        show.note(f"Run A: {chosen.facets.judged_again}")
     if opened:
         said = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}. "
         said += view.steps_hint(compared=chosen.second is not None, differing=bool(wanted.differs))

@@ -161,6 +161,8 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
         show.text(texts.text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")
+        if view.doubted(completion.judged):
+            show.note(f"Judged more than once: {view.doubted(completion.judged)}. See docs/verdicts.md.")
         if completion.judged.flags:
             show.note(f"Flagged, which changes no score: {view.flagged(completion.judged)}")
         with st.expander("Test output", key=f"output-{key}"):

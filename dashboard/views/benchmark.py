@@ -89,7 +89,15 @@ def about(manifest: Manifest) -> list[Cells]:
 
 def remarks(manifest: Manifest) -> list[str]:
     """Return what a reader of numbers over the set must know."""
-    return [str(one) for one in _listed(manifest.get("remarks"))]
+    only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
+    return [
+        *(str(one) for one in _listed(manifest.get("remarks"))),
+        *(
+            f"{repo}: only tests that read a clock judge {count} of its samples."
+            for repo, count in only.items()
+            if count
+        ),
+    ]
 
 
 REPO_HELP: Mapping[str, str] = {

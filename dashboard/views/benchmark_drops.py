@@ -11,6 +11,7 @@ STAGES: Mapping[str, str] = {
     "left_out": "files not read",
     "skipped_as_targets": "files without targets",
     "drops": "lines or functions",
+    "tests_dropped": "tests",
     "unusable": "records of the benchmark",
 }
 """Key of a manifest -> what it counts."""
@@ -38,6 +39,7 @@ REASONS: Mapping[str, str] = {
     "blank_passed": "no test that runs it, or whose module does, notices an empty body",
     "body_elsewhere": "the same code is another function's body: it could be copied",
     "empty_body": "its body is empty",
+    "fails_under_load": "the published code passes only while the machine is idle",
     "flaky": "its own tests pass sometimes",
     "not_covered": "no usable test runs a line of it, and no import of a test module does",
     "no_covering_test": "no usable test runs a line of it",
@@ -101,7 +103,7 @@ def drops(manifest: Manifest) -> list[Cells]:
 def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
     """Yield stage, reason and count, of each repository and of the set."""
     for entry in entries(manifest).values():
-        for key in ("left_out", "skipped_as_targets", "drops"):
+        for key in ("left_out", "skipped_as_targets", "drops", "tests_dropped"):
             # Records that an import could not use are counted once, for the set.
             if key == "drops" and isinstance(manifest.get("unusable"), Mapping):
                 continue

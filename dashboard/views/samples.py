@@ -11,10 +11,10 @@ from bench.errors import InputFault
 from harness.leaderboard import choices
 from harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
 from harness.results import Status
+from harness.store.counted import PASS
 from harness.store.facets import Facets, RunChoice
 from harness.store.queries import CONTEXT
 from harness.store.searching import Differs, FoundSample, Measure, Order
-from harness.store.verdicts import PASS
 
 PAGE = 25
 """Samples of one page of a listing."""

@@ -165,6 +165,14 @@ def verdict(judged: Judged) -> str:
     return " · ".join(one for one in said if one)
 
 
+def doubted(judged: Judged) -> str:
+    """Return what else was said of the text; nothing where it was judged once."""
+    said = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
+    if len(judged.said) > 1:
+        said.append(f"in turn {', '.join(judged.said)}, of which {judged.verdict} counts")
+    return " · ".join(said)
+
+
 def flagged(judged: Judged) -> str:
     """Return what the text reaches for, in words; nothing where it reaches for nothing."""
     return "; ".join(f"{flag}: {FLAGS.get(flag, 'flagged by another version')}" for flag in judged.flags)

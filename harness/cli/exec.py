@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="JSON Lines: sample, text (the whole function), and if wanted index, strategy, generator.",
 )
 @click.option("--run", "run", metavar="RUN", help="Judge what this stored run lacks instead; its id or its beginning.")
+@click.option("--again", is_flag=True, help="Judge what has a verdict once more; the first one stays too.")
 @click.option(
     "--sandbox",
     metavar="[docker|bubblewrap]",
@@ -50,6 +51,7 @@ def execute(
     samples: str,
     file: Path | None,
     run: str | None,
+    again: bool,
     sandbox: str | None,
     out: Path | None,
     workers: int | None,
@@ -59,8 +61,15 @@ def execute(
     """Run the tests of function samples on completions, in a sandbox.
 
     Writes a line for each, in their order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
-    reason, tests_run, seconds, peak_bytes, flags. Verdicts are kept in the database: the same command again, also
-    after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with exit code 1.
+    reason, tests_run, seconds, peak_bytes, flags; and earlier, what the tests said at first, where only tests that
+    read a clock failed and all ran once more with no other job beside them. Verdicts are kept in the database: the
+    same command again, also after an interrupt, runs only what has none. BROKEN is the machine's fault, and ends with
+    exit code 1.
+
+    With --again every verdict that is kept stays, and the new one is kept beside it. Where their scores differ the
+    tests run once more with no other job beside them. If that confirms the new one it counts from then on, in every
+    run that holds the same completion; else the old one does. A line then also says what counted before, and what
+    the tests said anew.
     """
     import os
 
@@ -74,7 +83,7 @@ def execute(
     sample_set = sets.load(home, samples)
     given = read(file, sample_set) if file is not None else []
     with open_store(db or home.database) as store:
-        total, work = _of_file(given) if run is None else _of_run(store, sample_set, run)
+        total, work = _of_file(given, again=again) if run is None else _of_run(store, sample_set, run, again=again)
         faults = []
         if total:
             width = workers or os.cpu_count() or 1
@@ -83,21 +92,27 @@ def execute(
         else:
             click.echo("nothing to judge", err=True)
     if faults:
-        _fail(faults)
+        _fail(
+            faults,
+            "run the same command again" if again else "run the same command again; it does only what is missing",
+        )
 
 
-def _of_file(given: list[Given]) -> tuple[int, Work]:
-    from harness.completions import judge
+def _of_file(given: list[Given], *, again: bool) -> tuple[int, Work]:
+    from harness.completions import judge, judge_all_again
 
-    return len(given), lambda executor: judge(executor, given)
+    return len(given), lambda executor: judge_all_again(executor, given) if again else judge(executor, given)
 
 
-def _of_run(store: Store, sample_set: SampleSet, wanted: str) -> tuple[int, Work]:
-    from harness.completions import judge_run
+def _of_run(store: Store, sample_set: SampleSet, wanted: str, *, again: bool) -> tuple[int, Work]:
+    from harness.completions import judge_run, judge_run_again
     from harness.store import verdicts
     from harness.store.queries import run_of
 
     run = run_of(store, wanted, sample_set)
+    if again:
+        known = verdicts.judged(store, run)
+        return len(known), lambda executor: judge_run_again(store, executor, sample_set, run, known)
     lacking = verdicts.unjudged(store, run)
     return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
 
@@ -113,12 +128,15 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
     lines: list[str] = []
     faults: list[MachineFault] = []
     seen: Counter[str] = Counter()
+    anew = changed = 0
     # Closed here: what is interrupted must be accounted for while the database is open.
     with progress("tests", total) as tick, closing(rows):
         for row in rows:
             lines.append(dump_line(row.record))
             seen[row.record["verdict"]] += 1
             faults += [row.fault] if row.fault is not None else []
+            anew += bool(row.record.get("anew"))
+            changed += row.changed
             if out is None:
                 click.echo(lines[-1], nl=False)
             tick(1)
@@ -126,13 +144,13 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
         write_atomic(out, "".join(lines))
     said = "  ".join(f"{verdict} {count}" for verdict, count in sorted(seen.items()))
     click.echo(said, err=True)
+    if anew:
+        click.echo(f"judged again {anew}  changed {changed}", err=True)
     return faults
 
 
-def _fail(faults: list[MachineFault]) -> None:
+def _fail(faults: list[MachineFault], cure: str) -> None:
     from bench.errors import MachineFault
 
     verdicts = "1 verdict is" if len(faults) == 1 else f"{len(faults)} verdicts are"
-    raise MachineFault(
-        f"{verdicts} missing; the first: {faults[0]}", cure="run the same command again; it does only what is missing"
-    )
+    raise MachineFault(f"{verdicts} missing; the first: {faults[0]}", cure=cure)

@@ -17,8 +17,10 @@ _REASONS = {
     "left out": "left_out",
     "no targets": "skipped_as_targets",
     "dropped": "drops",
+    "tests dropped": "tests_dropped",
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
+_CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
 def show_set(made: SampleSet) -> None:
@@ -43,12 +45,7 @@ def show_set(made: SampleSet) -> None:
         for key in ("copies_hidden", "copies_visible", "copies_in_file", "verbatim_elsewhere"):
             if entry.get(key):
                 click.echo(f"  {key}  {entry[key]}")
-        if entry.get("mutants"):
-            faults = entry["mutants"]
-            noticed = (
-                f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
-            )
-            click.echo(f"  {'faults':12} {noticed}")
+        _show_tests(entry)
         if entry.get("read_with_replacement"):
             click.echo(f"  {'undecodable':12} {entry['read_with_replacement']} files")
         for label, key in _REASONS.items():
@@ -56,6 +53,16 @@ def show_set(made: SampleSet) -> None:
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if made.samples:
         click.echo(f"\nsee one with `ctxbench samples show {made.name} '{made.samples[0].id}'`")
+
+
+def _show_tests(entry: Mapping[str, Any]) -> None:
+    """Print how far the tests of a repository can be relied upon."""
+    if any(entry.get(key) for key in _CLOCKS):
+        click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
+    if entry.get("mutants"):
+        faults = entry["mutants"]
+        noticed = f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
+        click.echo(f"  {'faults':12} {noticed}")
 
 
 def _show_import(about: Mapping[str, Any]) -> None:
@@ -89,7 +96,7 @@ def show_sample(sample: Sample, reference: Reference | None) -> None:
         if reference.tests:
             click.echo("tests")
             for test in reference.tests:
-                click.echo(f"        {test}")
+                click.echo(f"        {test}{'  (reads a clock)' if test in reference.clocks else ''}")
         if reference.original_import:
             click.echo("masked import")
             for line in reference.original_import.split("\n"):

@@ -18,8 +18,9 @@ from harness.imported.types import Answer
 from harness.results import Status
 from harness.runspec import RunSpec
 from harness.scoring import EMPTY
+from harness.store.counted import PASS, PROFILE
 from harness.store.records import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
-from harness.store.verdicts import PASS, PROFILE, passed
+from harness.store.verdicts import passed
 from strategies.api import Prompt
 
 SANDBOX = "imported"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from bench.secrets import redacted
-from harness.store import rows
+from harness.store import counted, rows
 from harness.store import tables as t
 from harness.store.queries import run_named
 from harness.store.store import Store
@@ -55,11 +55,11 @@ def completed(store: Store, wanted: str) -> Completed:
         UnknownName: if there is no such run.
     """
     run = run_named(store, wanted)
-    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, t.JUDGED.c, t.VERDICT.c
+    p, s, c, j, v = t.PLANNED.c, t.SAMPLE.c, t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     judged = (
         t.COMPLETION.join(t.PLANNED, (c.run_id == p.run_id) & (c.sample_id == p.sample_id))
-        .outerjoin(t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     texts: dict[str, list[Text]] = {}

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, func, select
 
 from harness.prices import Prices, Rate
+from harness.store import counted
 from harness.store import tables as t
 from harness.store.fetching import fetched
 
@@ -43,10 +44,10 @@ def of_runs(connection: Connection, runs: Iterable[tuple[str, str]], prices: Pri
     rates = {run: prices.rate(generator) if prices else None for run, generator in runs}
     asked = _asked_calls()
     found = {run: _of_calls(fetched(connection, asked, run=run), rate) for run, rate in rates.items()}
-    j, v = t.JUDGED.c, t.VERDICT.c
+    j, v = counted.JUDGED.c, t.VERDICT.c
     tests = (
         select(j.run_id, j.sample_id, func.sum(v.seconds))
-        .select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+        .select_from(counted.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
         .where(j.run_id.in_(list(rates)))
         .group_by(j.run_id, j.sample_id)
     )

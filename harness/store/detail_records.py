@@ -58,6 +58,10 @@ class Judged:
     sandbox: str
     flags: tuple[str, ...] = ()
     """What its text reaches for: names in `bench.testing.types.FLAGS`."""
+    earlier: str = ""
+    """What the tests said before, if they were run once more at once, beside no other job."""
+    said: tuple[str, ...] = ()
+    """All verdicts on its text, the first one first; more than one where it was judged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,13 @@ from sqlalchemy import CTE, Connection, Select, func, select
 from bench.errors import UnknownName
 from bench.types import Place
 from harness.results import Status
-from harness.store import rows
+from harness.store import counted, rows
 from harness.store import tables as t
+from harness.store.counted import PASS, PROFILE
 from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
 from harness.store.planned import Facts, status_of
 from harness.store.store import Store
-from harness.store.verdicts import PASS, PROFILE
+from harness.store.verdicts import history
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
@@ -69,10 +70,10 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 def made(store: Store, run: str, sample: str, idx: int) -> Made | None:
     """Return the texts of a completion; None if there is no such one."""
-    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, t.JUDGED.c, t.VERDICT.c
+    c, g, j, v = t.COMPLETION.c, t.GENERATION.c, counted.JUDGED.c, t.VERDICT.c
     joined = (
         t.COMPLETION.join(t.GENERATION, c.generation_id == g.id)
-        .outerjoin(t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
+        .outerjoin(counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx))
         .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
     wanted = select(c.text, g.text.label("raw"), v.output).select_from(joined)
@@ -164,11 +165,11 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str) -> tuple[CompletionFacts, ...]:
-    c, j, v = t.COMPLETION.c, t.JUDGED.c, t.VERDICT.c
+    c, j, v = t.COMPLETION.c, counted.JUDGED.c, t.VERDICT.c
     joined = t.COMPLETION.outerjoin(
-        t.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
+        counted.JUDGED, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)
     ).outerjoin(t.VERDICT, j.verdict_key == v.key)
-    judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox)
+    judged = (v.verdict, v.reason, v.tests_run, v.seconds, v.peak_bytes, v.image, v.sandbox, v.earlier)
     reached = v.flags.label("reached")
     wanted = (
         select(c.idx, c.status, c.flags, reached, *judged)
@@ -177,18 +178,38 @@ def _completions(connection: Connection, run: str, sample: str) -> tuple[Complet
         .order_by(c.idx)
     )
     scores = _scores(connection, run, sample)
+    all_said = _said(connection, run, sample)
     return tuple(
         CompletionFacts(
             idx=idx,
             status=Status(status),
             flags=rows.flags(flags),
-            scores=scores.get(idx, {}),
+            scores=_counting(scores.get(idx, {}), said[0]),
             judged=None
             if said[0] is None
-            else Judged(**dict(zip((one.name for one in judged), said, strict=True)), flags=rows.flags(of_verdict)),
+            else Judged(
+                **dict(zip((one.name for one in judged), said, strict=True)),
+                flags=rows.flags(of_verdict),
+                said=all_said[idx],
+            ),
         )
         for idx, status, flags, of_verdict, *said in connection.execute(wanted)
     )
+
+
+def _said(connection: Connection, run: str, sample: str) -> dict[int, tuple[str, ...]]:
+    """Return index -> the verdicts on a completion, in the order in which they were given."""
+    j, v = t.JUDGED.c, t.VERDICT.c
+    first = select(j.idx, v.key, v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key))
+    rows_ = connection.execute(first.where(j.run_id == run, j.sample_id == sample)).all()
+    later = history(connection, (row.key for row in rows_))
+    return {row.idx: (row.verdict, *(one.verdict for one in later.get(row.key, ()))) for row in rows_}
+
+
+def _counting(scores: Kinds, verdict: str | None) -> Kinds:
+    """Return scores with that of the verdict that counts, which need not be the first."""
+    key = (PROFILE, PASS)
+    return {**scores, key: float(verdict == "PASSED")} if verdict is not None and key in scores else scores
 
 
 def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from harness.store import counted
 from harness.store import tables as t
 from harness.store.details import kinds_of
+from harness.store.notes import judged_again
 from harness.store.store import Store
 
 
@@ -36,6 +38,8 @@ class Facets:
     """Of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
     """(profile, metric) of the run's scores."""
+    judged_again: str = ""
+    """A sentence that counts the verdicts which were given once more; empty where none was."""
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
@@ -60,10 +64,12 @@ def runs_over(store: Store, digest: str, samples: str) -> list[RunChoice]:
 
 def facets(store: Store, run: str) -> Facets:
     """Return what the samples of a run can be filtered by."""
-    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
+    p, s, j, v = t.PLANNED.c, t.SAMPLE.c, counted.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
-    judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
+    judged = (
+        select(v.verdict).select_from(counted.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
+    )
     scored = kinds_of(run)
     measures = select(scored.c.profile, scored.c.metric).where(scored.c.metric.is_not(None))
     with store.reading() as connection:
@@ -75,6 +81,7 @@ def facets(store: Store, run: str) -> Facets:
             verdicts=_sorted(connection.scalars(judged.distinct())),
             flags=_sorted(_flags(connection, run)),
             measures=tuple(sorted((row.profile, row.metric) for row in connection.execute(measures))),
+            judged_again="".join(sentence for _, sentence in judged_again(connection, [run])),
         )
 
 
@@ -84,8 +91,8 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
 
 def _flags(connection: Connection, run: str) -> Iterator[str]:
     stored = [select(table.c.flags).where(table.c.run_id == run).distinct() for table in (t.COMPLETION, t.RESULT)]
-    judged = t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
-    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(t.JUDGED.c.run_id == run).distinct())
+    judged = counted.JUDGED.join(t.VERDICT, counted.JUDGED.c.verdict_key == t.VERDICT.c.key)
+    stored.append(select(t.VERDICT.c.flags).select_from(judged).where(counted.JUDGED.c.run_id == run).distinct())
     for query in stored:
         for flags in connection.scalars(query).all():
             yield from json.loads(flags)

@@ -18,8 +18,8 @@ from bench.types import UNTESTED, Kind
 from harness.results import Status
 from harness.store import passes
 from harness.store import tables as t
+from harness.store.counted import PASS
 from harness.store.fetching import fetched
-from harness.store.verdicts import PASS
 
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""

@@ -76,6 +76,8 @@ class StoredVerdict:
     peak_bytes: int
     flags: tuple[str, ...] = ()
     """Names in `bench.testing.types.FLAGS`: what the text reaches for. They change no score."""
+    earlier: str = ""
+    """What the tests said before, if they were run once more at once, with no other job beside them; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

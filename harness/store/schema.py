@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 
 

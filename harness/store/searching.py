@@ -14,9 +14,10 @@ from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, 
 
 from bench.types import UNTESTED, Kind
 from harness.results import Status
+from harness.store import counted
 from harness.store import tables as t
+from harness.store.counted import PASS, PROFILE
 from harness.store.store import Store
-from harness.store.verdicts import PASS, PROFILE
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]
@@ -171,7 +172,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
 
 def _means(run: str, profile: str, metric: str) -> Subquery:
     """Return sample -> mean of a metric and how many completions have it: one stretch of the scores."""
-    s = t.SCORE.c
+    s = counted.SCORE.c
     return (
         select(s.sample_id, func.avg(s.value).label("value"), func.count().label("made"))
         .where(s.run_id == run, s.profile == profile, s.metric == metric)
@@ -192,11 +193,11 @@ def _conditions(found: FromClause, wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.high is not None:
         conditions.append(f.value <= wanted.high)
     if wanted.verdict:
-        j, v = t.JUDGED.c, t.VERDICT.c
+        j, v = counted.JUDGED.c, t.VERDICT.c
         said = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key, v.verdict == wanted.verdict)
         conditions.append(exists().where(*said))
     if wanted.flag:
-        j, v, flag = t.JUDGED.c, t.VERDICT.c, json.dumps(wanted.flag)
+        j, v, flag = counted.JUDGED.c, t.VERDICT.c, json.dumps(wanted.flag)
         of_verdict = (j.run_id == wanted.run, j.sample_id == f.id, j.verdict_key == v.key)
         conditions.append(
             or_(

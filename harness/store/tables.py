@@ -6,6 +6,7 @@
     attempt 1─* construction                         (seconds a repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
+    verdict 1─* rejudged *─1 verdict                 (what was said of the same content later)
     run 1─0..1 imported, 1─* remark                  (made elsewhere; what its reader must know)
     mark                                             (samples that no score is to rest on, by set)
 
@@ -15,7 +16,7 @@ everything below it, and its key makes a second one impossible.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
 from sqlalchemy.schema import ForeignKeyConstraint
 
 METADATA = MetaData()
@@ -179,6 +180,8 @@ VERDICT = Table(
     Column("seconds", Float, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
     Column("flags", Text, nullable=False, server_default="[]"),
+    # What its tests said before, where they were run once more at once; else empty.
+    Column("earlier", Text, nullable=False, server_default=""),
 )
 JUDGED = Table(
     "judged",
@@ -190,6 +193,16 @@ JUDGED = Table(
     ForeignKeyConstraint(
         ["run_id", "sample_id", "idx"], ["completion.run_id", "completion.sample_id", "completion.idx"]
     ),
+)
+REJUDGED = Table(
+    "rejudged",
+    METADATA,
+    # The verdict that the completions are linked to, which stays; `counted` tells which one counts.
+    Column("key", ForeignKey("verdict.key"), primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("verdict_key", ForeignKey("verdict.key"), nullable=False),
+    # Whether it took the place of what counted before.
+    Column("counts", Boolean, nullable=False),
 )
 ATTEMPT = Table(
     "attempt",

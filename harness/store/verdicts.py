@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
+from bench.files import sha256
 from bench.types import UNTESTED, Kind
 from harness.results import Status
-from harness.store import rows
+from harness.store import counted, rows
 from harness.store import tables as t
 from harness.store.appending import append_new, parts
+from harness.store.counted import PASS, PROFILE
 from harness.store.records import StoredVerdict
 from harness.store.store import Store
-
-PROFILE, PASS = "ctxbench", "pass"
-"""Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +30,76 @@ class Unjudged:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A stored completion of a function that has a verdict."""
+
+    sample_id: str
+    idx: int
+    text: str
+    key: str
+    """Of the verdict that it was given first."""
+
+
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     """Return the stored verdicts among `keys`, by key."""
     found: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
             for row in connection.execute(select(t.VERDICT).where(t.VERDICT.c.key.in_(part))):
-                found[row.key] = StoredVerdict(**{**row._mapping, "flags": rows.flags(row.flags)})
+                found[row.key] = _verdict(dict(row._mapping))
     return found
+
+
+def counting(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+    """Return what counts for these keys: the verdict itself, or the last that took its place, under the same key."""
+    r = t.REJUDGED.c
+    newest: dict[str, str] = {}
+    wanted = sorted(set(keys))
+    with store.reading() as connection:
+        for part in parts(wanted):
+            query = select(r.key, r.verdict_key).where(r.key.in_(part), r.counts).order_by(r.ordinal)
+            newest.update((key, later) for key, later in connection.execute(query))
+    verdicts = find(store, [newest.get(key, key) for key in wanted])
+    held = {key: verdicts.get(newest.get(key, key)) for key in wanted}
+    return {key: dataclasses.replace(verdict, key=key) for key, verdict in held.items() if verdict is not None}
+
+
+def history(connection: Connection, keys: Iterable[str]) -> dict[str, list[StoredVerdict]]:
+    """Return key -> what was said of the same text later, in its order; keys of texts judged once are absent."""
+    r = t.REJUDGED.c
+    joined = t.REJUDGED.join(t.VERDICT, r.verdict_key == t.VERDICT.c.key)
+    later: dict[str, list[StoredVerdict]] = defaultdict(list)
+    for part in parts(sorted(set(keys))):
+        query = select(r.key.label("of"), *t.VERDICT.c).select_from(joined).where(r.key.in_(part))
+        for of, *values in connection.execute(query.order_by(r.key, r.ordinal)):
+            later[of].append(_verdict(dict(zip(t.VERDICT.c.keys(), values, strict=True))))
+    return dict(later)
+
+
+def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
+    return StoredVerdict(**{**row, "flags": rows.flags(row["flags"])})
+
+
+def add_again(store: Store, key: str, verdict: StoredVerdict, *, counts: bool) -> None:
+    """Append a later verdict on the text that `key` judges.
+
+    Args:
+        store: where the verdict of that key is.
+        key: of the first verdict.
+        verdict: the later one, under any key.
+        counts: whether it takes the place of what counted before.
+    """
+    r = t.REJUDGED.c
+
+    def append(connection: Connection) -> None:
+        ordinal = (connection.scalar(select(func.max(r.ordinal)).where(r.key == key)) or 0) + 1
+        later = dataclasses.replace(verdict, key=sha256(f"{key}\nagain {ordinal}"))
+        connection.execute(insert(t.VERDICT), rows.verdict(later))
+        row = {"key": key, "ordinal": ordinal, "verdict_key": later.key, "counts": counts}
+        connection.execute(insert(t.REJUDGED), row)
+
+    store.settle(append)
 
 
 def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
@@ -97,9 +161,20 @@ def unjudged(store: Store, run: str) -> list[Unjudged]:
         return [Unjudged(sample_id=id_, idx=idx, text=text) for id_, idx, text in connection.execute(query)]
 
 
+def judged(store: Store, run: str) -> list[Known]:
+    """Return the completions of a run that tests judged, in the order of the plan."""
+    c, p, j = t.COMPLETION.c, t.PLANNED.c, t.JUDGED.c
+    joined = t.JUDGED.join(t.COMPLETION, (c.run_id == j.run_id) & (c.sample_id == j.sample_id) & (c.idx == j.idx)).join(
+        t.PLANNED, (p.run_id == j.run_id) & (p.sample_id == j.sample_id)
+    )
+    query = select(c.sample_id, c.idx, c.text, j.verdict_key.label("key")).select_from(joined).where(j.run_id == run)
+    with store.reading() as connection:
+        return [Known(**row) for row in connection.execute(query.order_by(p.ordinal, c.idx)).mappings()]
+
+
 def passes(store: Store, run: str, n: int) -> list[int]:
     """Return how many of its `n` completions passed, for each sample that has a score for all of them."""
-    s = t.SCORE.c
+    s = counted.SCORE.c
     query = (
         select(func.count(), func.sum(s.value))
         .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)

@@ -16,10 +16,10 @@ from harness.store import attempts as tries
 from harness.store import notes
 from harness.store import tables as t
 from harness.store.attempts import Attempted
+from harness.store.counted import PASS, PROFILE
 from harness.store.records import Imported
 from harness.store.rows import versions
 from harness.store.store import Store
-from harness.store.verdicts import PASS, PROFILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,6 +138,15 @@ def test_functions_count_files_without_targets_too() -> None:
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
+def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
+    entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
+    manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
+    assert benchmark.remarks(manifest) == ["first", "shop: only tests that read a clock judge 2 of its samples."]
+    rows = benchmark_drops.drops(manifest)
+    assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
+    assert all(row["meaning"] for row in rows)
+
+
 def test_the_audit_of_lines() -> None:
     rows = benchmark_audit.audit(LINES, [measured(masked=True), measured()], [])
     assert (found(rows, "check", "first uses")["found"], found(rows, "check", "first uses")["of"]) == (1, 2)

@@ -250,7 +250,12 @@ def test_a_verdict_says_what_it_took() -> None:
 
 def test_flags_are_said_in_words() -> None:
     said = Judged(verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox="")
-    assert one.flagged(said) == ""
+    assert one.flagged(said) == "" and one.doubted(dataclasses.replace(said, said=("PASSED",))) == ""
+    later = dataclasses.replace(said, earlier="FAILED: late", said=("FAILED", "PASSED", "PASSED"))
+    assert one.doubted(later) == (
+        "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
+        "of which PASSED counts"
+    )
     assert one.flagged(dataclasses.replace(said, flags=("gc", "soon"))) == (
         f"gc: {FLAGS['gc']}; soon: flagged by another version"
     )

@@ -72,7 +72,7 @@ class FakeJudge:
     ) -> None:
         self.asked: list[tuple[str, str]] = []
         self.images: Counter[str] = Counter()
-        self.most = self.closed = 0
+        self.most = self.closed = self.alone = 0
         self._at_once = 0
         self._set, self._answer, self._image, self._delay = sample_set, answer, image, delay
         self._lock = threading.Lock()
@@ -82,9 +82,10 @@ class FakeJudge:
         self.images[sample.repo] += 1
         return self._image(sample)
 
-    def judge(self, sample: Sample, text: str) -> Judgement:
+    def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
         with self._lock:
             self.asked.append((sample.id, text))
+            self.alone += alone
             self._at_once += 1
             self.most = max(self.most, self._at_once)
         try:

@@ -10,6 +10,7 @@ from bench.errors import InputFault
 from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.mining import Found, Project, Report, Survey
 from bench.functions.python import static
+from bench.functions.python.clocks import clock_tests
 from bench.functions.python.cover import cover
 from bench.functions.python.definitions import Definition
 from bench.functions.python.locking import locked
@@ -48,7 +49,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
         f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.known)} of them usable"
     )
     covered = cover(project, suite, _suite(project), sandbox, report)
-    runs = _runs(covered, read.hidden)
+    runs = _runs(covered, read.hidden, suite)
     drops, candidates, slow = Counter(read.drops), [], 0
     for known in read.known:
         made = _candidate(known, covered, runs)
@@ -70,10 +71,11 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
     """Run the suite once, under coverage, for functions that are chosen by others."""
     hidden = static.hidden_of(project)
-    covered = cover(project, _pytest(project, suite), _suite(project), sandbox, report)
+    suite = _pytest(project, suite)
+    covered = cover(project, suite, _suite(project), sandbox, report)
     return Survey(
         hidden=hidden,
-        runs=_runs(covered, hidden),
+        runs=_runs(covered, hidden, suite),
         covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),
         uses=static.uses_of(project),
         counts=_outcomes(covered),
@@ -97,15 +99,16 @@ def _suite(project: Project) -> TestSuite:
     return project.manifest.tests
 
 
-def _runs(covered: Covered, hidden: tuple[str, ...]) -> Mapping[str, TestRun]:
+def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:
     """Return what is known of each test; breadth counts lines of files that are no tests."""
     breadth: Counter[int] = Counter()
     for path, lines in covered.lines.items():
         if not is_hidden(path, hidden):
             for positions in lines.values():
                 breadth.update(positions)
+    clocks = clock_tests(covered, suite.environment.tree)
     return {
-        test.id: TestRun(test.outcome == "passed", test.seconds, breadth[position])
+        test.id: TestRun(test.outcome == "passed", test.seconds, breadth[position], test.id in clocks)
         for position, test in enumerate(covered.tests)
     }
 

@@ -156,7 +156,8 @@ def test_a_second_run_repeats_nothing_and_workers_change_nothing(tmp_path: Path)
     assert sets.names(Home(tmp_path / "home")) == ()
     sandbox = in_process()
     made = make(tmp_path, [DOUBLE, ROOT, PUT], sandbox, workers=3)
-    assert 0 < len(sandbox.jobs) <= 8, "coverage and the first certificate are kept"
+    # A call compiles the tests; the rest judges.
+    assert 1 < len(sandbox.jobs) <= 1 + 8, "coverage and the first certificate are kept"
     again = in_process()
     assert make(tmp_path, [DOUBLE, ROOT, PUT], again, name="again").digest == made.digest and again.jobs == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench import samples as sets
 from bench.errors import InputFault, MachineFault
+from bench.functions import load
 from bench.functions.build import build
 from bench.functions.mutation import MEASURING
 from bench.functions.verify import Verification, verify
@@ -19,7 +20,7 @@ from bench.types import Kind
 from sandbox.errors import SandboxLost
 from sandbox.fake import FakeSandbox
 from sandbox.types import Call, Ended, Job, Outcome
-from tests.helpers.mining import FILES, TEST_FILE, in_process, local_manifest
+from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, local_manifest
 
 LOCK = ("pytest==9.2.0",)
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
@@ -79,9 +80,30 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
     # is begun ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
-    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped
+    assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + load.JOBS
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
+
+
+def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
+    def timed(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite in which one test runs a line that reads a clock."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        place = len(result["sets"])
+        lines = {"tests/clock.py": {"3": place}, **result["lines"]}
+        sets_ = [*result["sets"], str(list(TESTS).index("test_root"))]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "sets": sets_, "lines": lines})
+
+    files = {**FILES, "tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+    home = Home(tmp_path / "home")
+    made = build([local_manifest(tmp_path, files)], home, "set", sandbox=in_process(more=timed), lock=lambda *_: LOCK)
+    clocks = {name: reference.clocks for name, reference in made.references.items() if reference.clocks}
+    assert clocks == {"demo/shop.py::root": (f"{TEST_FILE}::test_root",)}
+    assert sets.load(home, "set").references == made.references
+    entry = made.manifest["repositories"]["demo"]
+    assert (entry["kept_clocks_only"], entry["kept_clocks_too"], entry["tests_dropped"]) == (1, 0, {})
 
 
 def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
@@ -106,6 +128,11 @@ def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
     torn = next((tmp_path / "home" / "cache" / "certificates").iterdir())
     torn.write_bytes(torn.read_bytes()[:-5])
     assert {sample.id for sample in make(tmp_path, name="after").samples} == CERTIFIED
+
+
+def _judges(job: Job) -> bool:
+    """Say whether a job runs tests on a function's text."""
+    return "shop.py" in job.files
 
 
 def _is_cover(job: Job) -> bool:
@@ -168,7 +195,7 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
 
     def lose(job: Job) -> Outcome | None:
         nonlocal left
-        left -= 1
+        left -= _judges(job)
         if left < 0:
             raise SandboxLost("gone")
         return None
@@ -179,10 +206,10 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.kept, result.faults, len(second.jobs)) == (1, (), 4), "what the machine failed is done again"
+    assert (result.kept, result.faults, sum(map(_judges, second.jobs))) == (1, (), 4), "what the machine failed is done again"
     result = verified(third)
     assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
-    assert verified(fourth, again=True).kept == 0 and len(fourth.jobs) == 6
+    assert verified(fourth, again=True).kept == 0 and sum(map(_judges, fourth.jobs)) == 6
 
 
 def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
@@ -190,11 +217,11 @@ def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> No
     made = make(tmp_path, first, name="first")
     said: list[str] = []
     again = make(tmp_path, second, name="second", report=said.append)
-    assert again.digest == made.digest and second.jobs == []
+    assert again.digest == made.digest and not any(map(_judges, second.jobs))
     assert again.manifest["repositories"]["demo"]["drops"] == made.manifest["repositories"]["demo"]["drops"]
     assert "demo/shop.py::nothing: blank_passed, as in an earlier build" in said
     assert make(tmp_path, third, name="third", again=True).digest == made.digest
-    assert len(third.jobs) > 3
+    assert sum(map(_judges, third.jobs)) > 3
 
 
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from bench.functions.choose import (
     MOST_TESTS,
     MOST_TRIED,
     SLOW,
-    SLOW_TO_TRY,
     TestRun,
     choose,
     others,
@@ -87,8 +86,6 @@ def test_the_widest_and_the_narrowest_come_first_then_those_of_importing_modules
     runs = {test: run(number) for number, test in enumerate([*covering, "t.py::test_import"])}
     found = others(covering, ["t.py::test_import", "t.py::test_1"], runs, ["t.py::test_0"])
     assert found == (*(f"t.py::test_{number}" for number in (5, 1, 4, 2, 3)), "t.py::test_import")
-    slow = {**runs, "t.py::test_5": TestRun(passed=True, seconds=SLOW_TO_TRY, breadth=5)}
-    assert "t.py::test_5" not in others(covering, [], slow, ["t.py::test_0"])
     many = {f"t.py::test_{number}": frozenset({1}) for number in range(2 * MOST_TRIED)}
     found = others(many, [], {test: run() for test in many}, [])
     assert len(found) == MOST_TRIED

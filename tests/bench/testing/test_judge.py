@@ -384,6 +384,94 @@ def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch:
         assert judge.image(shop.sample()) != now
 
 
+class Busy:
+    """Answers as a box in which some tests fail the first times, and notes how many jobs run at once."""
+
+    def __init__(self, *failing: tuple[int, ...]) -> None:
+        self.failing, self.lock = list(failing), threading.Lock()
+        self.running, self.beside = 0, list[int]()
+        self.begun, self.release = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, job: Job) -> Outcome:
+        assert isinstance(job.action, Call)
+        said = job.action.arguments
+        if said["twins"]:
+            return told.outcome(told.result(ways(), nonce=said["nonce"]))
+        with self.lock:
+            self.running += 1
+            self.beside.append(self.running)
+        self.begun.release()
+        if "hold" in job.files[shop.PATH].decode():
+            assert self.release.wait(60)
+        failing = self.failing.pop(0) if self.failing and "hold" not in job.files[shop.PATH].decode() else ()
+        drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
+        events = told.events(said["tests"], drawn)
+        for test in failing:
+            events[2 + 3 * test][3:5] = ["failed", True]
+        with self.lock:
+            self.running -= 1
+        return told.outcome(told.result(events, nonce=said["nonce"]))
+
+
+def timed(tmp_path: Path, *clocks: int) -> tuple[Home, SampleSet]:
+    """Return a set in which some tests of the first sample read a clock."""
+    home, made = make(tmp_path)
+    first = made.references[shop.sample().id]
+    references = [
+        replace(first, clocks=tuple(first.tests[number] for number in clocks)),
+        made.references["shop/untested"],
+    ]
+    return home, sets.save(home, "timed", made.samples, references, made.manifest)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "failing", "verdict", "twice"),
+    [
+        ((0, 1), [(0,)], Verdict.PASSED, True),
+        ((0, 1), [(0, 1), (1,)], Verdict.FAILED, True),
+        ((0,), [(0, 1)], Verdict.FAILED, False),
+        ((), [(0,)], Verdict.FAILED, False),
+        ((0, 1), [], Verdict.PASSED, False),
+    ],
+)
+def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
+    tmp_path: Path, clocks: tuple[int, ...], failing: list[tuple[int, ...]], verdict: Verdict, twice: bool
+) -> None:
+    home, made = timed(tmp_path, *clocks)
+    busy = Busy(*failing)
+    with Judge(home, made, Boxes(busy), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT)
+    assert found.verdict is verdict and len(busy.beside) == 1 + twice
+    assert bool(found.earlier) == twice
+    assert not twice or found.earlier.startswith("FAILED: ")
+
+
+def test_a_judge_that_is_not_to_be_lenient_judges_once(tmp_path: Path) -> None:
+    home, made = timed(tmp_path, 0, 1)
+    with Judge(home, made, Boxes(Busy((0,))), width=1) as judge:
+        found = judge.judge(shop.sample(), RIGHT, lenient=False)
+    assert found.verdict is Verdict.FAILED and found.failed == shop.reference().tests[:1]
+
+
+def test_the_second_time_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
+    home, made = timed(tmp_path, 0, 1)
+    busy = Busy((0,))
+    with (
+        ThreadPoolExecutor(2) as threads,
+        Judge(home, made, Boxes(busy), width=2) as judge,
+        # Another process would open its own judge on the same home.
+        Judge(home, made, Boxes(busy), width=2) as other,
+    ):
+        long = threads.submit(other.judge, shop.sample(), RIGHT + "# hold\n")
+        assert busy.begun.acquire(timeout=60)
+        short = threads.submit(judge.judge, shop.sample(), RIGHT)
+        assert busy.begun.acquire(timeout=60)
+        assert not short.done() and busy.beside == [1, 2]
+        busy.release.set()
+        assert long.result().verdict is Verdict.PASSED and short.result().verdict is Verdict.PASSED
+    assert busy.beside == [1, 2, 1]
+
+
 def test_jobs_are_given_the_bytecode_but_of_the_file_that_they_change(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     tests, target = "tests/__pycache__/test_prices.cpython-311-pytest-9.2.0.pyc", "shop/__pycache__/prices.311.pyc"

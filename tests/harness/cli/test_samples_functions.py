@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,22 @@ def test_show_a_function_without_its_answer_until_asked(built: str) -> None:
     assert "return math.sqrt(x)" in asked.out and "tests/test_shop.py::test_root" in asked.out
 
 
+def test_show_says_which_tests_read_a_clock(built: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    made = sets.load(home, built)
+    root = made.references["demo/shop.py::root"]
+    references = {**made.references, root.id: replace(root, clocks=root.tests)}
+    counts = {"kept_clocks_only": 1, "tests_dropped": {"fails_under_load": 2}}
+    entry = {**made.manifest["repositories"]["demo"], **counts}
+    sets.save(home, "timed", made.samples, references.values(), {**made.manifest, "repositories": {"demo": entry}})
+    shown = run_cli("samples", "show", "timed").out
+    assert "clocks       judged only by tests that read a clock 1, judged by such tests too 0" in shown
+    assert "tests dropped fails_under_load 2" in shown
+    assert "clocks " not in run_cli("samples", "show", built).out
+    assert "test_root  (reads a clock)" in run_cli("samples", "show", "timed", root.id, "--reference").out
+    assert "reads a clock" not in run_cli("samples", "show", built, root.id, "--reference").out
+
+
 def test_verify(built: str, use: Use) -> None:
     result = run_cli("samples", "verify", built, "--workers", "2")
     assert result.code == 0 and result.out == "shop: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
@@ -96,7 +113,8 @@ def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path
 
     def blind(job: Job) -> Outcome | None:
         """Answer as a box whose tests do not look at what ``double`` returns."""
-        return None if "return x * RATE" in job.files["shop.py"].decode() else passed(job)
+        source = job.files.get("shop.py", b"return x * RATE").decode()
+        return None if "return x * RATE" in source else passed(job)
 
     use(in_process(more=blind))
     plain = run_cli("samples", "verify", built, "--again")

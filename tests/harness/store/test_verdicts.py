@@ -163,18 +163,20 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
 
 
 def migrated_from_fifth(url: str) -> None:
-    """Check that verdicts of the fifth schema are kept, without flags, and that new ones have theirs."""
+    """Check that verdicts of the fifth schema are kept, without flags and judged once; new ones have all of that."""
     engine = create_engine(url)
     with engine.begin() as connection:
         migrate.upgrade(connection, where="old", to="0005")
-        values = {**asdict(make_verdict()), "flags": None}
-        names = [name for name in values if name != "flags"]
+        values = asdict(make_verdict())
+        names = [name for name in values if name not in ("flags", "earlier")]
         query = f"INSERT INTO verdict ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
         connection.execute(text(query), {name: values[name] for name in names})
     engine.dispose()
     with open_store(url) as store:
         assert verdicts.find(store, ["k" * 64]) == {"k" * 64: make_verdict()}
         assert verdicts.add(store, make_verdict(key="n" * 64, flags=("gc",))).flags == ("gc",)
+        verdicts.add_again(store, "k" * 64, make_verdict(verdict="FAILED", earlier="FAILED: late"), counts=True)
+        assert verdicts.counting(store, ["k" * 64])["k" * 64].earlier == "FAILED: late"
 
 
 def test_verdicts_of_before_have_no_flags(tmp_path: Path) -> None:
@@ -204,5 +206,5 @@ def migrated_from_first(url: str) -> None:
 def test_an_old_database_is_brought_up_to_date(tmp_path: Path) -> None:
     migrated_from_first(f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0007",)]
     connection.close()

@@ -1,0 +1,94 @@
+"""Which tests read a clock, and that those which read none come first."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.functions.choose import MOST_TESTS, TestRun, choose, steady
+from bench.functions.python.clocks import clock_lines, clock_tests
+from bench.testing.coverage import Covered, CoveredTest
+
+READS = {
+    "the module": "import time\ndef f():\n    return time.perf_counter()",
+    "another name of the module": "import time as t\ndef f():\n    return t.monotonic()",
+    "the function": "from time import perf_counter as now\ndef f():\n    return now()",
+    "every name": "from time import *\ndef f():\n    return time_ns()",
+    "an alias": "import time\nclock = time.time\nclock()",
+    "an attribute": "import time\nclass T: clock = time.monotonic\nT().clock()",
+    "a default": "import time\ndef f(timer=time.perf_counter):\n    return timer()",
+    "a date": "import datetime as dt\n\nx = dt.datetime.now()",
+    "a date by its class": "from datetime import datetime\n\nx = datetime.utcnow()",
+    "a day": "from datetime import date\n\nx = date.today()",
+    "timeit": "import timeit\n\nx = timeit.timeit('1')",
+    "sleep": "import time\n\ntime.sleep(0.1)",
+    "asyncio": "import asyncio\nasync def f():\n    await asyncio.wait_for(g(), 1)",
+    "a timeout": "q = make()\n\nq.get(timeout=0.5)",
+    "a wait": "event = make()\n\nevent.wait(0.5)",
+}
+
+
+@pytest.mark.parametrize("source", READS.values(), ids=READS)
+def test_a_line_that_reads_a_clock_is_found(source: str) -> None:
+    assert 2 in clock_lines(source.encode())
+
+
+TIMED = {
+    "pytest-timeout": "import pytest\n@pytest.mark.timeout(1)\ndef test_a():\n    work()\n",
+    "a class with a mark": "import pytest\n@pytest.mark.timeout(1)\nclass TestA:\n    def test_a(self): work()\n",
+    "a module with a mark": "import pytest\npytestmark = [pytest.mark.timeout(1)]\ndef test_a():\n    work()\n",
+    "pytest-benchmark": "import pytest\n\ndef test_a(benchmark):\n    benchmark(work)\n",
+    "a deadline": "from hypothesis import given\n@given(x)\ndef test_a(x):\n    work(x)\n",
+}
+
+
+@pytest.mark.parametrize("source", TIMED.values(), ids=TIMED)
+def test_a_test_that_is_timed_from_outside_is_found(source: str) -> None:
+    assert 3 in clock_lines(source.encode())
+
+
+HARMLESS = {
+    "a time of day": "from datetime import time\nx = time(3)",
+    "a date that is given": "import datetime\nx = datetime.datetime(2020, 1, 1)",
+    "words": "x = 'time.time()'  # time.time()",
+    "joined text": "x = ','.join(['time'])",
+    "a timeout that is passed on": "def f(timeout):\n    return get(timeout=timeout)",
+    "no timeout": "get(timeout=None)",
+    "a name of its own": "class T:\n    def perf_counter(self): pass\nT().perf_counter()",
+    "no deadline": "from hypothesis import given, settings\n@settings(deadline=None)\n@given(x)\ndef test_a(x): pass",
+    "no Python": "time.time( import",
+    "a null byte": "import time\0",
+}
+
+
+@pytest.mark.parametrize("source", HARMLESS.values(), ids=HARMLESS)
+def test_what_reads_no_clock_is_not_found(source: str) -> None:
+    assert clock_lines(source.encode()) == frozenset()
+
+
+def test_a_test_reads_a_clock_if_it_ran_a_line_that_does_wherever_it_stands() -> None:
+    files = {
+        "t.py": b"from help import Timer\ndef test_a():\n    with Timer(): work()\ndef test_b():\n    work()\n",
+        "help.py": b"import time\nclass Timer:\n    def __enter__(self):\n        self.start = time.time()\n",
+    }
+    tests = tuple(CoveredTest(id=f"t.py::test_{name}", outcome="passed", seconds=0.1) for name in "ab")
+    lines = {"t.py": {2: (0,), 4: (1,)}, "help.py": {3: (0,)}, "gone.py": {0: (1,)}}
+    covered = Covered(exit=0, tests=tests, broken=(), lines=lines)
+    assert clock_tests(covered, files) == {"t.py::test_a"}
+
+
+def run(*, clock: bool = False) -> TestRun:
+    return TestRun(passed=True, seconds=0.1, breadth=1, clock=clock)
+
+
+def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs() -> None:
+    covering = {"timed": frozenset({1, 2}), "plain": frozenset({1}), "needless": frozenset({1}), "late": frozenset({3})}
+    runs = {test: run(clock=test != "plain") for test in covering}
+    assert set(steady(covering, runs)) == {"late", "plain", "timed"}
+    without = {test: covering[test] for test in ("timed", "needless")}
+    assert steady(without, runs) == without
+
+
+def test_of_many_tests_those_that_read_a_clock_are_left_out_too() -> None:
+    covering = {f"{kind}{number:02}": frozenset({1}) for kind in ("a", "b") for number in range(MOST_TESTS)}
+    runs = {test: run(clock=test.startswith("a")) for test in covering}
+    assert all(test.startswith("b") for test in choose(steady(covering, runs), runs))
