@@ -206,7 +206,9 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.kept, result.faults, sum(map(_judges, second.jobs))) == (1, (), 4), "what the machine failed is done again"
+    assert (result.kept, result.faults, sum(map(_judges, second.jobs))) == (1, (), 4), (
+        "what the machine failed is done again"
+    )
     result = verified(third)
     assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
     assert verified(fourth, again=True).kept == 0 and sum(map(_judges, fourth.jobs)) == 6
