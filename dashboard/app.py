@@ -37,12 +37,21 @@ PAGES = (
 
 def main() -> None:
     """Show the page that the URL names; the script that Streamlit runs at every click."""
-    st.set_page_config(page_title="ctxbench", page_icon=icon(), layout="wide")
+    # Before any page has one: its own icon would be fetched from another machine.
+    st.set_page_config(page_icon=icon(), layout="wide")
     pages = [st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says) for one in PAGES]
     first = st.Page(
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
-    st.navigation([first, *pages], position="top").run()
+    opened = st.navigation([first, *pages], position="top")
+    # Tabs of several pages beside each other are told apart by it.
+    st.set_page_config(page_title=tab_title(opened.title))
+    opened.run()
+
+
+def tab_title(page: str) -> str:
+    """Return what a browser's tab says of a page."""
+    return f"{page} · ctxbench"
 
 
 def _page(info: PageInfo) -> Callable[[], None]:

@@ -154,16 +154,20 @@ def frame(
 
 def _written(rows: list[dict[str, object]]) -> Any:
     """Return what `st.dataframe` takes: each `Figure` sorts as its number and is shown as its text."""
-    figures = sorted({name for row in rows for name, cell in row.items() if isinstance(cell, Figure)})
-    if not figures:
+    if not any(isinstance(cell, Figure) for row in rows for cell in row.values()):
         return rows
     import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Streamlit, loads late
 
-    table = pd.DataFrame(rows)
-    # As objects: of a column of plain numbers the texts would be lost, and so would be that a cell is empty.
-    for name in figures:
-        table[name] = pd.Series([row[name] for row in rows], dtype=object)
-    return table.style.format(lambda cell: cell.text if isinstance(cell, Figure) else cell, subset=figures)
+    # As objects: of a column of plain numbers the texts would be lost, and so would be that a cell is empty; whole
+    # numbers beside an empty cell would no longer be whole.
+    return pd.DataFrame(rows, dtype=object).style.format(_cell)
+
+
+def _cell(cell: object) -> object:
+    """Return what is shown of a cell."""
+    if isinstance(cell, Figure):
+        return cell.text
+    return f"{cell:g}" if isinstance(cell, float) else cell
 
 
 def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:

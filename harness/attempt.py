@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -20,15 +21,17 @@ from harness.asking import Asker, Made
 from harness.cells import StrategyFault
 from harness.controls import Controls
 from harness.execution import Executor
-from harness.generators.base import Sampling
+from harness.generators.base import Sampling, TooLong
 from harness.judging import judge_stored, judged
 from harness.machinery import Machinery
 from harness.pace import Pace
 from harness.portion import Portion
+from harness.results import Load
 from harness.runspec import RunSpec
 from harness.scoring import Scorer
 from harness.store import verdicts
 from harness.store.attempts import failed_on
+from harness.store.claims import attempt_key
 from harness.store.notes import add_remarks
 from harness.store.queries import counts
 from harness.store.records import StoredFault
@@ -61,6 +64,8 @@ class Summary:
     """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
     """Why samples are missing, in the order in which it happened."""
+    too_long: int = 0
+    """Those of them that were prompts too long for the model."""
     judges: bool = False
     """Whether functions were to get verdicts."""
     unjudged: int = 0
@@ -83,6 +88,7 @@ class _Tally:
     elsewhere: int = 0
     """Samples that another process finished meanwhile."""
     faults: list[StoredFault] = field(default_factory=list)
+    too_long: int = 0
     gave_up: bool = False
     _last: str = ""
     _alike: int = 0
@@ -153,6 +159,7 @@ class Attempt:
             missing=len(self._planned) - done.scored - done.model_failed,
             new=tally.new,
             faults=tuple(tally.faults),
+            too_long=tally.too_long,
             judges=self._machinery.judges,
             unjudged=len(self._lacking()),
             passes=tuple(verdicts.passes(self._store, run, self._spec.n)) if self._functions else (),
@@ -180,7 +187,8 @@ class Attempt:
         )
         isolation = machinery.cells.describe()["isolation"]
         isolation += f", tests in {executor.sandbox}" if executor is not None else ""
-        self._attempt = self._store.start_attempt(self._run, isolation)
+        load = Load(workers=machinery.workers, requests=machinery.requests, cores=os.cpu_count() or 1)
+        self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
             # While the model writes the first answers: they would wait for it.
             machinery.pricer.wake(language)
@@ -201,6 +209,7 @@ class Attempt:
                 self._store.add_construction(self._attempt, machinery.construction.take())
                 left = len(missing) - tally.new - tally.elsewhere
                 self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=left)
+                machinery.claims.release([attempt_key(self._attempt)])
 
     def _judge(
         self, executor: Executor, lacking: Sequence[Unjudged], tally: _Tally, tick: Callable[[int], Any]
@@ -254,11 +263,14 @@ class Attempt:
     def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
         try:
             made = future.result()
-        except StrategyFault as fault:
-            tally.failed(fault)
-            self._note(
-                StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=fault.traceback), tally
-            )
+        except (StrategyFault, TooLong) as fault:
+            if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
+                # Asked again it would be refused again, whoever made the prompt; a shorter one may be taken.
+                tally.too_long += 1
+            else:
+                tally.failed(fault)
+            detail = fault.traceback if isinstance(fault, StrategyFault) else ""
+            self._note(StoredFault(sample_id=sample.id, kind="strategy", message=str(fault), detail=detail), tally)
         except MachineFault as fault:
             self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
         else:

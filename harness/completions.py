@@ -141,19 +141,20 @@ def judge_run(
     """Give what the tests say of completions of a stored run, which get their scores."""
     if not lacking:
         return
-    attempt = store.start_attempt(run, f"tests in {executor.sandbox}")
     done, reason = 0, "interrupted"
-    try:
-        for one, found in judge_stored(store, executor, sample_set, run, lacking):
-            fault = found if isinstance(found, MachineFault) else None
-            if fault is not None:
-                store.add_fault(attempt, StoredFault(sample_id=one.sample_id, kind="machine", message=str(fault)))
-            done += fault is None
-            said = _broken(found) if isinstance(found, MachineFault) else _said(found)
-            yield Row(record={"sample": one.sample_id, "index": one.idx, **said}, fault=fault)
-        reason = "done" if done == len(lacking) else "faults"
-    finally:
-        store.end_attempt(attempt, reason=reason, finished=done, missing=len(lacking) - done)
+    with store.claims() as claims:
+        attempt = store.start_attempt(run, f"tests in {executor.sandbox}", claims=claims)
+        try:
+            for one, found in judge_stored(store, executor, sample_set, run, lacking):
+                fault = found if isinstance(found, MachineFault) else None
+                if fault is not None:
+                    store.add_fault(attempt, StoredFault(sample_id=one.sample_id, kind="machine", message=str(fault)))
+                done += fault is None
+                said = _broken(found) if isinstance(found, MachineFault) else _said(found)
+                yield Row(record={"sample": one.sample_id, "index": one.idx, **said}, fault=fault)
+            reason = "done" if done == len(lacking) else "faults"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=done, missing=len(lacking) - done)
 
 
 def _said(verdict: StoredVerdict) -> Mapping[str, Any]:

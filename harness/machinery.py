@@ -52,6 +52,8 @@ class Machinery:
     """How many samples are under way at once."""
     workers: int
     """How many strategies work at once, and how many tests of functions."""
+    requests: int
+    """How many requests the model is sent at once."""
     judges: bool
     """Whether functions get verdicts."""
     retrieval: Retrieval
@@ -139,6 +141,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
             threads=threads,
             width=width,
             workers=workers,
+            requests=max(1, model.batch_size),
             judges=executor is not None,
             retrieval=retrieval,
             construction=construction,

@@ -27,6 +27,30 @@ class Origin(StrEnum):
     PUBLISHED = "published"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Load:
+    """How much an attempt at a run did at once: seconds measured under another load are other seconds."""
+
+    workers: int
+    """Strategies, and tests of functions."""
+    requests: int
+    """Requests to the model; 1 where no model was asked side by side."""
+    cores: int
+    """Of the machine."""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        strategies, requests, cores = (
+            f"{count} {one if count == 1 else several}"
+            for count, one, several in (
+                (self.workers, "strategy", "strategies"),
+                (self.requests, "request", "requests"),
+                (self.cores, "core", "cores"),
+            )
+        )
+        return f"{strategies} and {requests} at once on {cores}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
     """One run: every choice that decides its numbers."""
@@ -58,6 +82,9 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run was made; what is unknown is left
     out."""
+    loads: tuple[Load | None, ...] = ()
+    """Under which its seconds were measured, each once; None for attempts of which nobody noted it, none at all where
+    nothing was measured."""
     remarks: tuple[str, ...] = ()
     """What a reader must know of this run's numbers, a sentence each: shown below the table, and in JSON."""
 

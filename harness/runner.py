@@ -43,6 +43,10 @@ SEVERAL = (0.8, 0.95)
 GREEDY = (0.0, 1.0)
 NO_SANDBOX = "none"
 """Instead of a back end's name: store completions of functions without verdicts."""
+_AGAIN = "run the same command again"
+_FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
+_TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
+"""Why samples are missing that no second try makes, and what is to be said after the cure of the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,23 +158,26 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
     if not missing and not unjudged:
         return None
     faults = [fault for summary in summaries for fault in summary.faults]
-    ours = [fault for fault in faults if fault.kind == "strategy"]
     samples = "1 sample is" if missing == 1 else f"{missing} samples are"
     if not missing:
         samples = "1 verdict is" if unjudged == 1 else f"{unjudged} verdicts are"
+    ours = [fault for fault in faults if fault.kind == "strategy"]
     if ours and any(summary.gave_up for summary in summaries):
         return InputFault(
             f"{samples} missing: the run stopped after {GIVE_UP_AFTER} equal failures of the strategy in a row; "
             f"the first fault: {ours[0].message}",
-            cure="mend the strategy, then run the same command again",
+            cure=_FAILED[1],
         )
     if ours:
-        return InputFault(
-            f"{samples} missing, {len(ours)} because a strategy failed; the first: {ours[0].message}",
-            cure="mend the strategy, then run the same command again",
-        )
-    said = f"; the first: {faults[0].message}" if faults else ""
-    return MachineFault(f"{samples} missing{said}", cure="run the same command again; it does only what is missing")
+        too_long = sum(summary.too_long for summary in summaries) == len(ours)
+        why, cure = _TOO_LONG if too_long else _FAILED
+        return InputFault(f"{samples} missing, {len(ours)} because {why}; the first: {ours[0].message}", cure=cure)
+    cure = f"{_AGAIN}; it does only what is missing"
+    if not faults:
+        return MachineFault(f"{samples} missing", cure=cure)
+    # A fault's message ends with its own cure, which comes first.
+    cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
+    return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)
 
 
 def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:

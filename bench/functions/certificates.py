@@ -86,16 +86,6 @@ class Certificates:
         self._file.add(record)
         self._known[key] = certificate
 
-    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-        """Return why a sample got no certificate from this version, empty if that is not kept."""
-        return self._dropped.get(key_of(sample, reference, others), "")
-
-    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
-        """Keep why a sample gets no certificate; safe to call from many threads."""
-        key = key_of(sample, reference, others)
-        self._file.add({"dropped": key, "id": sample.id, "reason": reason, "version": version("ctxbench")})
-        self._dropped[key] = reason
-
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
         """Return which of a reference's tests failed on a busy machine, None if they were not tried on one."""
         return self._left_out.get(key_of(sample, reference))
@@ -105,6 +95,16 @@ class Certificates:
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._left_out[key] = tests
+
+    def dropped(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
+        """Return why a sample got no certificate from this version, empty if that is not kept."""
+        return self._dropped.get(key_of(sample, reference, others), "")
+
+    def drop(self, sample: Sample, reference: Reference, others: Sequence[str], reason: str) -> None:
+        """Keep why a sample gets no certificate; safe to call from many threads."""
+        key = key_of(sample, reference, others)
+        self._file.add({"dropped": key, "id": sample.id, "reason": reason, "version": version("ctxbench")})
+        self._dropped[key] = reason
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:

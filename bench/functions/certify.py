@@ -26,7 +26,9 @@ RUNS = 3
 ROUNDS = 3
 """How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
-BLANK_PASSED, FLAKY, REFERENCE_FAILED = "blank_passed", "flaky", "reference_failed"
+BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
+_OF_THE_MOMENT = frozenset((FLAKY, TIMED_OUT))
+"""Reasons that a busy machine may be to blame for: a later build tries again."""
 FAILS_UNDER_LOAD = "fails_under_load"
 
 
@@ -122,7 +124,8 @@ def certify(  # noqa: PLR0913 - each is used once, here
             return dropped
         tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
         if result != CERTIFIED:
-            known.drop(sample, reference, draft.others, result)
+            if result not in _OF_THE_MOMENT:
+                known.drop(sample, reference, draft.others, result)
             report(f"{sample.id}: {result}: {detail}".rstrip(": "))
             return result
         certificate = _measured(draft, tests, boxes)
@@ -254,7 +257,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     bad = [each for each in judged if each.verdict is not Verdict.PASSED]
     if len(bad) == RUNS:
         timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
-        return ("reference_timed_out" if timed_out else REFERENCE_FAILED), bad[0].reason
+        return (TIMED_OUT if timed_out else REFERENCE_FAILED), bad[0].reason
     if bad:
         return FLAKY, bad[0].reason
     if _judged(sample, blank, judging).verdict is Verdict.PASSED:

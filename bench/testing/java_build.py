@@ -87,9 +87,10 @@ def built(
 def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
     """Return what to do about javac's errors, in one line, as far as the repository and this machine tell."""
     dependencies = Poms(tree).dependencies(where.folder)
-    missing = java_errors.packages(errors, tree)
+    compiled = (*where.main, *where.test)
+    missing = java_errors.packages(errors, tree, compiled)
     jars = {package: jar for package in missing if (jar := jar_of(package, dependencies)) is not None}
-    return java_errors.cure(errors, tree, (*where.main, *where.test), jars, dependencies)
+    return java_errors.cure(errors, tree, compiled, jars, dependencies)
 
 
 def _uncompiled(said: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:

@@ -44,16 +44,16 @@ class CompileError:
 
 def read(messages: str) -> tuple[CompileError, ...]:
     """Return the errors of javac's output, in its order; a type that several lines miss is an error of each."""
-    found: list[CompileError] = []
+    errors: list[CompileError] = []
     for line in messages.split("\n"):
         error = _ERROR.match(line)
         if error:
             path, number, text = error.groups()
             missing = _PACKAGE.search(text)
-            found.append(CompileError(path, int(number), text, package=missing.group(1) if missing else ""))
-        elif found:
-            found[-1] = _with_detail(found[-1], line)
-    return tuple(found)
+            errors.append(CompileError(path, int(number), text, package=missing.group(1) if missing else ""))
+        elif errors:
+            errors[-1] = _with_detail(errors[-1], line)
+    return tuple(errors)
 
 
 def _with_detail(error: CompileError, line: str) -> CompileError:
@@ -73,16 +73,25 @@ def summary(errors: Sequence[CompileError]) -> str:
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
-    shown = " | ".join(map(str, [*different.values()][:SHOWN]))
-    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {shown}{' | …' if len(errors) > SHOWN else ''}"
+    first = " | ".join(map(str, [*different.values()][:SHOWN]))
+    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > SHOWN else ''}"
 
 
-def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the packages that do not exist, or that the repository has nothing of and a type is missing from."""
-    folders = {f"/{dirname(path)}" for path in tree if path.endswith(".java")}
+def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages that are missing, each once; not those of the repository whose own files do not compile.
+
+    Args:
+        errors: javac's.
+        tree: the repository's files.
+        compiled: its folders that are compiled.
+    """
     missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
-    absent = [each for each in missing if not any(folder.endswith(f"/{each.replace('.', '/')}") for folder in folders)]
-    return tuple(dict.fromkeys([*(error.package for error in errors if error.package), *absent]))
+    folders = {dirname(path) for path in tree if path.endswith(".java")}
+    return tuple(
+        package
+        for package in missing
+        if not any(f"{folder}/{package.replace('.', '/')}" in folders for folder in compiled)
+    )
 
 
 def cure(
@@ -101,10 +110,10 @@ def cure(
         jars: missing package -> the jar that has it, where that is known.
         dependencies: what the ``pom.xml`` says that it needs.
     """
-    missing = packages(errors, tree)
-    found = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
-    if found:
-        return "; ".join(found)
+    missing = packages(errors, tree, compiled)
+    causes = [*_other_code(errors, missing, tree), *_elsewhere(errors, missing, tree, compiled)]
+    if causes:
+        return "; ".join(causes)
     steps = []
     if jars:
         held = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
@@ -115,8 +124,8 @@ def cure(
         steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
     unknown = [package for package in missing if package not in jars]
     if unknown:
-        named = ", ".join(str(each) for each in dependencies[: 2 * SHOWN])
-        pom = f" (the pom names {named})" if named else ""
+        artifacts = ", ".join(map(str, dependencies[: 2 * SHOWN]))
+        pom = f" (the pom names {artifacts})" if artifacts else ""
         steps.append(
             f"for {_listed(unknown)}{pom} find Debian's packages, e.g. with `apt-file search NAME.jar`, and add them "
             "to requirements, and their jars to jars, in [tests]"
@@ -127,7 +136,7 @@ def cure(
 def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes]) -> list[str]:
     """Say which files in other languages declare what is missing."""
     types = {error.type for error in errors if error.type}
-    found: dict[str, list[str]] = {}
+    paths_in: dict[str, list[str]] = {}
     for path, content in tree.items():
         language = _OTHER_CODE.get(path[path.rfind(".") :])
         if language is None:
@@ -135,11 +144,11 @@ def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Ma
         text = content.decode("utf-8", "replace")
         package = _DECLARED_PACKAGE.search(text)
         if (package and package.group(1) in missing) or types & {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}:
-            found.setdefault(language, []).append(path)
+            paths_in.setdefault(language, []).append(path)
     return [
         f"its Java needs its {language} ({_listed(paths)}), which is not compiled here: "
         "choose a module without it, as source_dir, or another repository"
-        for language, paths in found.items()
+        for language, paths in paths_in.items()
     ]
 
 
@@ -150,9 +159,9 @@ def _elsewhere(
     others = [path for path in tree if path.endswith(".java") and not path.startswith(tuple(f"{f}/" for f in compiled))]
     folders = tuple("/" + package.replace(".", "/") for package in missing)
     files = {f"{error.type}.java" for error in errors if error.type}
-    held = [path for path in others if f"/{dirname(path)}".endswith(folders) or basename(path) in files]
-    what = f"what is missing stands in {_listed(held)}, which is compiled with neither its sources nor its tests"
-    return [f"{what}: choose another module, as source_dir, or another repository"] if held else []
+    places = [path for path in others if f"/{dirname(path)}".endswith(folders) or basename(path) in files]
+    what = f"what is missing stands in {_listed(places)}, which is compiled with neither its sources nor its tests"
+    return [f"{what}: choose another module, as source_dir, or another repository"] if places else []
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -41,9 +41,10 @@ def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SH
     if here is not None:
         return Jar(here.name, _owner(here))
     words = _words(package)
-    likeness = {each: len(words & _words(str(each))) for each in dependencies}
+    likeness = {dependency: len(words & _words(str(dependency))) for dependency in dependencies}
     # None but the most alike: another artifact of the same company is none that has it.
-    alike = [each for each, shared in likeness.items() if shared and shared == max(likeness.values())]
+    most = max(likeness.values(), default=0)
+    alike = [dependency for dependency, shared in likeness.items() if shared and shared == most]
     return next(filter(None, map(_offered, alike)), None)
 
 
@@ -53,14 +54,14 @@ def _words(text: str) -> set[str]:
 
 def _installed(package: str, share: Path) -> Path | None:
     """Return the jar that has most of a package's classes, of several the one with the shortest name."""
-    found: list[tuple[int, int, str, Path]] = []
+    holders: list[tuple[int, int, str, Path]] = []
     inside = re.compile(re.escape(package.replace(".", "/")) + r"/[^/]+\.class")
     for jar in sorted(share.glob("*.jar")):
         with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(jar) as archive:
             classes = sum(inside.fullmatch(name) is not None for name in archive.namelist())
             if classes:
-                found.append((-classes, len(jar.name), jar.name, jar))
-    return min(found)[-1] if found else None
+                holders.append((-classes, len(jar.name), jar.name, jar))
+    return min(holders)[-1] if holders else None
 
 
 def _owner(jar: Path) -> str:
@@ -69,15 +70,15 @@ def _owner(jar: Path) -> str:
 
 
 def _offered(dependency: Dependency) -> Jar | None:
-    """Return what Debian has of an artifact: by apt-file's index, else by the usual names of packages."""
+    """Return what Debian has of an artifact: by apt-file's index, else by a usual package name in apt's lists."""
     usual, stem = f"{dependency.artifact}.jar", _ENDINGS.sub("", dependency.artifact)
     folder = f"/usr/share/maven-repo/{dependency.group.replace('.', '/')}/{dependency.artifact}/"
     for name, search in ((usual, ("--fixed-string", f"{SHARE}/{usual}")), ("", (folder,))):
         for line in _asked("apt-file", "search", *search):
             return Jar(name, line.partition(":")[0])
-    known = set(_asked("apt-cache", "pkgnames", f"lib{stem}"))
-    names = (f"lib{each}-java" for each in (dependency.artifact, stem))
-    return next((Jar(usual, name) for name in names if name in known), None)
+    packages = set(_asked("apt-cache", "pkgnames", f"lib{stem}"))
+    names = (f"lib{base}-java" for base in (dependency.artifact, stem))
+    return next((Jar(usual, name) for name in names if name in packages), None)
 
 
 def _asked(*command: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import dirname, normpath
 from xml.etree import ElementTree as ET
 
@@ -50,8 +50,8 @@ class Poms:
 
     def __init__(self, tree: Mapping[str, bytes]) -> None:
         """Read them; one that is no XML is left out."""
-        found = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
-        self._of = {folder: pom for folder, pom in found.items() if pom is not None}
+        poms = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
+        self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
         """Return the first of some settings that a module, or a folder around it, has; empty if none has."""
@@ -67,7 +67,7 @@ class Poms:
     def dependencies(self, folder: str) -> tuple[Dependency, ...]:
         """Return what a module needs, and what the folders around it say that all modules need."""
         around = [self._of[place] for place in upwards(folder) if place in self._of]
-        return tuple(dict.fromkeys(each for pom in around for each in pom.dependencies))
+        return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
 
     def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
         """Return the folders of the repository's modules that a module needs, itself and through others.
@@ -77,24 +77,19 @@ class Poms:
         folders = {pom.artifact: place for place, pom in self._of.items()}
         needed: dict[tuple[str, bool], Dependency] = {}
         # What the code needs comes first, so that a sibling of both is counted there.
-        waiting = sorted(self.dependencies(folder), key=lambda each: each.test)
+        waiting = sorted(self.dependencies(folder), key=_for_tests)
         while waiting:
             dependency = waiting.pop(0)
             place = folders.get(dependency.artifact)
             if place is None or place == folder or (place, dependency.of_tests) in needed:
                 continue
             needed[place, dependency.of_tests] = dependency
-            more = [each for each in self.dependencies(place) if dependency.of_tests or not each.test]
             waiting += [
-                Dependency(
-                    group=each.group,
-                    artifact=each.artifact,
-                    test=dependency.test or each.test,
-                    of_tests=each.of_tests,
-                )
-                for each in more
+                replace(further, test=dependency.test or further.test)
+                for further in self.dependencies(place)
+                if dependency.of_tests or not further.test
             ]
-            waiting.sort(key=lambda each: each.test)
+            waiting.sort(key=_for_tests)
         return tuple((place, dependency) for (place, _), dependency in needed.items())
 
 
@@ -114,14 +109,14 @@ def _read(content: bytes) -> Pom | None:
         return None
     for element in root.iter():
         element.tag = str(element.tag).rpartition("}")[2]
-    settings = {each.tag: _text(each) for each in root.findall("properties/*")}
+    settings = {element.tag: _text(element) for element in root.findall("properties/*")}
     for name in ("sourceDirectory", "testSourceDirectory"):
         settings[name] = _text(root.find(f"build/{name}"))
     for plugin in root.iter("plugin"):
         if _text(plugin.find("artifactId")) == "maven-compiler-plugin":
             for name in ("release", "source"):
                 settings.setdefault(name, _text(plugin.find(f"configuration/{name}")))
-    dependencies = tuple(_dependency(each) for each in root.findall("dependencies/dependency"))
+    dependencies = tuple(map(_dependency, root.findall("dependencies/dependency")))
     return Pom(artifact=_text(root.find("artifactId")), settings=settings, dependencies=dependencies)
 
 
@@ -133,6 +128,10 @@ def _dependency(element: ET.Element) -> Dependency:
         of_tests="tests"
         in (_text(element.find("classifier")), _text(element.find("type")).replace("test-jar", "tests")),
     )
+
+
+def _for_tests(dependency: Dependency) -> bool:
+    return dependency.test
 
 
 def _text(element: ET.Element | None) -> str:

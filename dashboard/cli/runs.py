@@ -139,6 +139,8 @@ def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) ->
 
 def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
     """Return what is stored of one run; times are seconds since 1970."""
+    from dataclasses import asdict
+
     from dashboard.views.runs import state
     from harness.repeat import command, judging
 
@@ -172,6 +174,7 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
                 "finished": one.finished,
                 "missing": one.missing,
                 "faults": one.faults,
+                "load": None if one.load is None else asdict(one.load),
                 "isolation": one.isolation,
             }
             for one in work.attempts

@@ -19,19 +19,15 @@ from harness.store.notes import marks_of
 
 def page() -> None:
     """Show one sample set, of the home folder or of stored runs."""
-    known = view.known_sets(_here(), {(one.name, one.digest) for one in data.sets()})
+    known = view.known_sets(_here(), [(one.samples, one.name, one.digest) for one in data.sets()])
     if not known:
         show.empty("No sample set is here yet.", "ctxbench quickstart")
         return
-    names, used = [one.name for one in known], {one.digest for one in data.sets()}
     chosen = url.choose(
-        "Sample set",
-        known,
-        name="set",
-        default=next((one for one in known if one.digest in used), None),
-        shown=lambda one: one.name if names.count(one.name) == 1 else one.key,
-        help="The tasks that runs are made over.",
+        "Sample set", known, name="samples", shown=lambda one: one.samples, help="The tasks that runs are made over."
     )
+    if chosen.limited:
+        show.note(f"Runs over {chosen.samples} take a part of {chosen.name}, which is shown here as a whole.")
     if chosen.manifest is None:
         _stored(chosen)
         return

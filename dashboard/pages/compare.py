@@ -28,6 +28,7 @@ HELP: Mapping[str, str] = {
     "common": "Samples that both completed: only these are compared.",
     "repositories": "Repositories that these samples are from: the test's units.",
     "baseline": "Mean of the baseline on the samples that both completed.",
+    "this run": "Mean of the run that is taken apart, on the samples that both completed.",
     "strategy": "The method that gathers what the model is shown.",
     "samples": "Samples that both completed.",
     "completed": "Samples that count: scored, or failed by the model, which counts as the worst value.",

@@ -12,7 +12,7 @@ from dashboard.order import ordered
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
 from harness.leaderboard.rows import ALL_LEVELS, Group
-from harness.leaderboard.unlike import unlike
+from harness.leaderboard.unlike import load_of, unlike
 from harness.metrics import PROFILES
 from harness.store import attempts
 
@@ -124,6 +124,8 @@ def _by_stage(group: Group) -> None:
         return
     show.chart(time.stage_chart(group), key="stages")
     show.frame(rows, help=HELP, key="by-stage")
+    if load := load_of([row.run for row in group.rows]):
+        show.note(load)
     show.note(
         "Means over the samples that count. An answer that was at hand counts the seconds it took when it was asked."
     )

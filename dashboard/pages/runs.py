@@ -14,7 +14,7 @@ from dashboard.views import runs as view
 from dashboard.views.order import Order, arranged
 from harness.repeat import command, judging, place
 from harness.store.attempts import faults
-from harness.store.work import RunWork, works
+from harness.store.work import RunWork, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""
@@ -44,8 +44,12 @@ def page() -> None:
     now = time.time()
     # Chosen here and not at every look: a choice stands in the address.
     by = order([view.row(one, now) for one in found], name="runs-sort", usual="newest first", where=right)
-    going = any(map(view.is_open, found))
+    going = any(map(_may_go_on, found))
     st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, by, going)
+
+
+def _may_go_on(work: RunWork) -> bool:
+    return view.state(work) in (view.GOING_ON, view.NO_END)
 
 
 def _title(work: RunWork) -> str:
@@ -54,7 +58,8 @@ def _title(work: RunWork) -> str:
 
 def _of(samples: str) -> list[RunWork]:
     """Return the runs over a sample set, by what `dashboard.data.sets` calls it."""
-    found = data.kept(works)
+    # What is kept changes with the database; that a process is gone changes nothing there.
+    found = watched(data.store(), data.kept(works))
     if samples == _ALL:
         return found
     wanted = next(one for one in data.sets() if one.samples == samples)
@@ -72,12 +77,12 @@ def _looked(samples: str, chosen: str, by: Order, going: bool) -> None:
 
 def _show(samples: str, chosen: str, by: Order, going: bool) -> None:
     found = _of(samples)
-    if any(map(view.is_open, found)) != going or chosen not in {one.id for one in found}:
+    if any(map(_may_go_on, found)) != going or chosen not in {one.id for one in found}:
         # The page as a whole decides how often to look, and what there is to choose from.
         st.rerun()
     now = time.time()
     seen = st.session_state[_SEEN] = view.sightings(st.session_state.get(_SEEN, {}), found, now)
-    for one in [one for one in found if view.is_open(one)][:_BARS]:
+    for one in [one for one in found if view.state(one, seen[one.id]) == view.GOING_ON][:_BARS]:
         _bar(one, now, seen[one.id])
     st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
     config: Any = {
@@ -120,7 +125,7 @@ def _repeat(work: RunWork) -> None:
         show.note(f"The file's SHA-256 is {work.imported.sha256}; the same file gives the same run.")
     show.note(
         f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}) it is this run, "
-        "and does only what is missing; with others it is a new one. How many workers there were is not stored."
+        "and does only what is missing; with others it is a new one. How much is done at once decides its seconds."
     )
 
 

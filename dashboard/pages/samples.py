@@ -16,8 +16,8 @@ from harness.results import Status
 from harness.store.facets import Facets, RunChoice, facets, runs_over
 from harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
 
-_TALL = 285
-"""Pixels of the list: seven samples and a heading, so that the sample itself is in sight."""
+_TALL = 145
+"""Pixels of the list: three samples and a heading, so that what was written is in sight without scrolling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,11 +55,16 @@ def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], 
     st.subheader(show.plain(sample), anchor=False)
     show.note(view.place(first))
     task = _task(samples, first)
-    _scores(sides, profile)
-    places = st.columns(len(sides))
-    for where, side in zip(places, sides, strict=True):
+    # What the model wrote stands first: it is what one comes for.
+    for where, side in zip(st.columns(len(sides)), sides, strict=True):
         with where:
-            _side(side, task)
+            _outcome(side, task)
+    _scores(sides, profile)
+    if task is not None:
+        _show_task(task, first.language)
+    for where, side in zip(st.columns(len(sides)), sides, strict=True):
+        with where:
+            _context(side)
 
 
 def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
@@ -87,7 +92,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
 
 
 def _task(samples: data.SetChoice, one: Detail) -> Task | None:
-    """Show what was to be written; return it with its answer if the set is on this machine."""
+    """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, one.set_digest, one.sample)
     except CtxbenchError as error:
@@ -98,20 +103,22 @@ def _task(samples: data.SetChoice, one: Detail) -> Task | None:
             f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
             f"{one.set_digest[:12]}. What the runs stored is shown without it."
         )
-        return None
+    return task
+
+
+def _show_task(task: Task, language: str) -> None:
     st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
-    show.text(view.before_cursor(task), language=one.language, key="task")
+    show.text(view.before_cursor(task), language=language, key="task")
     if task.original_import:
         with st.expander("Masked import lines", key="masked"):
-            show.text(task.original_import, language=one.language, key="masked-text")
+            show.text(task.original_import, language=language, key="masked-text")
     with st.expander("Reference", key="reference"):
         if task.known:
-            show.text(task.target, language=one.language, key="reference-text")
+            show.text(task.target, language=language, key="reference-text")
         else:
             show.note("This benchmark gives no reference for it: its tests alone judge.")
         if task.tests:
             show.text("\n".join(task.tests), key="reference-tests")
-    return task
 
 
 def _scores(sides: Sequence[Side], profile: str) -> None:
@@ -121,7 +128,8 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
         show.frame(rows, help=view.HELP, key="scores")
 
 
-def _side(side: Side, task: Task | None) -> None:
+def _outcome(side: Side, task: Task | None) -> None:
+    """Show what a run wrote, and what came of it."""
     one = side.detail
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
     flags = [*one.flags, *(side.completion.flags if side.completion else ())]
@@ -137,10 +145,6 @@ def _side(side: Side, task: Task | None) -> None:
         _completion(side, side.made, side.completion, task)
     if one.imported:
         show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
-        return
-    if one.prompt is not None:
-        _context(side, one.prompt)
-        _calls(side)
 
 
 def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task | None) -> None:
@@ -148,7 +152,8 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
     if task is not None and task.known:
         same = diff.equal(task.target, texts.text)
         if side.detail.kind == "line":
-            show.note("The completion is the reference." if same else "The completion against the reference:")
+            if same:
+                show.note("The completion is the reference.")
             st.html(diff.markup(task.target, texts.text))
         elif same:
             show.note("The completion is the reference.")
@@ -173,9 +178,15 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
             show.note(f"{hidden(texts.raw)} characters that cannot be seen are written out here.")
 
 
-def _context(side: Side, prompt: str) -> None:
-    key, pieces = side.letter, side.detail.pieces
-    st.markdown("**What the model saw**", help="The final prompt, block by block, in its order.")
+def _context(side: Side) -> None:
+    """Show what the model saw, and what it was asked; of a run that was recorded elsewhere nobody knows."""
+    key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
+    if side.detail.imported or prompt is None:
+        return
+    st.markdown(
+        f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
+        help="The final prompt, block by block, in its order.",
+    )
     show.note(view.took(side.detail))
     show.frame(view.piece_rows(pieces), help=view.HELP, key=f"blocks-{key}")
     inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
@@ -186,6 +197,7 @@ def _context(side: Side, prompt: str) -> None:
         show.note(f"{len(inside) - BLOCKS} more blocks stand in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):
         show.text(prompt, language=side.detail.language, key=f"prompt-text-{key}")
+    _calls(side)
 
 
 def _calls(side: Side) -> None:

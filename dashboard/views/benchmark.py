@@ -22,30 +22,37 @@ Help = Mapping[str, str]
 class Known:
     """One sample set, as far as this machine knows it."""
 
+    samples: str
+    """What it is called on every page: ``demo``, ``demo[:10]``; with the digest's beginning where two have one name."""
     name: str
     digest: str
     manifest: Manifest | None
     """None where the home folder does not hold the set."""
-    stored: tuple[Counted, ...] = ()
-    """Of its samples those that stored runs are over."""
 
     @property
-    def key(self) -> str:
-        """What tells it from every other set, also from one that had its name before."""
-        return f"{self.name} {self.digest[:12]}"
+    def limited(self) -> bool:
+        """Whether it stands for runs over a part of the set."""
+        return self.samples.startswith(f"{self.name}[:")
 
 
-def known_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str]]) -> list[Known]:
-    """Return every set that the home folder or the store has, by name; those of the home folder first.
+def known_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[Known]:
+    """Return every set that the store or the home folder has: those of stored runs first, in their order.
 
     Args:
         home: name -> digest and manifest.
-        stored: name and digest of the sets of stored runs.
+        stored: of the sets of stored runs what each is called, its own name and its digest.
     """
     found = {(name, digest): manifest for name, (digest, manifest) in home.items()}
-    here: list[tuple[str, str, Manifest | None]] = [(*key, manifest) for key, manifest in sorted(found.items())]
-    elsewhere: list[tuple[str, str, Manifest | None]] = [(*key, None) for key in sorted(set(stored) - found.keys())]
-    return [Known(name=name, digest=digest, manifest=manifest) for name, digest, manifest in here + elsewhere]
+    stored = list(stored)
+    taken, used = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
+    unused = [
+        (f"{name} {digest[:12]}" if name in taken else name, name, digest)
+        for name, digest in sorted(found.keys() - used)
+    ]
+    return [
+        Known(samples=samples, name=name, digest=digest, manifest=found.get((name, digest)))
+        for samples, name, digest in [*stored, *unused]
+    ]
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:

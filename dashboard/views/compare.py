@@ -99,7 +99,7 @@ def level_rows(one: Compared) -> list[Row]:
             "level": part.level,
             "samples": part.n,
             "baseline": _rounded(part.other, part.low, part.high),
-            "strategy": _rounded(part.this, part.low, part.high),
+            "this run": _rounded(part.this, part.low, part.high),
             "difference": _rounded(part.mean, part.low, part.high),
             "95% interval": _interval(part.low, part.high),
             "over": _OVER[part.over],
@@ -123,7 +123,7 @@ def repository_rows(one: Compared) -> list[Row]:
             "repository": part.repo,
             "samples": part.n,
             "baseline": _digits(part.other, half),
-            "strategy": _digits(part.this, half),
+            "this run": _digits(part.this, half),
             "difference": _digits(part.this - part.other, half),
         }
         for part in sorted(one.repositories, key=lambda part: (part.other - part.this, part.repo))
@@ -146,16 +146,16 @@ def repository_chart(one: Compared) -> alt.LayerChart:
             alt.Tooltip("repository:N"),
             alt.Tooltip("samples:Q"),
             alt.Tooltip("baseline:Q"),
-            alt.Tooltip("strategy:Q"),
+            alt.Tooltip("this run:Q"),
             alt.Tooltip("difference:Q"),
         ],
     )
     title = f"{one.metric} ({one.unit})"
     line = joined.mark_rule(strokeWidth=2, color=SERIES[7]).encode(
-        x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=_under()), x2="strategy:Q"
+        x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=_under()), x2="this run:Q"
     )
     before = joined.mark_point(filled=True, size=70, color=BASELINE, shape="diamond", opacity=1).encode(x="baseline:Q")
-    after = joined.mark_point(filled=True, size=70, color=THIS, opacity=1).encode(x="strategy:Q")
+    after = joined.mark_point(filled=True, size=70, color=THIS, opacity=1).encode(x="this run:Q")
     return alt.LayerChart(layer=[line, before, after]).properties(height=alt.Step(20))
 
 

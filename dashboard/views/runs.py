@@ -1,7 +1,7 @@
 """From stored runs as work to what the Runs page shows of them: states, pace, tables. Pure.
 
-A state says what is known and no more: an attempt without an end goes on, or its process was killed. That it goes on
-is said only of a run whose samples became more while a reader looked.
+A state says what is known and no more. Of an attempt without an end the claim that its process holds tells whether it
+goes on; where nobody can ask for that, only samples that became more while a reader looked do.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from harness.results import Status
 from harness.store.attempts import Attempted, FaultGroup
 from harness.store.work import RunWork
 
-GOING_ON, NO_END, DONE, LEFT, UNJUDGED, NOT_BEGUN = "goes on", "no end noted", "done", "left", "unjudged", "not begun"
+GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
+DONE, LEFT, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
 STATES: Mapping[str, str] = {
-    GOING_ON: "Samples were stored while this page looked.",
-    NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed.",
+    GOING_ON: "A process works at it, or samples were stored while this page looked.",
+    DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
+    "or lost the database's server. The same command does what is missing.",
+    NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
+    "tell: an older version began it, or the database is on another machine.",
     DONE: "Every planned sample has a result, and every function its verdict.",
     LEFT: "The last attempt ended and samples are missing. The same command does them.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
@@ -85,21 +89,25 @@ def is_open(work: RunWork) -> bool:
 
 def state(work: RunWork, seen: Sighting | None = None) -> str:
     """Return one of `STATES`."""
-    if is_open(work):
+    if work.alive:
+        return GOING_ON
+    if is_open(work) and work.alive is None:
         return GOING_ON if seen is not None and seen.grew is not None else NO_END
     if work.finished < work.planned:
+        if is_open(work):
+            return DIED
         return LEFT if work.attempts else NOT_BEGUN
     return UNJUDGED if work.unjudged else DONE
 
 
 def pace(work: RunWork, now: float, seen: Sighting | None = None) -> Pace | None:
-    """Return how fast a run goes; None if it has an end, or nothing tells.
+    """Return how fast a run goes; None if it does not go on, or nothing tells.
 
-    What a reader watched goes before what the attempt's beginning tells: a killed one may have begun long ago.
+    What a reader watched goes before what the attempt's beginning tells: its machine may have slept since.
     """
-    if not is_open(work):
+    if not is_open(work) or state(work, seen) != GOING_ON:
         return None
-    made, seconds = _since_beginning(work, now)
+    made, seconds = _since_beginning(work, now) if work.alive else (0, 0.0)
     if seen is not None and now - seen.since >= _SOON and seen.grew is not None:
         made, seconds = work.finished - seen.first, now - seen.since
     if seen is not None and now - (seen.grew or seen.since) >= _STILL:
@@ -128,7 +136,7 @@ def sentence(work: RunWork, now: float, seen: Sighting | None = None) -> str:
     if found is not None:
         said += f", {numbers.amount(found.per_minute)} a minute"
         said += f", about {duration(found.left)} left" if found.left else ""
-    elif is_open(work) and seen is not None and now - (seen.grew or seen.since) >= _STILL:
+    elif state(work, seen) in (GOING_ON, NO_END) and seen is not None and now - (seen.grew or seen.since) >= _STILL:
         said += f", none more for {duration(now - (seen.grew or seen.since))}"
     return f"{said}: {state(work, seen)}"
 
@@ -195,6 +203,7 @@ def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
             "finished": one.finished,
             "missing": one.missing,
             "faults": one.faults,
+            "load": "" if one.load is None else str(one.load),
             "isolation": one.isolation,
         }
         for one in reversed(attempts)
@@ -208,6 +217,7 @@ ATTEMPT_HELP: Mapping[str, str] = {
     "finished": "Samples that it stored.",
     "missing": "Samples that it was to do and did not.",
     "faults": "Faults that it noted.",
+    "load": "How much was done at once, which decides its seconds; empty where nobody noted it.",
     "isolation": "How strategies were kept apart from the answers, and where tests ran.",
 }
 
@@ -227,7 +237,8 @@ def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
 
 
 FAULT_HELP: Mapping[str, str] = {
-    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed.",
+    "kind": "machine: the fault of a machine or a server; strategy: the method itself failed, or its prompt was too "
+    "long for the model.",
     "message": "What was said, in one line.",
     "count": "How often, in all attempts.",
     "last attempt": "When the last attempt that met it began, in UTC: a fault itself tells no time.",

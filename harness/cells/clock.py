@@ -70,18 +70,26 @@ def ended_for_memory() -> int:
 class Clock:
     """What one cell has used of its bounds. Of one thread."""
 
-    def __init__(self, pid: int, limits: Bounds, remark: Callable[[str], None] = lambda _: None) -> None:
-        """Begin now.
+    def __init__(self, limits: Bounds, remark: Callable[[str], None] = lambda _: None) -> None:
+        """Stand still until it is started.
 
         Args:
-            pid: the cell's first process; 0 if that is not known.
-            limits: what it may use.
+            limits: what the cell may use.
             remark: told, in some words, that it takes long.
         """
-        self._pid, self._limits, self._remark = pid, limits, remark
-        self._worked = self._waited = 0.0
-        self._looked = time.monotonic()
+        self._limits, self._remark = limits, remark
+        self._pid: int | None = None
+        self._worked = self._waited = self._looked = 0.0
         self._next_remark = _FIRST_REMARK
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has been started."""
+        return self._pid is not None
+
+    def start(self, pid: int) -> None:
+        """Begin now, with the cell's first process; 0 if that is not known."""
+        self._pid, self._looked = pid, time.monotonic()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -99,7 +107,7 @@ class Clock:
             TimeoutError: if it has waited for too long.
         """
         passed = time.monotonic() - self._looked
-        if passed < EVERY / 2:
+        if self._pid is None or passed < EVERY / 2:
             return
         self._looked += passed
         used = usage(self._pid)

@@ -28,16 +28,17 @@ from harness.cells.questions import Questions
 from harness.cells.registrations import Registrations, is_ours
 from harness.cells.remarks import Remarks
 from harness.cells.shown import beside, shown
-from harness.cells.talk import Gone, Talk, channel, fault_of, greeted, or_gone, three_texts, to_check
+from harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
 from harness.generators.base import TooLong
 from strategies.api import Execute, Model, Prompt
 from strategies.conformance import Finding, findings
 from strategies.registration import Registration
 
 T = TypeVar("T")
-MOST_WAIT = 60.0
-"""Seconds of waiting, and of work, that the import of a strategy may take when only its registration is wanted; those
-of waiting on one of the tiny samples of `checked`."""
+IMPORT_TIMEOUT = 60.0
+"""Seconds of work, and of waiting, that the import of a strategy may take when only its registration is wanted."""
+CHECK_WAIT = 60.0
+"""Seconds that a strategy may wait on one of the tiny samples of `checked`."""
 _REMARKS_EVERY = 10.0
 """Seconds between two remarks that a sample takes long."""
 _LOG = logging.getLogger(__name__)
@@ -51,7 +52,9 @@ class ForkedCells:
     def __init__(self, hidden: Sequence[Path], workers: int, limits: Bounds) -> None:
         """Start the server; see `open_cells`."""
         self._bounds = limits
-        self._import_bounds = replace(limits, work=min(limits.work, MOST_WAIT), wait=min(limits.wait, MOST_WAIT))
+        self._import_bounds = replace(
+            limits, work=min(limits.work, IMPORT_TIMEOUT), wait=min(limits.wait, IMPORT_TIMEOUT)
+        )
         self.registrations = Registrations(self.registration)
         self._numbers = itertools.count(1)
         self._slots = threading.BoundedSemaphore(max(1, workers))
@@ -170,7 +173,7 @@ class ForkedCells:
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
-                raise talk.fault(f"asked the model what it cannot read: {fault.what}") from fault
+                raise talk.fault(f"asked the model what it cannot read: {fault.what}", cure=fault.cure) from fault
         if call == "execute" and execute is not None:
             parts = wire.fields(message, "program", "seconds")
             talk.account.take("programs")
@@ -200,17 +203,23 @@ class ForkedCells:
         server = self._server_of(spec)
         mine, theirs = channel()
         job = next(self._numbers)
+        clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
         with self._remarks.of_cell() as output:
             try:
                 with theirs, or_gone():
                     server.start(job, theirs, output)
-                clock = Clock(greeted(mine), limits, functools.partial(self._remark, f"{spec} on {sample}"))
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except Gone:
                 # A cell that ends because its server did is no fault of the strategy, nor is another's memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
+                    ) from None
+                if not clock.runs:
+                    raise MachineFault(
+                        "a process for a strategy could not be made",
+                        where=sample,
+                        cure="see the message above, then run the same command again",
                     ) from None
                 if self._memory_ran_out():
                     raise MachineFault(
@@ -295,5 +304,5 @@ def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[Finding]:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
         MachineFault: if no cell could be had.
     """
-    with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, MOST_WAIT))) as cells:
+    with open_cells(hidden, 1, limits=replace(limits, wait=min(limits.wait, CHECK_WAIT))) as cells:
         return cells.checked(spec)

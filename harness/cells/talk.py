@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from bench.errors import MachineFault
 from harness.cells import bounds, wire
 from harness.cells.base import StrategyFault
 from harness.cells.bounds import Account, Bounds, Excess
@@ -71,7 +70,7 @@ class Talk:
             raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
-        """Return the fault that this strategy committed."""
+        """Return the fault that this strategy committed; `cure` is its own, where it has one."""
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +83,9 @@ class Talk:
         try:
             with self.suspecting(), or_gone():
                 self.account.take("sent", wire.send(self._channel, message, look=self._clock.look))
+                if not self._clock.runs:
+                    # Only now: the cell has found the job when it came, and did not wait for it.
+                    self._clock.start(greeted(self._channel))
                 answer, size = wire.receive(self._channel, most=bounds.MESSAGE, look=self._clock.look)
                 self.account.take("received", size)
                 self.account.check_time()
@@ -150,16 +152,16 @@ def greeted(mine: socket.socket) -> int:
     """Wait until a cell is there, before its strategy is; return the number of its process, 0 where it is not sent.
 
     Raises:
-        MachineFault: if none comes.
+        Gone: if none comes.
     """
     mine.settimeout(_START_TIMEOUT)
     try:
         greeting, ancillary, *_ = mine.recvmsg(len(wire.GREETING), socket.CMSG_SPACE(_CREDENTIALS.size))
     except OSError:
         greeting, ancillary = b"", []
+    finally:
+        mine.settimeout(EVERY)
     if greeting != wire.GREETING:
-        raise MachineFault(
-            "a process for a strategy could not be made", cure="see the message above, then run the same command again"
-        )
+        raise Gone
     sent = [data for _, kind, data in ancillary if kind == getattr(socket, "SCM_CREDENTIALS", None)]
     return int(_CREDENTIALS.unpack(sent[0])[0]) if sent else 0

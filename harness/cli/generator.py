@@ -43,11 +43,12 @@ def check(spec: str) -> None:
     """
     from contextlib import closing
 
+    from harness.cli.progress import remarks
     from harness.generators import registry
     from harness.generators.abilities import abilities, served, speed
     from harness.generators.conformance import check as conformance
 
-    with closing(registry.resolve(spec)) as made:
+    with remarks(), closing(registry.resolve(spec)) as made:
         findings = conformance(made)
         for finding in findings:
             click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = ("bench.retrieval", "harness.attempt", "harness.cells", "harness.portion")
-"""The loggers of what else may take long while a run goes on."""
+_REMARKS = ("bench.retrieval", "harness.attempt", "harness.cells", "harness.generators", "harness.portion")
+"""The loggers of what else may take long while a run goes on, or a model is asked."""
+_CLEAR = "\r\x1b[2K"
+"""Takes a bar's line off a terminal; the bar is drawn anew below."""
 
 Tick = Callable[[int], None]
 
@@ -47,7 +49,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write it."""
-        click.echo(record.getMessage(), err=True)
+        click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{record.getMessage()}", err=True)
 
 
 @contextlib.contextmanager

@@ -21,13 +21,25 @@ _ALWAYS = ("completions", "temperature")
 
 
 def unlike(group: Group) -> list[str]:
-    """Say where rows were decoded differently, were made by different versions, or have other samples."""
-    return [*unlike_runs([row.run for row in group.rows]), *_samples(group)]
+    """Say where rows were decoded or timed differently, were made by different versions, or have other samples."""
+    runs = [row.run for row in group.rows]
+    return [*unlike_runs(runs), *_loads(runs), *_samples(group)]
 
 
 def unlike_runs(runs: Sequence[RunInfo]) -> list[str]:
     """Say where runs were decoded differently or were made by different versions; of a strategy too if it is one."""
     return [*_decoding(runs), *_versions(runs)]
+
+
+def load_of(runs: Sequence[RunInfo]) -> str:
+    """Say under which load the seconds of runs were measured, if it is one, or that nobody knows; empty if neither."""
+    loads = {load for run in _timed(runs) for load in run.loads}
+    if len(loads) != 1:
+        return ""
+    [load] = loads
+    if load is None:
+        return "Nobody noted how much was done at once when these seconds were measured."
+    return f"Seconds were measured with {load}; what else the machines did meanwhile is not known."
 
 
 def coders(runs: Sequence[RunInfo]) -> list[str]:
@@ -78,6 +90,21 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
         f"Runs were made by different versions, which their differences include: {'; '.join(made)}. "
         "Cure: run the older ones again."
     ]
+
+
+def _timed(runs: Sequence[RunInfo]) -> list[RunInfo]:
+    return [run for run in runs if run.loads and not run.control]
+
+
+def _loads(runs: Sequence[RunInfo]) -> list[str]:
+    timed = _timed(runs)
+    if len({load for run in timed for load in run.loads}) < 2:
+        return []
+    how = "; ".join(
+        f"{run.strategy} {', then '.join('nobody noted which' if load is None else str(load) for load in run.loads)}"
+        for run in timed
+    )
+    return [f"Seconds were measured under different loads, and cannot be compared: {how}."]
 
 
 def _samples(group: Group) -> list[str]:

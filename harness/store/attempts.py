@@ -1,7 +1,7 @@
 """What attempts at runs account for: when they were, how they ended, what went wrong, what took long. Reads only.
 
 A result tells no time, so that a stored run is the same whenever it is made; only attempts do. Whether a process
-still works on an attempt without an end the database cannot know, and nothing here says that it does.
+still works on an attempt without an end is in no row: it holds a claim on it (`harness.store.claims`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from harness.results import Load
 from harness.store import tables as t
 from harness.store.store import Store
 
+_JUDGING = "tests "
+"""What the account of an attempt's isolation begins with that ran tests and nothing else."""
 _TESTS = ", tests in "
 """What stands before the back end's name in an attempt's account of its isolation."""
 _SHOWN = 20
@@ -38,6 +41,10 @@ class Attempted:
     """Samples that it stored; None without an end."""
     missing: int | None
     faults: int
+    claimed: bool = False
+    """Whether its process holds a claim on it for as long as it lives."""
+    load: Load | None = None
+    """How much it did at once; None where nobody noted it."""
 
     @property
     def sandbox(self) -> str:
@@ -143,13 +150,29 @@ def attempts(connection: Connection, runs: Iterable[str]) -> dict[str, list[Atte
     failed = select(f.attempt_id, func.count().label("faults")).group_by(f.attempt_id).subquery()
     joined = t.ATTEMPT.outerjoin(t.OUTCOME, a.id == o.attempt_id).outerjoin(failed, a.id == failed.c.attempt_id)
     query = (
-        select(a.run_id, a.id, a.started, a.isolation, o.ended, o.reason, o.finished, o.missing, failed.c.faults)
+        select(
+            a.run_id,
+            a.id,
+            a.started,
+            a.isolation,
+            o.ended,
+            o.reason,
+            o.finished,
+            o.missing,
+            failed.c.faults,
+            a.claimed,
+            a.workers,
+            a.requests,
+            a.cores,
+        )
         .select_from(joined)
         .where(a.run_id.in_(list(runs)))
         .order_by(a.id)
     )
     found: dict[str, list[Attempted]] = defaultdict(list)
-    for run, id_, started, isolation, ended, reason, finished, missing, count in connection.execute(query):
+    for run, id_, started, isolation, ended, reason, finished, missing, count, claimed, *load in connection.execute(
+        query
+    ):
         found[run].append(
             Attempted(
                 id=id_,
@@ -160,9 +183,21 @@ def attempts(connection: Connection, runs: Iterable[str]) -> dict[str, list[Atte
                 finished=finished,
                 missing=missing,
                 faults=count or 0,
+                claimed=bool(claimed),
+                load=None if None in load else Load(workers=load[0], requests=load[1], cores=load[2]),
             )
         )
     return found
+
+
+def loads(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
+    """Return run -> the loads under which its stored samples were made, each once; see `RunInfo.loads`."""
+    return {
+        run: tuple(
+            dict.fromkeys(one.load for one in found if one.finished != 0 and not one.isolation.startswith(_JUDGING))
+        )
+        for run, found in attempts(connection, runs).items()
+    }
 
 
 def _detail(connection: Connection, attempt: int, ordinal: int) -> str:

@@ -14,7 +14,7 @@ from bench.samples import SampleSet
 from bench.secrets import redacted
 from harness.prices import Prices
 from harness.results import RunTable, Status
-from harness.store import costs, gains, notes, passes, planned
+from harness.store import attempts, costs, gains, notes, passes, planned
 from harness.store import tables as t
 from harness.store.fetching import uncollected
 from harness.store.runtables import Stored, shown_samples
@@ -185,6 +185,7 @@ def run_tables(
         made_elsewhere = notes.imports(connection, ids)
         remarks = notes.remarks(connection, ids)
         spent = costs.of_runs(connection, ((run.id, run.generator) for run in found), prices)
+        loads = attempts.loads(connection, ids)
         marks = notes.marked(connection, (run.samples_digest for run in found))
         plans = planned.samples(connection, [(run.id, run.samples_digest) for run in found])
         asked = functools.cache(planned.asked_scores)
@@ -205,6 +206,7 @@ def run_tables(
                 exclude=marked == "exclude",
                 costs=spent[run.id],
                 imported=run.id in made_elsewhere,
+                loads=loads.get(run.id, ()),
                 remarks=remarks[run.id],
             )
             tables += stored.tables(wanted.language)

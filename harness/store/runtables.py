@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.results import Origin, RunInfo, RunTable
+from harness.results import Load, Origin, RunInfo, RunTable
 from harness.store import passes
 from harness.store.costs import Costs
 from harness.store.planned import Planned, Values
@@ -37,6 +37,7 @@ class Stored:
     """Whether marked samples are left out."""
     costs: Costs
     imported: bool
+    loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
 
     def tables(self, language: str | None = None) -> list[RunTable]:
@@ -110,5 +111,6 @@ class Stored:
             sampling="" if self.imported else run.sampling,
             benchmark="+".join(sorted({one.benchmark for one in samples.kinds})),
             versions=versions(run),
+            loads=() if self.imported else self.loads,
             remarks=self.remarks,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration under ``migrations/versions``; their numbers sort."""
 
 

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
@@ -20,11 +20,12 @@ from sqlalchemy.exc import IntegrityError
 
 from bench.types import Sample
 from harness.generators.base import Response
+from harness.results import Load
 from harness.runspec import RunSpec, sampling_key
 from harness.store import rows, schema
 from harness.store import tables as t
 from harness.store.appending import append, append_finished, append_new, parts
-from harness.store.claims import Claims, open_claims
+from harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
 from harness.store.engine import for_reading, make_engine, read_url, use_wal
 from harness.store.faults import explained
 from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
@@ -100,12 +101,32 @@ class Store:
         with self.reading() as connection:
             return frozenset(id_ for one in queries for id_ in connection.scalars(one))
 
-    def start_attempt(self, run: str, isolation: str) -> int:
-        """Note that work on a run begins; return the attempt's number."""
+    def held(self, keys: Collection[str]) -> set[str] | None:
+        """Return which of these somebody has claimed; None where nobody can tell."""
+        if self._engine.dialect.name == "sqlite":
+            return held_in_file(str(self._engine.url.database), keys)
+        with self.reading() as connection:
+            return held_on_server(connection, keys)
+
+    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, claims: Claims | None = None) -> int:
+        """Note that work on a run begins; return the attempt's number.
+
+        Args:
+            run: its id.
+            isolation: how strategies are kept apart, and where tests run.
+            load: how much is done at once; None if nothing is measured.
+            claims: those of this process, which claims the attempt until it ends or gives it back; None for no claim.
+        """
+        values = {"run_id": run, "started": time.time(), "isolation": isolation}
+        values |= dataclasses.asdict(load) if load is not None else {}
+        claimed = int(claims is not None and not isinstance(claims, Unshared))
         with self._writing() as connection:
-            values = {"run_id": run, "started": time.time(), "isolation": isolation}
-            made = connection.execute(insert(t.ATTEMPT).values(values)).inserted_primary_key
-        return int(made[0]) if made else 0
+            made = connection.execute(insert(t.ATTEMPT).values(**values, claimed=claimed)).inserted_primary_key
+            attempt = int(made[0]) if made else 0
+            if claims is not None:
+                # Before anybody can read of it: an attempt that nobody has claimed is taken for dead.
+                claims.take([attempt_key(attempt)])
+        return attempt
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
         """Note that it ended: ``done``, ``faults``, ``interrupted`` or ``failed``."""

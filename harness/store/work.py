@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -16,6 +16,7 @@ from harness.store import attempts as tries
 from harness.store import notes
 from harness.store import tables as t
 from harness.store.attempts import Attempted
+from harness.store.claims import attempt_key
 from harness.store.counted import PASS, PROFILE
 from harness.store.records import Imported
 from harness.store.rows import versions
@@ -46,6 +47,9 @@ class RunWork:
     imported: Imported | None
     file: File | None
     """How to import it again; None for a run that was made here."""
+    alive: bool | None = None
+    """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
+    no such attempt, or nobody can tell."""
 
     @property
     def finished(self) -> int:
@@ -88,7 +92,27 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         )
         for run in found
     ]
-    return sorted(made, key=lambda one: (-max((each.started for each in one.attempts), default=0.0), one.id))
+    return sorted(
+        watched(store, made), key=lambda one: (-max((each.started for each in one.attempts), default=0.0), one.id)
+    )
+
+
+def watched(store: Store, found: Iterable[RunWork]) -> list[RunWork]:
+    """Return runs with what is known at this moment of the processes that work at them, which no row tells."""
+    found = list(found)
+    open_ = {one.id: [each for each in one.attempts if each.ended is None and each.claimed] for one in found}
+    keys = {attempt_key(each.id) for attempts in open_.values() for each in attempts}
+    held = store.held(keys) if keys else None
+    return [replace(one, alive=_alive(one, open_[one.id], held)) for one in found]
+
+
+def _alive(work: RunWork, claimed: Sequence[Attempted], held: Collection[str] | None) -> bool | None:
+    if held is None or not claimed:
+        return None
+    if any(attempt_key(one.id) in held for one in claimed):
+        return True
+    # That an earlier attempt was killed says nothing of a later one.
+    return False if claimed[-1] == work.attempts[-1] else None
 
 
 def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, int]:

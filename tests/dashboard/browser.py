@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from dashboard.app import PAGES, tab_title
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
     from streamlit.testing.v1 import AppTest
@@ -97,6 +99,8 @@ class Site:
         page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
         settled(page)
         self.check(page)
+        title = tab_title(next(one.title for one in PAGES if one.name == name))
+        assert page.title() == title, page.title()
 
     def check(self, page: Page) -> None:
         """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""

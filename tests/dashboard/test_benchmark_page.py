@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from bench import samples as sets
 from bench.home import Home
 from harness.store import open_store
 from harness.store.notes import add_marks
 from harness.store.records import Mark
-from tests.dashboard.browser import app, cells
+from tests.dashboard.browser import app, cells, own_main
 from tests.dashboard.stored import PLANTED
 from tests.dashboard.test_runs_page import ended, said
 from tests.helpers.sets import make_set
@@ -79,10 +80,29 @@ def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> N
     shutil.rmtree(home.samples / "demo")
     new = make_set(home, per_repo=3).digest
     (chosen,) = (one for one in app("benchmark", home.root).selectbox if one.label == "Sample set")
-    assert chosen.options == [f"demo {new[:12]}", f"demo {old[:12]}"]
-    first = app("benchmark", home.root, set=f"demo {new[:12]}")
+    assert chosen.options == ["demo", f"demo {new[:12]}"]
+    first = app("benchmark", home.root, samples=f"demo {new[:12]}")
     assert "6 samples from 2 repositories, 0 stored runs" in said(first)
-    assert "8 samples that runs were planned over" in said(app("benchmark", home.root, set=f"demo {old[:12]}"))
+    text = said(app("benchmark", home.root, samples="demo"))
+    assert "8 samples that runs were planned over" in text and old[:12] in text
+
+
+def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
+    make_set(home, name="other", repos=3)
+    ended(home, samples="other")
+    ended(home, samples="other", limit=2)
+    two_pages = (
+        "import streamlit as st\nfrom dashboard.app import show_page\nshow_page(st.session_state.get('page', 'runs'))\n"
+    )
+    page = AppTest.from_string(two_pages, default_timeout=60)
+    page.query_params["samples"] = "other[:2]"
+    with own_main():
+        page.run()
+        page.session_state["page"] = "benchmark"
+        page.query_params.clear()
+        page.run()
+    assert "from 3 repositories" in said(page) and "Runs over other[:2] take a part of other" in said(page)
+    assert page.query_params["samples"] == "other[:2]"
 
 
 def test_damaged_sets_are_said_and_the_others_shown(home: Home) -> None:
@@ -117,7 +137,7 @@ def test_a_home_without_sets_and_runs(empty_home: Home) -> None:
 
 @pytest.mark.slow
 def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site, page: Page) -> None:
-    server.visit(page, "benchmark", set="functions")
+    server.visit(page, "benchmark", samples="functions")
     made = sets.load(database, "functions")
     kinds, repositories = cells(page, 0), cells(page, 1)
     assert sum(int(row["samples"]) for row in kinds) == len(made.samples)

@@ -56,14 +56,18 @@ def found(rows: list[dict[str, object]], key: str, value: str) -> dict[str, obje
 
 
 def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
-    known = benchmark.known_sets({"b": ("1", {}), "a": ("2", {})}, [("b", "1"), ("b", "old"), ("c", "3")])
-    assert [(one.name, one.digest, one.manifest is not None) for one in known] == [
-        ("a", "2", True),
-        ("b", "1", True),
-        ("b", "old", False),
-        ("c", "3", False),
+    stored = [("c", "c", "3"), ("b old", "b", "old"), ("b[:2]", "b", "1"), ("b 1", "b", "1")]
+    home = {"b": ("1", {}), "a": ("2", {}), "c": ("new", {})}
+    known = benchmark.known_sets(home, stored)
+    # Each is called as on the other pages, and a choice made there holds here.
+    assert [(one.samples, one.digest, one.manifest is not None, one.limited) for one in known] == [
+        ("c", "3", False, False),
+        ("b old", "old", False, False),
+        ("b[:2]", "1", True, True),
+        ("b 1", "1", True, False),
+        ("a", "2", True, False),
+        ("c new", "new", True, False),
     ]
-    assert len({one.key for one in known}) == 4
 
 
 def test_repositories_with_samples_counted_in_the_set_itself() -> None:

@@ -95,6 +95,12 @@ def test_the_chart_draws_the_intervals_beside_zero() -> None:
     assert [row["name"] for row in bars] == ["lc.repocoder", "c"] and bars[0]["shown"].endswith(" %")
 
 
+def test_a_column_of_numbers_is_not_headed_as_one_of_names() -> None:
+    compared = compare([BASE, BETTER], metric="es")
+    for rows in (view.level_rows(compared[0]), view.repository_rows(compared[0])):
+        assert rows and all(set(row) >= {"baseline", "this run"} and "strategy" not in row for row in rows)
+
+
 def test_levels_and_repositories_are_those_of_the_json() -> None:
     level = tuple("next-line" if index % 4 == 0 else "single-line" for index in range(80))
     compared = compare([replace(BASE, level=level), replace(BETTER, level=level)], metric="es")
@@ -104,7 +110,7 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
     for row, one in zip(rows, told["levels"], strict=True):
         assert row["difference"] == pytest.approx(one["difference"]["mean"], abs=0.05)
         assert row["baseline"] == pytest.approx(one["baseline"], abs=0.05)
-        assert row["strategy"] == pytest.approx(one["this"], abs=0.05)
+        assert row["this run"] == pytest.approx(one["this"], abs=0.05)
     assert [bar["mean"] for bar in data_of(view.level_chart(compared[0]))[1]] == [
         pytest.approx(one["difference"]["mean"]) for one in told["levels"]
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,10 @@ from bench import samples as sets
 from bench.home import Home
 from harness import plan
 from harness.store import open_store
+from harness.store.claims import Claims, FileClaims, attempt_key
 from harness.store.records import StoredFault
 from harness.store.work import works
-from tests.dashboard.browser import app, cells, serving, settled
+from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.sets import make_set
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 def ended(home: Home, **changes: Any) -> str:
     """Store a run over `demo` that is done; return its id."""
-    made = sets.load(home, "demo")
+    made = sets.load(home, changes.get("samples", "demo"))
     planned = plan.choose(made.samples, changes.get("limit"))
     with open_store(home.database) as store:
         run = store.add_run(make_spec(samples_digest=made.digest, **changes), planned)
@@ -50,17 +53,26 @@ def home(tmp_path: Path) -> Home:
     return found
 
 
-def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: str = "") -> str:
+def begun(
+    home: Home, *, faults: int = 0, message: str = "server down", detail: str = "", claims: Claims | None = None
+) -> str:
     """Store a run that was begun and not ended, with faults; return its id."""
     made = sets.load(home, "demo")
     with open_store(home.database) as store:
         run = store.add_run(make_spec(samples_digest=made.digest, strategy=message, generator=PLANTED), made.samples)
-        attempt = store.start_attempt(run, "process")
+        attempt = store.start_attempt(run, "process", claims=claims)
         store.add_generations([make_generation()])
         store.add_finished(run, "", make_finished(made.samples[0].id))
         for sample in made.samples[1 : 1 + faults]:
             store.add_fault(attempt, StoredFault(sample_id=sample.id, kind="strategy", message=message, detail=detail))
     return run
+
+
+@pytest.fixture
+def claims(home: Home) -> Iterator[Claims]:
+    """Return the claims of a process that works on the home's database."""
+    with contextlib.closing(FileClaims(Path(f"{home.root}/results.db-claims"))) as opened:
+        yield opened
 
 
 def said(page: AppTest) -> str:
@@ -89,10 +101,26 @@ def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
 def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
     run = begun(home)
     page = app("runs", home.root, run=run)
-    (bar,) = page.get("progress")
-    assert "1 of 8 samples" in bar.proto.text and "no end noted" in bar.proto.text
-    assert "it goes on, or its process was killed" in said(page)
+    # How long it still takes is told of no run that may be dead.
+    assert not page.get("progress") and " left" not in said(page)
+    assert "1 of 8 samples: no end noted" in said(page) and "it goes on, or its process was killed" in said(page)
     assert page.dataframe[0].value["state"].tolist().count("done") == 2
+
+
+def test_a_run_is_dead_as_soon_as_its_process_is(home: Home, claims: Claims) -> None:
+    run = begun(home, claims=claims)
+    page = app("runs", home.root, run=run)
+    (bar,) = page.get("progress")
+    assert re.search(r"1 of 8 samples.* left.*: goes on", bar.proto.text)
+    with open_store(home.database) as store:
+        (attempt,) = works(store, [run])[0].attempts
+    claims.release([attempt_key(attempt.id)])
+    with own_main():
+        # Nothing in the database has changed.
+        page.run()
+    assert not page.get("progress") and " left" not in said(page)
+    assert "1 of 8 samples: died" in said(page) and "its process is gone" in said(page)
+    assert page.dataframe[0].value["state"].tolist() == ["died", "done", "done"]
 
 
 def test_faults_stand_together_and_are_text(home: Home) -> None:
@@ -140,15 +168,15 @@ def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) 
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser) -> None:
-    run = begun(home)
+def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser, claims: Claims) -> None:
+    run = begun(home, claims=claims)
     samples = sets.load(home, "demo").samples
     with serving(home.root) as site, browser.new_context() as context:
         page = context.new_page()
         site.watch(page)
         site.visit(page, "runs", run=run)
         bar = page.locator("[data-testid=stProgress]")
-        assert re.search("1 of 8 samples.*: no end noted", bar.inner_text())
+        assert re.search("1 of 8 samples.*: goes on", bar.inner_text())
         page.evaluate("window.stays = true")
         away = home.root / "away.db"
         (home.root / "results.db").rename(away)

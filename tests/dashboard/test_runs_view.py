@@ -69,6 +69,11 @@ def seen(since: float = NOW - 10, first: int = 30, grew: float | None = None, la
         (work(attempts=[attempt()]), None, "no end noted"),
         (work(attempts=[attempt()]), seen(), "no end noted"),
         (work(attempts=[attempt()]), seen(grew=NOW), "goes on"),
+        (work(attempts=[attempt()], alive=True), None, "goes on"),
+        (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), None, "goes on"),
+        (work(attempts=[attempt()], alive=False), None, "died"),
+        (work(attempts=[attempt()], alive=False), seen(grew=NOW), "died"),
+        (work(90, [attempt()], alive=False), None, "done"),
         (work(attempts=[attempt(), attempt(ended=NOW)]), seen(grew=NOW), "left"),
         (work(90, [attempt(), attempt(ended=NOW)]), None, "done"),
         (work(90, [attempt(ended=NOW)], unjudged=2), None, "unjudged"),
@@ -80,17 +85,17 @@ def test_a_state_says_what_is_known_and_no_more(run: RunWork, sighting: Sighting
 
 
 def test_the_pace_since_the_attempt_began() -> None:
-    found = view.pace(work(30, [attempt(NOW - 60)]), NOW)
+    found = view.pace(work(30, [attempt(NOW - 60)], alive=True), NOW)
     assert found == view.Pace(per_minute=30.0, left=120.0)
 
 
 def test_what_an_earlier_attempt_stored_is_not_this_ones() -> None:
     earlier = attempt(NOW - 900, NOW - 600, finished=20)
-    assert view.pace(work(30, [earlier, attempt(NOW - 60)]), NOW) == view.Pace(per_minute=10.0, left=360.0)
+    assert view.pace(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Pace(per_minute=10.0, left=360.0)
 
 
 def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
-    run = work(30, [attempt(NOW - 9000), attempt(NOW - 60)])
+    run = work(30, [attempt(NOW - 9000), attempt(NOW - 60)], alive=True)
     assert view.pace(run, NOW) is None
     found = view.pace(run, NOW, seen(since=NOW - 30, first=20, grew=NOW - 1))
     assert found == view.Pace(per_minute=20.0, left=180.0)
@@ -100,10 +105,14 @@ def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
     ("run", "sighting"),
     [
         (work(30, [attempt(ended=NOW)]), None),
-        (work(0, [attempt()]), None),
-        (work(30, [attempt(NOW + 5)]), None),
-        (work(30, [attempt(NOW - 60)]), seen(since=NOW - 61)),
-        (work(30, [attempt(NOW - 600)]), seen(since=NOW - 100, first=20, grew=NOW - 70)),
+        (work(0, [attempt()], alive=True), None),
+        (work(30, [attempt(NOW + 5)], alive=True), None),
+        (work(30, [attempt(NOW - 60)], alive=True), seen(since=NOW - 61)),
+        (work(30, [attempt(NOW - 600)], alive=True), seen(since=NOW - 100, first=20, grew=NOW - 70)),
+        # Whether it goes on nobody knows; and that it does not.
+        (work(30, [attempt(NOW - 60)]), None),
+        (work(30, [attempt(NOW - 60)], alive=False), None),
+        (work(30, [attempt(NOW - 60)], alive=False), seen(grew=NOW - 1)),
     ],
 )
 def test_no_pace_where_nothing_tells_one(run: RunWork, sighting: Sighting | None) -> None:
@@ -121,9 +130,11 @@ def test_what_a_reader_saw() -> None:
 
 
 def test_how_far_it_is_in_words() -> None:
-    run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5})
+    run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5}, alive=True)
     said = view.sentence(run, NOW)
-    assert said == "30 of 90 samples, 5 failed by the model, 30 a minute, about 2 min left: no end noted"
+    assert said == "30 of 90 samples, 5 failed by the model, 30 a minute, about 2 min left: goes on"
+    assert view.sentence(replace(run, alive=False), NOW) == "30 of 90 samples, 5 failed by the model: died"
+    run = replace(run, alive=None)
     still = view.sentence(run, NOW, seen(since=NOW - 600))
     assert still == "30 of 90 samples, 5 failed by the model, none more for 10 min: no end noted"
     functions = work(90, [attempt(ended=NOW)], unjudged=3, functions=True)
@@ -131,7 +142,7 @@ def test_how_far_it_is_in_words() -> None:
 
 
 def test_a_line_of_the_table() -> None:
-    run = work(30, [attempt(NOW - 60, faults=2)], statuses={"scored": 25, "model-failed": 5})
+    run = work(30, [attempt(NOW - 60, faults=2)], statuses={"scored": 25, "model-failed": 5}, alive=True)
     row = view.row(run, NOW)
     assert set(row) == set(view.HELP)
     assert (row["progress"], row["model-failed"], row["unjudged"], row["faults"]) == (

@@ -150,7 +150,7 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
     assert "# found" in shown and "x = " in shown and "# found\nx = " in shown
     assert [one.label for one in test.expander if "shop/tax" in one.label.replace("\\", "").replace("\u2060", "")]
     assert "demo · shop/checkout.py:4:13 · single-line" in notes(test)
-    assert "The completion against the reference" in notes(test) and "user." in notes(test)
+    assert "referenceapply_tax(user.cart, rate)completionapply_tax(cart, rate)" in notes(test)
 
 
 def test_its_values_are_the_leaderboards(home: Home) -> None:

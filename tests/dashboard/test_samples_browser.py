@@ -10,7 +10,7 @@ import pytest
 from bench.home import Home
 from harness.store import open_store
 from harness.store.queries import run_tables
-from tests.dashboard.browser import PATIENCE, Site, cells, settled
+from tests.dashboard.browser import DESKTOP, PATIENCE, Site, cells, settled
 from tests.dashboard.stored import PLANTED
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     server.visit(
         page, "samples", samples="demo", run=first.run.id, other=second.run.id, metric="es", differs="A and B differ"
     )
+    compared = page.locator("del, ins").first.bounding_box()
+    assert compared is not None and compared["y"] + compared["height"] < DESKTOP[1], "it is in sight without scrolling"
     rows = cells(page)
     assert [row["sample"] for row in rows] == [sample for sample, *_ in differ][: len(rows)]
     for row, (_, one, other) in zip(rows, differ, strict=False):

@@ -6,6 +6,7 @@ import json
 import tomllib
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -85,6 +86,21 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
     found = test.dataframe[0].value
     assert list(found["strategy"]) == [PLANTED, "b"] and found["n"][0] == 2
     assert [button.key for button in test.get("download_button")] == ["t-csv"]
+
+
+def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
+    body = (
+        "from dashboard.views.figure import Figure\n"
+        "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
+    )
+    rows = [{"block": 1, "share %": 33.3}, {"block": None, "share %": None}, {"block": 12345, "share %": 2.0}]
+    data = shown(body, rows=rows).dataframe[0].proto.arrow_data
+    drawn = pa.ipc.open_stream(data.styler.display_values).read_pandas()
+    assert [drawn["block"][0], drawn["block"][2]] == ["1", "12345"] and list(drawn["score"]) == ["0.50"] * 3
+    assert [drawn["share %"][0], drawn["share %"][2]] == ["33.3", "2"]
+    held = pa.ipc.open_stream(data.data).read_all()
+    # An empty cell is empty, and no number.
+    assert held["block"].to_pylist() == [1, None, 12345] and held["share %"].null_count == 1
 
 
 def test_a_frame_without_rows_has_its_headings() -> None:

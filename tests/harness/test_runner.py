@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +21,15 @@ from bench.repository import Repository
 from bench.samples import SampleSet
 from bench.types import Kind, Language, Query
 from harness.attempt import GIVE_UP_AFTER, Summary
-from harness.cells import Cells, InlineCells, StrategyFault
+from harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from harness.generators.base import Generator, Request, Response, TooLong
 from harness.generators.scripted import Scripted
 from harness.inflight import GIVE_UP
-from harness.results import RunTable, Status
+from harness.results import Load, RunTable, Status
 from harness.runner import Choices, _hidden, fault_of, run
 from harness.store import Store, open_store
 from harness.store.queries import run_tables
+from harness.store.work import works
 from strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set
 
@@ -536,3 +538,44 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
     assert "made a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
+    line = str(fault_of([summary]))
+    assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
+    assert line.endswith("over the window; shorten it; until then the same command fails again")
+
+
+def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path: Path) -> None:
+    class Short(Scripted):
+        def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
+            return [TooLong("over the window", cure="shorten it") for _ in requests]
+
+    bench = Bench(tmp_path, repos=1, per_repo=1)
+    with open_cells([bench.home.root], 1) as cells:
+        [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
+    line = str(fault_of([summary]))
+    assert "asked the model what it cannot read: over the window; shorten it; until then the same" in line
+
+
+def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:
+    def summary(message: str) -> Summary:
+        [made] = bench.run(model(faults=range(1, 99)))
+        return dataclasses.replace(made, faults=(dataclasses.replace(made.faults[0], message=message),))
+
+    assert str(fault_of([summary("no connection; see the server, then run the same command again")])).endswith(
+        "the first: no connection; see the server, then run the same command again; it does only what is missing"
+    )
+    assert str(fault_of([summary("refused; mend the spec")])).endswith(
+        "refused; mend the spec; then run the same command again; it does only what is missing"
+    )
+
+
+def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
+    alive: list[bool | None] = []
+
+    def watching(request: Request) -> str:
+        alive.append(works(bench.store)[0].alive)
+        return right(request)
+
+    bench.run(model(watching, batch_size=3), choices=Choices(workers=2))
+    assert set(alive) == {True} and works(bench.store)[0].alive is None
+    load = Load(workers=2, requests=3, cores=os.cpu_count() or 1)
+    assert bench.table().run.loads == (load,)

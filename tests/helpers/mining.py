@@ -11,6 +11,7 @@ from typing import Any
 
 from bench import manifest
 from bench.manifest_types import RepoManifest
+from bench.testing import guest
 from bench.testing.canaries import Canary
 from sandbox.fake import FakeSandbox
 from sandbox.types import Call, Ended, Job, Outcome
@@ -99,6 +100,11 @@ def local_manifest(folder: Path, files: Mapping[str, str] = FILES, *, name: str 
         f'[[source]]\nkind = "local"\npath = "{tree}"\n[tests]\npaths = ["tests"]\n'
     )
     return manifest.load(str(path))
+
+
+def judging(sandbox: FakeSandbox) -> list[Job]:
+    """Return the jobs that ran tests on a function, without those that compile or cover."""
+    return [job for job in sandbox.jobs if isinstance(job.action, Call) and job.action.function == guest.RUN]
 
 
 def in_process(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from tests.helpers.ports import free_port
 
 _MAIN = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
 _START_SECONDS = 240.0
@@ -29,9 +30,7 @@ class TransformersServer:
         """
         self.model, self._scratch = model, scratch
         (scratch / "hub").mkdir(parents=True, exist_ok=True)
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port = int(one.getsockname()[1])
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -15,6 +15,7 @@ from bench.errors import CtxbenchError, InputFault, MachineFault
 from bench.visible import visible
 from harness.generators.openai.credentials import Credentials
 from harness.generators.openai.faults import AGAIN, Problem, refused
+from harness.generators.openai.patience import Patience, Waiting
 from harness.generators.openai.replies import Garbled, dig, failure
 from harness.generators.openai.settings import Settings
 from harness.generators.openai.wire import LONG, Body, renamed
@@ -46,6 +47,7 @@ class Client:
         self._closed = threading.Event()
         self._connections: Connections | None = None
         self._credentials = Credentials()
+        self._patience = Patience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
         self._not_before = 0.0
         self._long = False  # whether the server takes the limit of tokens by its long name only
         self._answered = False  # whether the service takes what is sent: key, model, address
@@ -67,14 +69,15 @@ class Client:
             MachineFault: if this one was not; also, within a second, when the client is closed.
         """
         try:
-            with self._slots:
-                return self._answer(path, renamed(body) if self._long else body, read, largest)
+            with self._slots, self._patience.request() as waiting:
+                return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
         except CtxbenchError as fault:
             raise self._shown(fault) from None
 
     def close(self) -> None:
         """Close every connection, from any thread: who waits for a reply or between tries gives up at once."""
         self._closed.set()
+        self._patience.close()
         with self._lock:
             connections, self._connections = self._connections, None
         if connections is not None:
@@ -84,13 +87,15 @@ class Client:
         """Return a server's words without the secrets that were sent to it, which some repeat."""
         return self._credentials.scrub(text)
 
-    def _answer(self, path: str, body: Body, read: Read[T], largest: int) -> T:
+    def _answer(self, path: str, body: Body, read: Read[T], largest: int, waiting: Waiting) -> T:
         tries = steps = 0
         while True:
             self._pause(self._not_before - time.monotonic())
+            began = time.monotonic()
             outcome = self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
+                self._patience.answered()
                 return outcome
             if outcome.instead is not None and steps < _STEPS:
                 # Each asks for less than the one before, or by another name.
@@ -103,7 +108,11 @@ class Client:
                 # What one is told holds for all: a hundred that ask on keep the door shut.
                 with self._lock:
                     self._not_before = max(self._not_before, time.monotonic() + outcome.wait)
-            self._pause(max(outcome.wait, _backoff(self._settings.backoff, tries)))
+            now = time.monotonic()
+            pauses = [_backoff(self._settings.backoff, number) for number in range(tries, self._settings.retries)]
+            pauses[0] = max(pauses[0], outcome.wait)
+            waiting.failed(self._shown(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
+            self._pause(pauses[0])
             tries += 1
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:

@@ -34,7 +34,10 @@ _READ = 1000
 """Characters of it that are looked at."""
 _FEW = 16
 """Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
-SHORTER = "give the strategy a smaller window or limit, or serve the model with a longer context"
+SHORTER = (
+    "tell how long prompts may be, window=TOKENS and tokenizer=FOLDER, and they are cut to it; or give the strategy a "
+    "smaller window or limit, or serve the model with a longer context"
+)
 
 ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off by extra="
 

@@ -20,7 +20,7 @@ from bench.types import Kind
 from sandbox.errors import SandboxLost
 from sandbox.fake import FakeSandbox
 from sandbox.types import Call, Ended, Job, Outcome
-from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, local_manifest
+from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
 
 LOCK = ("pytest==9.2.0",)
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root"}
@@ -130,11 +130,6 @@ def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
     assert {sample.id for sample in make(tmp_path, name="after").samples} == CERTIFIED
 
 
-def _judges(job: Job) -> bool:
-    """Say whether a job runs tests on a function's text."""
-    return "shop.py" in job.files
-
-
 def _is_cover(job: Job) -> bool:
     return isinstance(job.action, Call) and job.action.function.endswith(":cover")
 
@@ -195,7 +190,7 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
 
     def lose(job: Job) -> Outcome | None:
         nonlocal left
-        left -= _judges(job)
+        left -= 1
         if left < 0:
             raise SandboxLost("gone")
         return None
@@ -206,12 +201,10 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.kept, result.faults, sum(map(_judges, second.jobs))) == (1, (), 4), (
-        "what the machine failed is done again"
-    )
+    assert (result.kept, result.faults, len(judging(second))) == (1, (), 4), "what the machine failed is done again"
     result = verified(third)
     assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
-    assert verified(fourth, again=True).kept == 0 and sum(map(_judges, fourth.jobs)) == 6
+    assert verified(fourth, again=True).kept == 0 and len(judging(fourth)) == 6
 
 
 def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
@@ -219,11 +212,13 @@ def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> No
     made = make(tmp_path, first, name="first")
     said: list[str] = []
     again = make(tmp_path, second, name="second", report=said.append)
-    assert again.digest == made.digest and not any(map(_judges, second.jobs))
+    tried = {job.action.arguments["name"] for job in judging(second) if isinstance(job.action, Call)}
+    assert again.digest == made.digest and tried == {"flaky"}, "a busy machine may be to blame for that one"
     assert again.manifest["repositories"]["demo"]["drops"] == made.manifest["repositories"]["demo"]["drops"]
     assert "demo/shop.py::nothing: blank_passed, as in an earlier build" in said
     assert make(tmp_path, third, name="third", again=True).digest == made.digest
-    assert sum(map(_judges, third.jobs)) > 3
+    tried = {job.action.arguments["name"] for job in judging(third) if isinstance(job.action, Call)}
+    assert tried == {"flaky", "nothing", "broken"}
 
 
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
 from bench.functions.choose import MOST_TESTS, TestRun, choose, steady
+from bench.functions.mutation import Draft, chosen
 from bench.functions.python.clocks import clock_lines, clock_tests
+from bench.functions.static import Known, candidate
+from bench.functions.types import Level
 from bench.testing.coverage import Covered, CoveredTest
+from bench.types import Cursor, Reference, Sample
+from tests.helpers.samples import make_sample
 
 READS = {
     "the module": "import time\ndef f():\n    return time.perf_counter()",
@@ -92,3 +99,53 @@ def test_of_many_tests_those_that_read_a_clock_are_left_out_too() -> None:
     covering = {f"{kind}{number:02}": frozenset({1}) for kind in ("a", "b") for number in range(MOST_TESTS)}
     runs = {test: run(clock=test.startswith("a")) for test in covering}
     assert all(test.startswith("b") for test in choose(steady(covering, runs), runs))
+
+
+class Faults:
+    """Says which tests notice the blank; every other text is noticed by the test that reads a clock, and no other."""
+
+    def __init__(self, *blank: str) -> None:
+        self.blank = frozenset(blank)
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str]:
+        return self.blank if text == "blank" else frozenset({"timed"})
+
+
+def draft() -> Draft:
+    return Draft(
+        sample=make_sample(),
+        reference=Reference(id="demo/1", target="x", tests=("plain",)),
+        ranked=("plain",),
+        others=("wide", "timed"),
+        blank="blank",
+        mutants=lambda most: tuple(f"fault {number}" for number in range(most)),
+        clocks=frozenset({"timed"}),
+    )
+
+
+def test_a_test_that_reads_a_clock_is_chosen_only_where_no_other_sees_an_empty_body() -> None:
+    assert "timed" not in chosen(draft(), Faults("wide", "timed"))
+    with_clock = chosen(draft(), Faults("timed"))
+    assert "timed" in with_clock and draft().judged_by(with_clock).clocks == ("timed",)
+
+
+def test_tests_that_read_a_clock_are_left_for_last() -> None:
+    definition = Known(path="a.py", definition=Definition(), level=Level.SELF_CONTAINED, uses=())
+    runs = {"timed": run(clock=True), "plain": run(), "late": run(clock=True)}
+    covering = {"timed": frozenset({1}), "plain": frozenset({1}), "late": frozenset({2})}
+    made = candidate(definition, covering, runs)
+    assert made is not None and set(made.tests) == {"plain", "late"} and made.others == ("timed",)
+    assert made.clocks == {"timed", "late"}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function, as far as it matters here."""
+
+    name: str = "f"
+    signature: str = "def f():"
+    docstring: str = "Do it."
+    start: int = 0
+    cursor: Cursor = field(default=Cursor(line=2, column=0))
+    end: int = 3
+    code: str = "pass"

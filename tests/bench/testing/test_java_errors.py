@@ -52,8 +52,10 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
         "src/main/java/shop/Tills.java:5: ';' expected",
     ]
     assert [error.type for error in errors] == ["", "Tax", "", "Purse", ""]
-    assert java_errors.packages(errors, {}) == ("javax.annotation", "org.known")
-    assert java_errors.packages(errors, {"src/main/java/org/known/Coin.java": b""}) == ("javax.annotation",)
+    assert java_errors.packages(errors, {}, COMPILED) == ("javax.annotation", "org.known")
+    own = {"src/main/java/org/known/Coin.java": b"", "src/test/java/javax/annotation/Nonnull.java": b""}
+    assert java_errors.packages(errors, own, COMPILED) == ()
+    assert java_errors.packages(errors, own, COMPILED[:1]) == ("javax.annotation",)
     summary = java_errors.summary(errors)
     assert summary.startswith("5 errors: src/main/java/shop/Cart.java:3: package") and summary.endswith(" | …")
     assert java_errors.summary([errors[0], errors[4], errors[0]]).endswith(

@@ -50,6 +50,12 @@ def test_ids(name: str, wanted: str) -> None:
     assert reports.test_id("A", name) == wanted
 
 
+def test_a_plain_method_that_runs_with_its_class_is_found_in_reports() -> None:
+    assert reports.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
+    assert reports.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
+    assert reports.of_test({"A#y[*]": 3}, "A#y") is None
+
+
 def test_selectors_name_methods_or_whole_classes() -> None:
     tests = ["a.B#x", "a.B#y", "a.C#x(int)[*]", "a.C#z", "a.D$E#x"]
     assert judging.selectors(tests) == [

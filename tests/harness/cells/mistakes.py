@@ -63,7 +63,10 @@ MISTAKES: dict[str, Mistake] = {
     "lists-the-home": Mistake(
         body="return shown(query, block(text=str(os.listdir(HOME / 'samples'))))", fault="samples' (mistakes.py:"
     ),
-    "writes-outside": Mistake(body="pathlib.Path('/var/tmp/zq').write_text('x')", fault="'/var/tmp/zq' (mistakes.py:"),
+    "writes-outside": Mistake(
+        body="pathlib.Path('/var/tmp/zq').write_text('x')",
+        fault="writes to its temporary folder, and has no network (docs/isolation.md)",
+    ),
     "writes-beside-itself": Mistake(
         body="pathlib.Path(__file__).with_name('zq').write_text('x')", fault="zq' (mistakes.py:"
     ),

@@ -52,6 +52,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The clock that ends the waiting ones must not end the others on a busy machine.
+@pytest.mark.slow
 @pytest.mark.parametrize(("waiting", "wait"), [(False, 300.0), (True, 2.0)])
 def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
     home: Home, file: Path, waiting: bool, wait: float
@@ -230,7 +231,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
 def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     from harness.cells import pool
 
-    monkeypatch.setattr(pool, "MOST_WAIT", 2.0)
+    monkeypatch.setattr(pool, "CHECK_WAIT", 2.0)
     result = run_cli("strategy", "check", f"{file}@{name}")
     assert result.code == 1 and "FAIL  line: runs " in result.out and "Traceback" not in result.out + result.err
     words = misbehaving.HOSTILE[name][1]

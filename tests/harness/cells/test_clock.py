@@ -12,9 +12,10 @@ import pytest
 
 from bench.errors import MachineFault
 from bench.types import Kind
-from harness.cells import Bounds, StrategyFault, clock, open_cells, pool, talk
+from harness.cells import Bounds, StrategyFault, clock, open_cells, pool
 from harness.cells.bounds import Excess
 from harness.cells.clock import Clock, Usage
+from harness.cells.process import ForkServer
 from strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
@@ -140,16 +141,22 @@ def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     monkeypatch.setattr(clock, "usage", lambda _: used)
 
 
+def started(limits: Bounds) -> Clock:
+    watch = Clock(limits)
+    watch.start(1)
+    return watch
+
+
 def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=True, pids=()))
-    watch = Clock(1, Bounds(work=1.0, wait=5.0))
+    watch = started(Bounds(work=1.0, wait=5.0))
     for _ in range(1000):
         watch.look()
 
 
 def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=False, pids=()))
-    watch = Clock(1, Bounds(work=1.0, wait=5.0))
+    watch = started(Bounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
     with pytest.raises(TimeoutError):
@@ -158,14 +165,14 @@ def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, ready=False, pids=()))
-    watch = Clock(1, Bounds(work=1.0, wait=5.0))
+    watch = started(Bounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
 
 
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, ready=False, pids=()))
-    watch = Clock(1, Bounds(work=1.0, wait=0.01))
+    watch = started(Bounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
             pass
@@ -175,7 +182,7 @@ def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.Monke
 def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, ready=False, pids=()))
     with pytest.raises(Excess, match="more than 1 seconds"):
-        Clock(1, Bounds(work=1.0)).look()
+        started(Bounds(work=1.0)).look()
 
 
 @pytest.mark.usefixtures("_proc")
@@ -217,9 +224,11 @@ def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert clock.ended_for_memory() == 17
 
 
-def test_a_cell_that_never_comes_is_the_machines_fault() -> None:
-    mine, theirs = talk.channel()
-    with mine, theirs:
-        theirs.shutdown(socket.SHUT_RDWR)
-        with pytest.raises(MachineFault, match="could not be made"):
-            talk.greeted(mine)
+def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: ForkServer, __: int, channel: socket.socket, ___: int) -> None:
+        channel.shutdown(socket.SHUT_RDWR)
+
+    with open_cells([], 1) as cells:
+        monkeypatch.setattr(ForkServer, "start", start)
+        with pytest.raises(MachineFault, match="a process for a strategy could not be made"):
+            cells.run("lc.infile", QUERY, view_for(QUERY), Model())

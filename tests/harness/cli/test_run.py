@@ -139,3 +139,21 @@ def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
     result = run_cli("generator", "check", f"scripted(answers='{answers}')")
     assert result.code == 1 and "FAIL  answers without a fault" in result.out
     assert_fault(run_cli("generator", "check", "scripted(mode=loud)"), "fixed or echo")
+
+
+def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(tmp_path: Path) -> None:
+    home, file = Home(tmp_path / "home"), tmp_path / "loops.py"
+    make_set(home, repos=1, per_repo=30)
+    file.write_text(
+        "from strategies import *\n\n@strategy('loops')\n"
+        "def loops(query: Query, repo: Repository) -> Context:\n    while True: pass\n"
+    )
+    how = {"strategy": f"{file}@loops", "strategy-seconds": "0.2", "workers": "1", "generator": "scripted(text=x)"}
+    result = run_cli(*arguments(home, **how))
+    assert_fault(
+        result,
+        "30 samples are missing: the run stopped after 5 equal failures of the strategy in a row",
+        "its own processor time: more than 0.2 seconds",
+        "make it faster, or allow it more with --strategy-seconds",
+    )
+    assert "no more samples are begun: 5 in a row failed alike" in result.err

@@ -113,8 +113,8 @@ def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path
 
     def blind(job: Job) -> Outcome | None:
         """Answer as a box whose tests do not look at what ``double`` returns."""
-        source = job.files.get("shop.py", b"return x * RATE").decode()
-        return None if "return x * RATE" in source else passed(job)
+        changed = job.files.get("shop.py")
+        return None if changed is None or b"return x * RATE" in changed else passed(job)
 
     use(in_process(more=blind))
     plain = run_cli("samples", "verify", built, "--again")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import URL
+
+from tests.helpers.ports import free_port
 
 USER = "bench"
 PASSWORD = "p@ss:w/rd%2"
@@ -60,7 +61,7 @@ def running(folder_of: Path) -> Iterator[int]:
             shutil.chown(folder, "postgres", "postgres")
             as_user |= {"user": "postgres", "group": "postgres", "extra_groups": []}
         _make(folder_of / "initdb", folder, as_user)
-        port = _free_port()
+        port = free_port()
         options = ["-D", "data", "-h", "127.0.0.1", "-p", str(port), "-k", name, "-F"]
         command = ["sh", "-c", _STOP_WITH_US, "sh", str(folder_of / "postgres"), *options]
         with (folder / "log").open("wb") as log:
@@ -83,12 +84,6 @@ def _make(initdb: Path, folder: Path, as_user: dict[str, Any]) -> None:
         command += ["--locale-provider=icu", "--icu-locale=en-US"]
     made = subprocess.run(command, capture_output=True, text=True, check=False, **as_user)
     assert made.returncode == 0, made.stderr
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

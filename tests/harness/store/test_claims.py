@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.store import Store, open_store
+from harness.store.reading import open_reader
 
 HOLDER = """
 import sys
@@ -61,6 +63,37 @@ def test_a_killed_process_holds_nothing(store: Store, url: str) -> None:
         assert claims.take(["a", "b"]) == {"a", "b"}
 
 
+def test_a_claim_is_seen_by_a_reader_that_claims_nothing(store: Store, url: str) -> None:
+    with store.claims() as claims:
+        claims.take(["a"])
+        with open_reader(url) as reader:
+            assert reader.held(["a", "b"]) == {"a"}
+        assert claims.take(["b"]) == {"b"}
+    assert store.held(["a", "b"]) == set()
+
+
+def test_nobody_can_tell_what_is_claimed_of_a_copied_database(store: Store, tmp_path: Path) -> None:
+    with store.claims() as claims:
+        claims.take(["a"])
+        (tmp_path / "results.db-claims").rename(tmp_path / "elsewhere")
+        assert store.held(["a"]) is None
+
+
+def test_a_stopped_process_still_has_what_it_claimed(store: Store, url: str) -> None:
+    """A laptop that sleeps stops its processes: they are not dead."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "a b\n"
+        holder.send_signal(signal.SIGSTOP)
+        assert store.held(["a", "c"]) == {"a"}
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert store.held(["a", "c"]) == set()
+
+
 def test_where_no_file_can_be_locked_everything_is_there_for_the_taking(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,3 +103,4 @@ def test_where_no_file_can_be_locked_everything_is_there_for_the_taking(
     with store.claims() as mine, store.claims() as theirs:
         monkeypatch.setattr(fcntl, "fcntl", refuse)
         assert mine.take(["a"]) == theirs.take(["a"]) == {"a"}
+        assert store.held(["a"]) is None

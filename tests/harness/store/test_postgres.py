@@ -19,10 +19,20 @@ from harness.results import Status
 from harness.store import Store, engine, open_store
 from harness.store.completions import completed
 from harness.store.queries import run_tables, runs
+from harness.store.reading import open_reader
 from harness.store.records import StoredCompletion, StoredFault
 from harness.store.tables import METADATA
+from harness.store.work import works
 from tests.harness.imported.records import python_task, write
-from tests.harness.store import postgres_server, test_costs, test_gains, test_notes, test_store, test_verdicts
+from tests.harness.store import (
+    postgres_server,
+    test_costs,
+    test_gains,
+    test_notes,
+    test_store,
+    test_verdicts,
+    test_work,
+)
 from tests.harness.store.making import fill, make_finished, make_generation
 from tests.harness.store.postgres_server import shown
 from tests.harness.store.test_store import add_run, count
@@ -106,6 +116,35 @@ def test_a_database_without_gains_is_brought_up_to_date(url: URL) -> None:
 
 def test_verdicts_of_before_have_no_flags(url: URL) -> None:
     test_verdicts.migrated_from_fifth(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
+def test_attempts_of_before_are_neither_alive_nor_dead(url: URL) -> None:
+    test_work.migrated_from_sixth(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+
+def test_whether_a_process_works_at_a_run(store: Store) -> None:
+    store.add_generations([make_generation()])
+    test_work.test_whether_a_process_works_at_a_run(store)
+
+
+def test_a_session_that_ended_while_its_machine_slept_is_claimed_anew(store: Store, url: URL) -> None:
+    store.add_generations([make_generation()])
+    run = test_work.begun(store)
+    with store.claims() as claims, open_reader(shown(url)) as reader:
+        store.start_attempt(run, "process", claims=claims)
+        assert works(reader)[0].alive
+        with store.reading() as connection:
+            # As the server does once it hears no more of a machine.
+            connection.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' "
+                    "AND pid <> pg_backend_pid()"
+                )
+            )
+        assert works(reader)[0].alive is False
+        # It wakes, and asks for its next samples.
+        assert claims.take(["a"]) == {"a"}
+        assert works(reader)[0].alive
 
 
 def test_a_database_without_notes_is_brought_up_to_date(url: URL) -> None:

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import create_engine, event, text
 
 from bench.types import Kind
-from harness.results import Status
-from harness.store import Store, notes, open_store
+from harness.results import Load, Status
+from harness.store import Store, migrate, notes, open_store
 from harness.store.attempts import faults
+from harness.store.queries import run_tables
 from harness.store.records import StoredFault
-from harness.store.work import works
+from harness.store.work import watched, works
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
@@ -52,6 +53,66 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     assert (second.attempts[0].sandbox, first.attempts[0].sandbox) == ("docker", "")
     assert first.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
     assert [one.id for one in works(store, [ended])] == [ended]
+
+
+def test_whether_a_process_works_at_a_run(store: Store) -> None:
+    run = begun(store)
+    unclaimed = store.start_attempt(run, "process")
+    assert works(store)[0].alive is None
+    with store.claims() as claims:
+        first = store.start_attempt(run, "process", claims=claims)
+        (work,) = works(store)
+        assert work.alive and [one.claimed for one in work.attempts] == [False, True]
+        with store.claims() as others:
+            # A second process does the same run, and is the first to end.
+            second = store.start_attempt(run, "process", claims=others)
+            store.end_attempt(second, reason="done", finished=0, missing=4)
+        assert works(store)[0].alive
+    assert works(store)[0].alive is None, "the last attempt has an end"
+    with store.claims() as claims:
+        store.start_attempt(run, "process", claims=claims)
+    # Its process is gone, and no end was noted.
+    (work,) = works(store)
+    assert work.alive is False and watched(store, [work]) == [work]
+    assert first > unclaimed
+
+
+def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -> None:
+    run = begun(store)
+    with store.claims() as claims:
+        store.start_attempt(run, "process", claims=claims)
+        (kept,) = works(store)
+    assert kept.alive and [one.alive for one in watched(store, [kept])] == [False]
+
+
+def test_how_much_was_done_at_once(store: Store) -> None:
+    run = begun(store)
+    load = Load(workers=2, requests=16, cores=4)
+    for number, one in enumerate((load, load, None)):
+        store.end_attempt(store.start_attempt(run, "process", load=one), reason="done", finished=number, missing=0)
+    store.start_attempt(run, "tests in docker")
+    assert [one.load for one in works(store)[0].attempts] == [load, load, None, None]
+    [table] = run_tables(store)
+    # The first stored nothing, and the last only judged.
+    assert table.run.loads == (load, None)
+
+
+def migrated_from_sixth(url: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        migrate.upgrade(connection, where="old", to="0006")
+        names = "id, samples, samples_digest, strategy, strategy_version, generator, generator_version, coder, sampling"
+        words = ", ".join(["''"] * len(names.split(",")))
+        connection.execute(text(f"INSERT INTO run ({names}, n, seed, tokenizer, code) VALUES ({words}, 1, 0, '', '')"))
+        connection.execute(text("INSERT INTO attempt (run_id, started, isolation) VALUES ('', 1.0, 'process')"))
+    engine.dispose()
+    with open_store(url) as store:
+        (work,) = works(store)
+        assert work.alive is None and (work.attempts[0].claimed, work.attempts[0].load) == (False, None)
+
+
+def test_attempts_of_an_older_version_are_neither_alive_nor_dead(tmp_path: Path) -> None:
+    migrated_from_sixth(f"sqlite:///{tmp_path / 'old.db'}")
 
 
 def test_a_run_without_attempts(store: Store) -> None:

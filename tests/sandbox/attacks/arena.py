@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
+from tests.helpers import ports
 from tests.helpers.sandboxes import real
 from tests.sandbox.attacks import host
 from tests.sandbox.attacks.case import Case
@@ -143,9 +144,7 @@ def _answer(listener: socket.socket, banner: bytes) -> None:
 @contextlib.contextmanager
 def free_port() -> Iterator[int]:
     """Give a port that nothing listens on, and assert that nobody ever did."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = ports.free_port()
     reached, done = [], threading.Event()
 
     def watch() -> None:

@@ -9,9 +9,8 @@ import io
 import subprocess
 import sys
 import tarfile
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.types import Environment, Limits
 from tests.sandbox.docker.conftest import NAME
 from tests.sandbox.docker.standin import GUEST, run
+from tests.sandbox.robust import until
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAIN = Environment(name=NAME, library={"ours.py": b"x = 1\n"}, tree={"a.py": b"y = 2\n"})
@@ -141,9 +141,8 @@ def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
     assert "\n" not in str(caught.value) and "broken" in str(caught.value)
     assert images.find(engine, images.tag(environment, base)) is None
     # Another test's build may just be between two steps: what a failed one leaves would stay.
-    before = {one["Id"] for one in left(engine)}
-    time.sleep(2)
-    assert not {one["Id"] for one in left(engine)} & before
+    before = {container["Id"] for container in left(engine)}
+    until(lambda: not {container["Id"] for container in left(engine)} & before, 60)
 
 
 def left(engine: Client) -> list[dict[str, Any]]:
@@ -175,16 +174,10 @@ DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).pr
                     return True
         return False
 
-    def until(what: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
-        while not what():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL) as process:
-        until(building)
+        until(building, 120)
         process.kill()
-    until(lambda: not building())
+    until(lambda: not building(), 120)
 
 
 @pytest.mark.slow

@@ -68,15 +68,15 @@ def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list
     lost = passed - alone
     renamed = {name: name.removesuffix(WHOLE) + WHOLE for name in lost}
     whole = _run_alone({new for new in renamed.values() if new not in passed}, arguments)
-    found = []
+    selectable = []
     for name, state, took, hits in rows:
         if name not in lost or state != PASSED:
-            found.append([name, state, took, hits])
+            selectable.append([name, state, took, hits])
         elif renamed[name] in whole | alone:
-            found.append([renamed[name], state, took, hits])
+            selectable.append([renamed[name], state, took, hits])
         else:
-            found.append([name, UNSELECTABLE, took, hits])
-    return found
+            selectable.append([name, UNSELECTABLE, took, hits])
+    return selectable
 
 
 def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
@@ -91,9 +91,9 @@ def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
     listing.write_text("".join(f"{option}\n" for option in options), encoding="utf-8")
     places = [tools, OWN / "main.jar", *arguments["resources"], OWN / "test.jar"]
     argv = [*_java(arguments, places), "ctxbench.Alone", str(listing.absolute()), str(log.absolute())]
-    _, said = run(argv, folder=arguments["folder"])
+    _, output = run(argv, folder=arguments["folder"])
     if not log.is_file():
-        raise RuntimeError(f"the tests could not be run one by one: {said}")
+        raise RuntimeError(f"the tests could not be run one by one: {output}")
     states: dict[str, dict[str, set[str]]] = {option: {} for option in options}
     for line in _lines(log):
         number, owner, name, state = line.split("\t")
