@@ -7,6 +7,7 @@ package needs no second update. apt checks the archive's signatures; the tarball
 
 from __future__ import annotations
 
+import difflib
 import fcntl
 import os
 import re
@@ -23,6 +24,9 @@ from bench.sources.base import DebianSource, Destination, Unreachable, check_sha
 _SECONDS = 900.0
 _LISTS_BYTES = 80_000_000
 _SYSTEM = Path("/etc/apt")
+_HELPER = "/usr/lib/apt/apt-helper"
+_HINTS = 3
+_PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
 
@@ -95,9 +99,13 @@ class _Apt:
         """Download the tarball of the manifest's version into the scratch folder and return its path."""
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
+        if not offers:
+            near = " or ".join(self._near(package))
+            hint = f"; did you mean {near}?" if near else ""
+            raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
         of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
         if not of_version:
-            known = ", ".join(sorted({version for version, _, _ in offers})) or "none"
+            known = ", ".join(sorted({version for version, _, _ in offers}))
             raise Unreachable(f"the archive has other versions now ({known})", where=str(self._source))
         same = [offer for offer in of_version if offer[2] == self._source.sha256] or of_version
         self._run("apt-get", "-qq", "source", "--download-only", "--tar-only", f"{package}={same[0][0]}")
@@ -105,6 +113,17 @@ class _Apt:
         if not found:
             raise Unreachable("apt downloaded no upstream tarball", where=str(self._source))
         return found[0]
+
+    def _near(self, package: str) -> list[str]:
+        """Return the source packages that a wrong name most likely means: that build it, then those of a like name."""
+        built = _PACKAGE.findall(self._run("apt-cache", "showsrc", package))
+        if built:
+            return sorted(set(built))
+        lists = map(str, sorted(self._folder.glob("lists/*_Sources*")))
+        # The lists may be packed, as the machine's settings say.
+        names = sorted(set(_PACKAGE.findall(self._run(_HELPER, "cat-file", *lists))))
+        holding = [name for name in names if package in name]
+        return sorted(holding, key=len)[:_HINTS] or difflib.get_close_matches(package, names, n=_HINTS)
 
     def _offers(self, text: str) -> Iterator[tuple[str, str, str]]:
         """Yield (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each record."""

@@ -1,10 +1,16 @@
-"""The ``local`` source: a folder or an archive on this machine, copied. Links and caches are left out."""
+"""The ``local`` source: a folder or an archive on this machine, copied.
+
+Of a folder links, caches and what its ``.gitignore`` files name are left out: secrets lie there. An archive is whole.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pathspec import GitIgnoreSpec
 
 from bench.errors import MachineFault
 from bench.files import explained, sha256, sha256_file
@@ -23,8 +29,12 @@ def identity(source: LocalSource, home: Home) -> str | None:
 
 
 def digest(root: Path, home: Home) -> str:
-    """Return the SHA-256 over the sorted (path, content) pairs of a folder's regular files."""
-    return sha256("".join(f"{path.as_posix()}\0{sha256_file(root / path)}\n" for path in files(root, home)))
+    """Return the SHA-256 over the sorted (path, content) pairs of the files that a copy holds."""
+    return _digest(root, files(root, home))
+
+
+def _digest(root: Path, paths: Sequence[Path]) -> str:
+    return sha256("".join(f"{path.as_posix()}\0{sha256_file(root / path)}\n" for path in paths))
 
 
 def files(root: Path, home: Home) -> list[Path]:
@@ -33,11 +43,55 @@ def files(root: Path, home: Home) -> list[Path]:
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
     with explained(root):
+        rules = {root: _rules_above(root.resolve())}
         for folder, names, leaves in os.walk(root, onerror=_raise, followlinks=False):
             here = Path(folder)
-            names[:] = [n for n in names if n not in _SKIPPED and (here / n).resolve() != kept_out]
-            found += [here / leaf for leaf in leaves if not (here / leaf).is_symlink() and (here / leaf).is_file()]
+            ours = [*rules.pop(here), *_rules_of(here)]
+            names[:] = [
+                name
+                for name in names
+                if name not in _SKIPPED and (here / name).resolve() != kept_out and not _ignored(here / name, ours, "/")
+            ]
+            rules |= {here / name: ours for name in names}
+            places = (here / leaf for leaf in leaves)
+            found += [
+                place for place in places if not place.is_symlink() and place.is_file() and not _ignored(place, ours)
+            ]
     return sorted(path.relative_to(root) for path in found)
+
+
+_Rules = tuple[Path, GitIgnoreSpec]
+"""A folder and what its ``.gitignore`` says of what is in it."""
+
+
+def _rules_of(folder: Path) -> Iterator[_Rules]:
+    path = folder / ".gitignore"
+    if path.is_file():
+        yield folder, GitIgnoreSpec.from_lines(path.read_bytes().decode("utf-8", "replace").splitlines())
+
+
+def _rules_above(root: Path) -> list[_Rules]:
+    """Return the rules of the folders around `root`, up to its repository; none if they leave `root` itself out."""
+    if (root / ".git").exists():
+        return []
+    top = next((folder for folder in root.parents if (folder / ".git").exists()), None)
+    between = [folder for folder in reversed(root.parents) if top is not None and folder.is_relative_to(top)]
+    rules: list[_Rules] = []
+    for folder, inner in zip(between, [*between, root][1:], strict=True):
+        rules += _rules_of(folder)
+        if _ignored(inner, rules, "/"):
+            return []
+    return rules
+
+
+def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
+    """Say whether a file, or with a slash for `end` a folder, is ignored: the innermost rules that name it decide."""
+    for folder, spec in reversed(rules):
+        inner = path if path.is_relative_to(folder) else path.resolve()
+        said = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
+        if said is not None:
+            return said
+    return False
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
@@ -58,12 +112,13 @@ def fetch(source: LocalSource, to: Destination) -> None:
         if dropped:
             to.report(f"{source}: {dropped} links or devices left out")
         return
-    for path in files(source.path, to.home):
+    paths = files(source.path, to.home)
+    for path in paths:
         target = to.tree / path
         with explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / path, target, follow_symlinks=False)
-    if digest(to.tree, to.home) != found:
+    if _digest(to.tree, paths) != found:
         raise MachineFault("changed while it was copied", where=str(source), cure="run the same command again")
 
 

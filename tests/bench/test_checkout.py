@@ -19,6 +19,7 @@ from bench import checkout, manifest
 from bench.errors import InputFault, MachineFault
 from bench.home import Home
 from bench.manifest_types import RepoManifest
+from tests.helpers.trees import write_tree
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 
@@ -78,6 +79,37 @@ def test_links_caches_and_the_home_itself_are_not_copied(tmp_path: Path, copy: P
     root = checkout.fetch(wanted, home, report=quiet).root
     assert sorted(p.relative_to(root).as_posix() for p in root.rglob("*")) == ["a.py", "pkg", "pkg/b.py"]
     assert checkout.find(wanted, home) is not None
+
+
+def copied(tmp_path: Path, home: Home, path: str = "copy") -> list[str]:
+    root = checkout.fetch(load(tmp_path, f'path = "{path}"'), home, report=quiet).root
+    return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
+
+
+def test_what_gitignore_names_is_not_copied(tmp_path: Path, home: Home, copy: Path) -> None:
+    ignored = {"secret.py": "", "local/keys.py": "", "pkg/secret.py": "", "pkg/made/deep.py": "", "pkg/x.log": ""}
+    stays = {"pkg/made.py": "", "pkg/keep/x.log": "", "made/a.py": "", "pkg/straße.py": ""}
+    rules = {
+        ".gitignore": "# ours\nsecret.py\n/local/\n*.log\n\n",
+        "pkg/.gitignore": "made/\n",
+        "pkg/keep/.gitignore": "!*.log",
+    }
+    write_tree(copy, {**ignored, **stays, **rules})
+    assert copied(tmp_path, home) == sorted(["a.py", "pkg/b.py", *stays, *rules])
+
+
+def test_the_rules_of_the_repository_around_a_folder_hold_in_it(tmp_path: Path, home: Home, copy: Path) -> None:
+    write_tree(tmp_path, {".git/HEAD": "", ".gitignore": "secret.py\n/copy/pkg/\n", "copy/secret.py": ""})
+    assert copied(tmp_path, home) == ["a.py"]
+    # Whoever names a folder that is ignored as a whole, or a repository of its own, wants it.
+    assert copied(tmp_path, home, "copy/pkg") == ["b.py"]
+    write_tree(copy, {".git/HEAD": ""})
+    assert copied(tmp_path, home) == ["a.py", "pkg/b.py", "secret.py"]
+
+
+def test_the_rules_around_the_home_folder_leave_nothing_out_of_a_copy(tmp_path: Path, copy: Path) -> None:
+    write_tree(tmp_path, {"work/.git/HEAD": "", "work/.gitignore": "*.py\n"})
+    assert copied(tmp_path, Home(tmp_path / "work" / "home")) == ["a.py", "pkg/b.py"]
 
 
 def test_a_changed_folder_is_another_checkout(tmp_path: Path, home: Home, copy: Path) -> None:

@@ -100,6 +100,7 @@ class Source:
     def _read_types(self) -> None:
         """Follow the braces: a name counts as a member where the innermost brace is a type's."""
         stack: list[str] = []
+        enums: set[str] = set()
         waiting = ""
         depth = 0
         tokens = self.tokens
@@ -122,19 +123,21 @@ class Source:
                     continue  # a type inside a method
                 waiting = f"{outer}.{token.text}" if outer else token.text
                 self.types.setdefault(waiting, {})
+                if before == "enum":
+                    enums.add(waiting)
             elif stack and stack[-1] and token.kind == "word" and depth == 0:
-                member = _member(token.text, before, after)
+                member = _member(before, after, constants=stack[-1] in enums)
                 if member:
                     self.types[stack[-1]].setdefault(token.text, member)
 
 
-def _member(name: str, before: str, after: str) -> str:
+def _member(before: str, after: str, *, constants: bool) -> str:
     typed = re.fullmatch(r"[\w$]+|>|\]|>>|>>>", before) and before not in ("new", "return", "throws", "extends")
     if after == "(" and typed:
         return "function"
     if after in ("=", ";", ",") and typed:
         return "variable"
-    return "variable" if before in ("{", ",", ";", ")") and after in (",", ";", "}", "{", "(") else ""  # of an enum
+    return "variable" if constants and before in ("{", ",", ")") and after in (",", ";", "}", "{", "(") else ""
 
 
 def _words(tokens: Sequence[Token]) -> set[str]:

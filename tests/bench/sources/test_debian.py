@@ -14,6 +14,7 @@ import pytest
 from bench import checkout, manifest
 from bench.errors import InputFault, MachineFault
 from bench.home import Home
+from bench.sources import debian
 from tests.helpers.extras import missing
 
 HEAD = 'name = "demo"\nlanguage = "java"\nlicense = "MIT"\nversion = "1.15"\n'
@@ -27,7 +28,17 @@ case "$*" in
             cp "$STANDIN/tarball" ./libdemo_1.15.orig.tar.gz ;;
 esac
 """
-APT_CACHE = '#!/bin/sh\necho "cache $*" >> "$STANDIN/log"\ncat "$STANDIN/lists"\n'
+APT_CACHE = """#!/bin/sh
+echo "cache $*" >> "$STANDIN/log"
+case "$*" in
+  "showsrc --only-source libdemo") cat "$STANDIN/lists" ;;
+  "showsrc libdemo-java") cat "$STANDIN/lists" ;;
+  *) echo "W: Unable to locate package" >&2 ;;
+esac
+"""
+APT_HELPER = """#!/bin/sh
+printf 'Package: %s\\nVersion: 1\\n\\n' libdemo libdemography-java zlib
+"""
 APT_CONFIG = """#!/bin/sh
 echo 'Acquire::http::Proxy "http://proxy.example.org";'
 """
@@ -38,7 +49,8 @@ class Standin:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name, text in {"apt-get": APT_GET, "apt-cache": APT_CACHE, "apt-config": APT_CONFIG}.items():
+        programs = {"apt-get": APT_GET, "apt-cache": APT_CACHE, "apt-config": APT_CONFIG, "apt-helper": APT_HELPER}
+        for name, text in programs.items():
             (root / name).write_text(text)
             (root / name).chmod(0o755)
         buffer = io.BytesIO()
@@ -66,12 +78,13 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standin:
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("STANDIN", str(folder))
+    monkeypatch.setattr(debian, "_HELPER", str(folder / "apt-helper"))
     return Standin(folder)
 
 
-def fetch(folder: Path, sha256: str, name: str = "demo") -> Path:
+def fetch(folder: Path, sha256: str, name: str = "demo", package: str = "libdemo") -> Path:
     path = folder / f"{name}.toml"
-    source = f'[[source]]\nkind = "debian"\npackage = "libdemo"\nsha256 = "{sha256}"\n'
+    source = f'[[source]]\nkind = "debian"\npackage = "{package}"\nsha256 = "{sha256}"\n'
     path.write_text(HEAD.replace("demo", name) + source)
     return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
 
@@ -98,6 +111,22 @@ def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
     apt.serve("1.15-2", "1.15")
     assert fetch(tmp_path, apt.sha256).is_dir()
     assert apt.log("update") == 2
+
+
+@pytest.mark.parametrize(
+    ("package", "hint"),
+    [
+        ("libdemo-java", "did you mean libdemo?"),
+        ("demo", "did you mean libdemo or libdemography-java?"),
+        ("libdome", "did you mean libdemo?"),
+        ("quux", "no source package of that name)"),
+    ],
+    ids=["a binary package", "the upstream name", "misspelt", "nothing like it"],
+)
+def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: Standin, package: str, hint: str) -> None:
+    with pytest.raises(MachineFault) as caught:
+        fetch(tmp_path, apt.sha256, package=package)
+    assert "the archive has no source package of that name" in str(caught.value) and hint in str(caught.value)
 
 
 def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: Standin) -> None:
