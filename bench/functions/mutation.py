@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from itertools import zip_longest
+from random import Random
+from typing import Protocol, TypeVar
 
 from bench.functions.choose import strongest
 from bench.functions.types import Mutants
@@ -14,6 +16,7 @@ MEASURING = 2
 """Faulty versions of each function that its tests are measured by, and never chosen by."""
 CHOOSING = 6
 """Those that they are chosen by, where there are more tests than may judge."""
+_Place = TypeVar("_Place")
 
 
 class Trying(Protocol):
@@ -79,6 +82,25 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Trying) -> Mutants:
     noticed = [failing for failing in found if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
     return Mutants(tried=len(noticed), killed=killed, killed_by_all=sum(map(bool, noticed)))
+
+
+def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
+    """Yield where a function can be made faulty: kinds of faults take turns, in an order that its text decides.
+
+    Args:
+        places: the kind of a fault, and its place.
+        text: the function.
+    """
+    kinds: dict[str, list[_Place]] = {}
+    for kind, place in places:
+        kinds.setdefault(kind, []).append(place)
+    draw = Random(text)  # noqa: S311 - a choice, not a secret
+    queues = [kinds[kind] for kind in sorted(kinds)]
+    for queue in queues:
+        draw.shuffle(queue)
+    draw.shuffle(queues)
+    for turn in zip_longest(*queues):
+        yield from (place for place in turn if place is not None)
 
 
 def _failing(draft: Draft, text: str, trying: Trying) -> frozenset[str] | None:

@@ -155,10 +155,15 @@ def blank(head: str) -> str:
         kind = node.child_by_field_name("type") if node.type == "method_declaration" else None
         if kind is not None:
             returned = source.text(kind) + ("[]" if node.child_by_field_name("dimensions") is not None else "")
-            value = "" if returned == "void" else f" return {_ZEROS.get(returned, 'null')};"
+            value = "" if returned == "void" else f" return {zero(returned)};"
             return f"{head.rstrip()}{value} }}\n"
         stack.extend(node.named_children)
     raise InputFault("the sample's prefix does not end in the head of a method", cure="build the sample set again")
+
+
+def zero(kind: str) -> str:
+    """Return the value of a type, as Java writes it, that stands for nothing."""
+    return _ZEROS.get(kind, "null")
 
 
 def _indentation(line: str) -> str:

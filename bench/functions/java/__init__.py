@@ -11,6 +11,7 @@ from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
 from bench.functions.java import static
 from bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from bench.functions.java.definitions import Definition
+from bench.functions.java.mutants import mutants
 from bench.functions.mining import Found, Project, Report, Spot, Survey
 from bench.functions.static import Known, candidate, uses_of
 from bench.functions.types import Candidate
@@ -39,11 +40,6 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 def lift(lines: list[str]) -> str:
     """Return a method's lines moved to the left margin."""
     return "\n".join(shifted("\n".join(lines), ""))
-
-
-def mutants(text: str, most: int) -> tuple[str, ...]:  # noqa: ARG001 - the seam's
-    """Return no faulty versions: none are made of Java yet."""
-    return ()
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
-from random import Random
 
 from bench import asts
+from bench.functions.mutation import in_turns
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]
@@ -52,25 +51,16 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
     tree = asts.parse(text)
     if tree is None or not tree.body or not isinstance(tree.body[0], _Function):
         return ()
-    kinds: dict[str, list[tuple[int, _Change]]] = {}
-    for kind, place, change in _places(tree, tree.body[0]):
-        kinds.setdefault(kind, []).append((place, change))
-    draw = Random(text)  # noqa: S311 - a choice, not a secret
-    queues = [kinds[kind] for kind in sorted(kinds)]
-    for queue in queues:
-        draw.shuffle(queue)
-    draw.shuffle(queues)
-    turns = (place for round_of_kinds in zip_longest(*queues) for place in round_of_kinds if place is not None)
     faulty = dict.fromkeys([ast.unparse(tree)])
-    for place, change in turns:
+    for place, change in in_turns(_places(tree, tree.body[0]), text):
         if len(faulty) > most:
             break
         faulty[_changed(tree, place, change)] = None
     return tuple(faulty)[1:]
 
 
-def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, int, _Change]]:
-    """Yield the kind of a fault, the number of its node in the order of `ast.walk`, and the change."""
+def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, tuple[int, _Change]]]:
+    """Yield the kind of a fault, with the number of its node in the order of `ast.walk` and the change."""
     own = {id(node) for statement in _body(function) for node in ast.walk(statement)}
     endless = {
         id(node)
@@ -81,7 +71,7 @@ def _places(tree: ast.Module, function: _Function) -> Iterator[tuple[str, int, _
     }
     for number, node in enumerate(ast.walk(tree)):
         if id(node) in own:
-            yield from ((kind, number, change) for kind, change in _changes(node, loops=id(node) in endless))
+            yield from ((kind, (number, change)) for kind, change in _changes(node, loops=id(node) in endless))
 
 
 def _body(function: _Function) -> list[ast.stmt]:

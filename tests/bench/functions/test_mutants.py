@@ -6,7 +6,11 @@ import ast
 
 import pytest
 
+from bench.functions.mutation import Draft, measured
 from bench.functions.python.mutants import mutants
+from bench.functions.types import Mutants
+from bench.types import Reference, Sample
+from tests.helpers.samples import make_sample
 
 RECURSE = '''def recurse(self, parts, depth=1):
     """Put the parts, and theirs, into one list."""
@@ -53,3 +57,27 @@ def test_fewer_are_a_beginning_of_more_and_kinds_take_turns() -> None:
 @pytest.mark.parametrize("text", ["", "x = 1", "def f(:", 'def f():\n    """Doc."""\n    pass\n'])
 def test_what_is_no_function_or_does_nothing_has_none(text: str) -> None:
     assert mutants(text, 5) == ()
+
+
+class Answers:
+    """Tells of each faulty version what it is given."""
+
+    def __init__(self, *noticed: frozenset[str] | None) -> None:
+        self._noticed = iter(noticed)
+
+    def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
+        return next(self._noticed)
+
+
+def test_a_fault_that_no_test_ran_with_does_not_count() -> None:
+    sample = make_sample()
+    draft = Draft(
+        sample=sample,
+        reference=Reference(id=sample.id, target="t", tests=("a",)),
+        ranked=("a",),
+        others=("b",),
+        blank="",
+        mutants=lambda most: ("one", "two")[:most],
+    )
+    assert measured(draft, ("a",), Answers(None, frozenset("b"))) == Mutants(tried=1, killed=0, killed_by_all=1)
+    assert measured(draft, ("a",), Answers(None, None)) == Mutants()

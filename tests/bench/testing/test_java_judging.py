@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.testing.java_judging import judge
+from bench.testing.java_judging import failing, judge
 from bench.testing.types import TAMPERED, Verdict
 from sandbox.types import Ended, Outcome
 
@@ -64,6 +64,30 @@ def test_the_job_must_have_ended_well_itself() -> None:
 def test_code_that_does_not_compile() -> None:
     said = "src/A.java:3: error: ';' expected\n  int x\n"
     assert verdict({"compiled": False, "messages": said}) == (Verdict.FAILED, "does not compile: ';' expected")
+
+
+def test_which_tests_notice_a_fault() -> None:
+    tests = {TESTS[0]: ["passed", ""], TESTS[1]: ["failed", "x: 1"]}
+    for result, noticed in [
+        (GOOD, set()),
+        (GOOD | {"tests": tests}, {TESTS[1]}),
+        (GOOD | {"tests": {TESTS[0]: ["skipped", ""]}}, set(TESTS)),
+    ]:
+        assert failing(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) == noticed
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"compiled": False, "messages": "src/A.java:3: error: ';' expected", "overtime": False},
+        {"compiled": False, "messages": "", "overtime": True},
+        {"unusable": "javac is not there"},
+        GOOD | {"tests": {}, "overtime": True},
+        None,
+    ],
+)
+def test_a_fault_that_no_test_ran_with_is_noticed_by_none(result: Any) -> None:
+    assert failing(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) is None
 
 
 def test_time_outs() -> None:

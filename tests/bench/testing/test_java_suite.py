@@ -175,6 +175,11 @@ class TestVerdicts:
         both = Reference(id=TOTAL.id, target="", tests=("shop.PricesTest#adds", "shop.PricesTest#fails"))
         assert shop.judge(TOTAL_REFERENCE.target, TOTAL, both).verdict is Verdict.FAILED
 
+    def test_a_fault_that_does_not_compile_is_noticed_by_no_test(self, shop: Shop) -> None:
+        for text, noticed in [(total("return 0;"), set(TOTAL_REFERENCE.tests)), (total("return null;"), None)]:
+            outcome = shop.pool.run(shop.suite.trial(TOTAL, TOTAL_REFERENCE, text, "secret"))
+            assert shop.suite.failing(TOTAL_REFERENCE, outcome) == noticed
+
 
 WRITE = """\
 try {

@@ -1,0 +1,234 @@
+"""Faulty versions of a Java method, made by syntax: do its tests notice them? Pure.
+
+The kinds are those of `bench.functions.python.mutants`. Types are not known here, so only places are changed where
+the method most likely still compiles: what javac refuses is no fault that a test could notice, and counts as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from bench.functions.mutation import in_turns
+from bench.languages.syntax import Source
+from bench.testing.java_text import zero
+from bench.types import Language
+
+_HEAD, _TAIL = "class X {\n", "\n}\n"
+_COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
+"""A `+` may join texts, which can be neither subtracted nor multiplied."""
+_BOOLS = {"&&": "||", "||": "&&"}
+_LITERALS = {"true": "false", "false": "true"}
+_LOOPS = frozenset({"while_statement", "do_statement", "for_statement", "enhanced_for_statement"})
+_OTHER_BODIES = frozenset({"lambda_expression", "class_body"})
+"""What they return is not what the method returns."""
+_CHANGES = frozenset({"method_invocation", "assignment_expression", "update_expression"})
+_WRAPPED = frozenset({"min", "max", "abs"})
+"""Of `Math`: they return what they are given."""
+_NO_CONSTANTS = frozenset({"switch_label", "annotation", "marker_annotation"})
+
+
+def mutants(text: str, most: int) -> tuple[str, ...]:
+    """Return faulty versions of a method, each once; kinds of faults take turns, in an order that stays.
+
+    Args:
+        text: the method at the left margin, as a sample's reference has it; () for what is no method.
+        most: how many; asking for fewer gives a beginning of more.
+    """
+    source = Source(_HEAD + text + _TAIL, Language.JAVA)
+    holder = source.root.named_children[0].child_by_field_name("body") if source.root.named_children else None
+    methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
+    if source.root.has_error or len(methods) != 1 or methods[0].child_by_field_name("body") is None:
+        return ()
+    faulty = dict.fromkeys([text])
+    for start, end, put in in_turns(_Method(source, methods[0]).places(), text):
+        if len(faulty) > most:
+            break
+        changed = source.data[:start] + put.encode() + source.data[end:]
+        faulty[changed[len(_HEAD) : -len(_TAIL)].decode("utf-8", "replace")] = None
+    return tuple(faulty)[1:]
+
+
+_Edit = tuple[int, int, str]
+"""First byte, byte behind the last, and what stands there instead."""
+
+
+class _Method:
+    """One method that is to be changed."""
+
+    def __init__(self, source: Source, node: Node) -> None:
+        self._source, self._node = source, node
+        self._name = self._field(node, "name")
+        dimensions = self._field(node, "dimensions")
+        self._returned = self._field(node, "type") + dimensions
+        self._unset = {
+            self._field(part, "name")
+            for part in _within(node)
+            if part.type == "variable_declarator" and part.child_by_field_name("value") is None
+        }
+
+    def places(self) -> Iterator[tuple[str, _Edit]]:
+        """Yield the kind of a fault and the change of the text that makes it."""
+        body = self._node.child_by_field_name("body")
+        for node in _within(body) if body is not None else ():
+            for kind, place, put in self._changes(node):
+                yield kind, (place.start_byte, place.end_byte, put)
+
+    def _changes(self, node: Node) -> Iterator[tuple[str, Node, str]]:
+        above = list(_above(node, self._node))
+        types = {around.type for around in above}
+        if node.type == "return_statement" and types.isdisjoint(_OTHER_BODIES):
+            yield from self._return(node, above)
+        if node.type == "method_invocation":
+            yield from self._call(node)
+        if types.isdisjoint(_NO_CONSTANTS) and not _counts(node, above):
+            yield from self._constant(node)
+        if node.type == "binary_expression" and not _heads_loop(node, above):
+            yield from self._operation(node, _BOOLS, "bool")
+        if _ends_by_its_body(above) or _heads_loop(node, above):
+            return
+        if not _caught(node, above):
+            yield from self._statement(node, above)
+        if node.type in ("if_statement", "ternary_expression"):
+            condition = node.child_by_field_name("condition")
+            if condition is not None and not _binds(condition):
+                yield "condition", condition, f"(!({self._source.text(condition)}))"
+        if node.type == "binary_expression":
+            yield from self._operation(node, _COMPARISONS, "comparison")
+            yield from self._operation(node, _OPERATORS, "operator")
+
+    def _return(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
+        value = next(iter(node.named_children), None)
+        nothing = zero(self._returned)
+        if value is not None and self._source.text(value) != nothing and not _caught(node, above):
+            yield "return", node, f"return {nothing};"
+
+    def _call(self, node: Node) -> Iterator[tuple[str, Node, str]]:
+        """A call that gives what it was given, where that has the same type; the method's call of itself gives none."""
+        held = node.child_by_field_name("object")
+        given = node.child_by_field_name("arguments")
+        first = given.named_children[0] if given is not None and given.named_children else None
+        name, owner = self._field(node, "name"), self._source.text(held) if held is not None else ""
+        if node.parent is None or node.parent.type == "expression_statement":
+            return
+        if owner == "Math" and name in _WRAPPED and first is not None:
+            yield "call", node, f"({self._source.text(first)})"
+        elif held is not None and held.type == "method_invocation" and self._field(held, "name") == name:
+            yield "call", node, owner
+        elif name == self._name and owner in ("", "this", "super") and self._returned != "void":
+            nothing = zero(self._returned)
+            yield "call", node, f"(({self._returned}) null)" if nothing == "null" else nothing
+
+    def _constant(self, node: Node) -> Iterator[tuple[str, Node, str]]:
+        text = self._source.text(node)
+        if text in _LITERALS:
+            yield "constant", node, _LITERALS[text]
+        elif node.type.endswith(("_integer_literal", "_floating_point_literal")):
+            yield "constant", node, f"({text} + 1)"
+        elif node.type == "string_literal":
+            yield "constant", node, '""' if text != '""' else '"x"'
+        elif node.type == "character_literal":
+            yield "constant", node, "'~'" if text != "'~'" else "'!'"
+
+    def _operation(self, node: Node, others: dict[str, str], kind: str) -> Iterator[tuple[str, Node, str]]:
+        left, sign, right = (node.child_by_field_name(name) for name in ("left", "operator", "right"))
+        if left is None or sign is None or right is None or _binds(node):
+            return
+        other = others.get(self._source.text(sign))
+        if other is not None:
+            yield kind, node, f"({self._source.text(left)} {other} {self._source.text(right)})"
+
+    def _statement(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
+        if node.type == "expression_statement":
+            change = node.named_children[0]
+            set_here = self._field(change, "left") if change.type == "assignment_expression" else ""
+            if change.type in _CHANGES and set_here not in self._unset:
+                yield "statement", node, "{ }"
+        elif node.type == "throw_statement" and _may_go_on(node, above):
+            yield "statement", node, "{ }"
+        elif node.type == "variable_declarator" and above[0].type == "local_variable_declaration":
+            value, kind = node.child_by_field_name("value"), self._field(above[0], "type")
+            nothing = zero(kind + self._field(node, "dimensions"))
+            if value is not None and kind != "var" and self._source.text(value) != nothing:
+                yield "statement", value, nothing
+        elif node.type == "enhanced_for_statement" or (
+            node.type in ("for_statement", "while_statement") and self._field(node, "condition") not in ("", "(true)")
+        ):
+            yield "loop", node, "{ }"
+
+    def _field(self, node: Node, name: str) -> str:
+        part = node.child_by_field_name(name)
+        return self._source.text(part) if part is not None else ""
+
+
+def _within(node: Node) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        yield inner
+        stack.extend(reversed(inner.named_children))
+
+
+def _above(node: Node, method: Node) -> Iterator[Node]:
+    """Yield what stands around a node, from inside out, up to its method."""
+    around = node.parent
+    while around is not None and around.id != method.id:
+        yield around
+        around = around.parent
+
+
+def _part(node: Node, around: Node, *fields: str) -> bool:
+    """Say whether a node lies in one of some parts of what stands around it."""
+    parts = [part for name in fields for part in around.children_by_field_name(name)]
+    return any(part.start_byte <= node.start_byte and node.end_byte <= part.end_byte for part in parts)
+
+
+def _heads_loop(node: Node, above: list[Node]) -> bool:
+    return any(_part(node, around, "condition", "init", "update") for around in above if around.type in _LOOPS)
+
+
+def _counts(node: Node, above: list[Node]) -> bool:
+    """Say whether a node is what a loop counts by, or all of a loop's condition."""
+    return any(
+        _part(node, around, "update") or (node.type in _LITERALS and _part(node, around, "condition"))
+        for around in above
+        if around.type in _LOOPS
+    )
+
+
+def _ends_by_its_body(above: list[Node]) -> bool:
+    """Say whether a node lies in a loop that only what happens inside ends."""
+    return any(
+        around.type in ("while_statement", "do_statement")
+        or (around.type == "for_statement" and not (_has(around, "condition") and _has(around, "update")))
+        for around in above
+    )
+
+
+def _has(node: Node, name: str) -> bool:
+    return node.child_by_field_name(name) is not None
+
+
+def _caught(node: Node, above: list[Node]) -> bool:
+    """Say whether a node is, or holds, what an exception may come of that is caught: javac asks for one that can be."""
+    return any(
+        _part(node, around, "body", "resources") and any(part.type == "catch_clause" for part in around.named_children)
+        for around in above
+        if around.type.startswith("try_")
+    )
+
+
+def _may_go_on(node: Node, above: list[Node]) -> bool:
+    """Say whether a method still returns something behind a statement that throws no more."""
+    inner = above[0] if above[0].type != "block" else above[1] if len(above) > 1 else above[0]
+    last = above[0].type != "block" or above[0].named_children[-1].id == node.id
+    return inner.type == "if_statement" and last and not _has(inner, "alternative")
+
+
+def _binds(node: Node) -> bool:
+    """Say whether a condition names something that what follows uses, as ``instanceof Name name`` does."""
+    return any(
+        part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern")) for part in _within(node)
+    )
