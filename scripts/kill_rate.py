@@ -1,9 +1,9 @@
 """How many gross faults a set's tests let pass: ``python -m scripts.kill_rate HOME SET [--mutants N] [--limit N]``.
 
-Puts faults of its own making (`tests/independent/mutants.py`) into the published functions of a set, has
-`ctxbench exec` judge them, and runs the whole suite of the repository, under bubblewrap, on those that passed: what
-that notices, the set's tests let pass. Prints a line a repository, and what was let pass. Python only; it takes
-minutes to hours.
+Puts faults of its own making (`tests/independent/mutants.py`, for Java `mutants_java.py`) into the published
+functions of a set, has `ctxbench exec` judge them, and runs the whole suite of the repository, under bubblewrap, on
+those that passed: what that notices, the set's tests let pass. Prints a line a repository, and what was let pass.
+What javac does not take is not tried. It takes minutes to hours.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+from tests.independent import mutants_java
+from tests.independent.java_suite import JavaSuite
 from tests.independent.mutants import failed, mutants, rate
 
 _SECONDS = 1800.0
@@ -37,14 +40,14 @@ def main() -> int:
     answers = {row["id"]: row for row in _rows(folder / "references.jsonl")}
     with tempfile.TemporaryDirectory() as work:
         faulty: list[tuple[Row, str]] = []
-        for repo in about:
-            mine = [row for row in _rows(folder / "samples.jsonl") if row["repo"] == repo][: given.limit]
-            for row in mine:
-                name = row["name"].rpartition(".")[2]
-                faulty += [(row, text) for text in mutants(answers[row["id"]]["target"], name, given.mutants)]
+        suites = {repo: _suite(given.home, entry, Path(work) / repo) for repo, entry in about.items()}
+        for repo, suite in suites.items():
+            rows = (row for row in _rows(folder / "samples.jsonl") if row["repo"] == repo)
+            for row in islice(rows, given.limit):
+                target = answers[row["id"]]["target"]
+                faulty += [(row, text) for text in _faults(row, target, given.mutants, suite)]
         verdicts = _judged(given.home, given.set, faulty, Path(work))
-        for repo, entry in about.items():
-            suite = _Suite(given.home / "repos" / entry["checkout"], entry["tests"], Path(work) / repo)
+        for repo, suite in suites.items():
             found: list[tuple[str, bool]] = []
             for (row, text), verdict in zip(faulty, verdicts, strict=True):
                 if row["repo"] != repo:
@@ -56,6 +59,19 @@ def main() -> int:
             killed, noticeable, tried = rate(found)
             print(f"{repo}: {tried} mutants, {noticeable} noticed by the whole suite, {killed} failed", flush=True)
     return 0
+
+
+def _suite(home: Path, entry: Row, work: Path) -> _Suite | JavaSuite:
+    kind = JavaSuite if entry["language"] == "java" else _Suite
+    return kind(home / "repos" / entry["checkout"], entry["tests"], work)
+
+
+def _faults(row: Row, target: str, most: int, suite: _Suite | JavaSuite) -> list[str]:
+    name = row["name"].partition("(")[0].rpartition(".")[2]
+    if isinstance(suite, _Suite):
+        return mutants(target, name, most)
+    drawn = mutants_java.mutants(target, name)
+    return list(islice((text for text in drawn if suite.compiles(row["path"], row["span"], text)), most))
 
 
 def _rows(path: Path) -> Iterator[Row]:

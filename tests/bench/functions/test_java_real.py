@@ -56,6 +56,7 @@ def test_a_tiny_repository_from_end_to_end(tmp_path: Path, real_sandbox: Sandbox
     counted = {key: entry[key] for key in ("functions", "documented", "covered", "kept", "test_files_dropped")}
     assert counted == {"functions": 3, "documented": 2, "covered": 2, "kept": 2, "test_files_dropped": 1}
     assert (entry["tests_passed"], entry["tests_failed"]) == (5, 1)
+    assert entry["mutants"] == {"tried": 4, "killed": 4, "killed_by_all": 4}
     by_name = {sample.name: sample for sample in made.samples}
     total = by_name["Prices.total"]
     assert total.hidden == ("src/test/",) and total.subkind == "class_runnable"
