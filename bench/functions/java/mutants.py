@@ -82,7 +82,7 @@ class _Method:
         if node.type == "return_statement" and types.isdisjoint(_OTHER_BODIES):
             yield from self._return(node, above)
         if node.type == "method_invocation":
-            yield from self._call(node)
+            yield from self._call(node, above)
         if types.isdisjoint(_NO_CONSTANTS) and not _counts(node, above):
             yield from self._constant(node)
         if node.type == "binary_expression" and not _heads_loop(node, above):
@@ -105,19 +105,21 @@ class _Method:
         if value is not None and self._source.text(value) != nothing and not _caught(node, above):
             yield "return", node, f"return {nothing};"
 
-    def _call(self, node: Node) -> Iterator[tuple[str, Node, str]]:
-        """A call that gives what it was given, where that has the same type; the method's call of itself gives none."""
+    def _call(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
+        """Replace a call inside an expression, where something of the same type is at hand."""
         held = node.child_by_field_name("object")
         given = node.child_by_field_name("arguments")
         first = given.named_children[0] if given is not None and given.named_children else None
         name, owner = self._field(node, "name"), self._source.text(held) if held is not None else ""
-        if node.parent is None or node.parent.type == "expression_statement":
+        if above[0].type == "expression_statement":
             return
         if owner == "Math" and name in _WRAPPED and first is not None:
             yield "call", node, f"({self._source.text(first)})"
         elif held is not None and held.type == "method_invocation" and self._field(held, "name") == name:
             yield "call", node, owner
         elif name == self._name and owner in ("", "this", "super") and self._returned != "void":
+            if above[0].type == "return_statement" or _caught(node, above):
+                return
             nothing = zero(self._returned)
             yield "call", node, f"(({self._returned}) null)" if nothing == "null" else nothing
 
