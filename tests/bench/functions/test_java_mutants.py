@@ -110,6 +110,10 @@ def test_what_is_returned_has_the_method_s_type(kind: str, nothing: str) -> None
     assert f"{head}return {nothing};\n}}" in mutants(f"{head}return a.get();\n}}", 9)
 
 
+def test_a_call_of_itself_that_is_returned_gives_one_fault() -> None:
+    assert set(mutants("T get() {\n    return get(a);\n}", 9)) == {"T get() {\n    return null;\n}"}
+
+
 def test_fewer_are_a_beginning_of_more_and_each_is_made_once() -> None:
     every = mutants(PUT, 1000)
     assert [mutants(PUT, most) for most in range(5)] == [every[:most] for most in range(5)]
