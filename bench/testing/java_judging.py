@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.testing.judging import ended
 from bench.testing.types import TAMPERED, Judgement, Verdict
@@ -17,6 +17,15 @@ _FAILED_STATUS = 1
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
 
+class _Said(NamedTuple):
+    """What a run means, without what it cost."""
+
+    verdict: Verdict
+    reason: str = ""
+    run: int = 0
+    failed: tuple[str, ...] = ()
+
+
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
     """Return what the outcome of a run of `tests` means.
 
@@ -25,12 +34,13 @@ def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
         outcome: of a job that called ``ctxbench_java:judge`` with these.
         secret: what the canary must say.
     """
-    verdict, reason, run = _verdict(tests, outcome, secret)
-    line = " ".join(reason.split())
+    said = _verdict(tests, outcome, secret)
+    line = " ".join(said.reason.split())
     return Judgement(
-        verdict=verdict,
+        verdict=said.verdict,
         reason=line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…",
-        tests_run=run,
+        tests_run=said.run,
+        failed=said.failed,
         output=_output(outcome),
         seconds=outcome.seconds,
         peak_bytes=outcome.peak_bytes,
@@ -58,33 +68,33 @@ def _output(outcome: Outcome) -> str:
     return (outcome.output + (told if isinstance(told, str) else ""))[:_MAX_OUTPUT]
 
 
-def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> tuple[Verdict, str, int]:
+def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> _Said:
     early = ended(outcome)
     if early:
-        return *early, 0
+        return _Said(*early)
     told = outcome.result
     if not isinstance(told, dict):
         what = f"no result came (exit status {outcome.exit_code})"
         if outcome.out_of_memory:
             what = "out of memory"
-        return Verdict.FAILED, f"ended early: {what}", 0
+        return _Said(Verdict.FAILED, f"ended early: {what}")
     if told.get("unusable"):
-        return Verdict.BROKEN, str(told["unusable"]), 0
+        return _Said(Verdict.BROKEN, str(told["unusable"]))
     if told.get("overtime"):
-        return Verdict.TIMED_OUT, "ran out of processor time", 0
+        return _Said(Verdict.TIMED_OUT, "ran out of processor time")
     if told.get("compiled") is not True:
-        return Verdict.FAILED, f"does not compile: {_first_error(str(told.get('messages', '')))}", 0
+        return _Said(Verdict.FAILED, f"does not compile: {_first_error(str(told.get('messages', '')))}")
     if told.get("foreign"):
-        return Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {told['foreign']}", 0
+        return _Said(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {told['foreign']}")
     found = told.get("tests")
     if not isinstance(found, dict):
-        return Verdict.FAILED, f"{TAMPERED}: the result has another form", 0
+        return _Said(Verdict.FAILED, f"{TAMPERED}: the result has another form")
     return _tested(tests, told, found, outcome, secret)
 
 
 def _tested(
     tests: Sequence[str], told: Mapping[str, Any], found: Mapping[str, Any], outcome: Outcome, secret: str
-) -> tuple[Verdict, str, int]:
+) -> _Said:
     states = {name: _state(found.get(name)) for name in tests}
     run = sum(1 for state in states.values() if state is not None)
     canary = _state(told.get("canary"))
@@ -92,22 +102,24 @@ def _tested(
         status = told.get("exit")
         if isinstance(status, int) and status < 0:
             why = "out of memory" if outcome.out_of_memory else f"killed by signal {-status}"
-            return Verdict.FAILED, f"ended early: {why}", 0
-        return Verdict.FAILED, f"ended early: no report came (exit status {status})", 0
+            return _Said(Verdict.FAILED, f"ended early: {why}")
+        return _Said(Verdict.FAILED, f"ended early: no report came (exit status {status})")
     if canary is None or canary[0] == "passed":
-        return Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run
+        return _Said(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
     if not canary[1].endswith(f": {secret}"):
-        return Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run
+        return _Said(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
     if not run:
-        return Verdict.NO_TESTS, "none of the expected tests was found", 0
-    for name, state in states.items():
-        if state is None or state[0] != "passed":
-            bad = sum(1 for each in states.values() if each is None or each[0] != "passed")
-            said = "not run" if state is None else f"{state[0]}: {state[1]}"
-            return Verdict.FAILED, f"{bad} of {len(tests)} tests did not pass: {name}: {said}", run
+        return _Said(Verdict.NO_TESTS, "none of the expected tests was found")
+    wrong = {name: state for name, state in states.items() if state is None or state[0] != "passed"}
+    unproven = ""
     if told.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
-        return Verdict.FAILED, f"{TAMPERED}: exit status {told.get('exit')} where it must be {_FAILED_STATUS}", run
-    return Verdict.PASSED, "", run
+        unproven = f"{TAMPERED}: exit status {told.get('exit')} where it must be {_FAILED_STATUS}"
+    if wrong:
+        first, state = next(iter(wrong.items()))
+        why = "not run" if state is None else f"{state[0]}: {state[1]}"
+        reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
+        return _Said(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
+    return _Said(Verdict.FAILED, unproven, run) if unproven else _Said(Verdict.PASSED, "", run)
 
 
 def _state(value: object) -> tuple[str, str] | None:

@@ -180,6 +180,50 @@ public class Prices {
     static boolean round(final int price) { return price % 10 == 0; }
 }
 """,
+    "core/src/main/java/shop/Offer.java": """\
+package shop;
+
+class Offer {
+    private final long end;
+
+    Offer() {
+        this(60_000);
+    }
+
+    Offer(final long milliseconds) {
+        end = Clocks.now() + milliseconds;
+    }
+
+    /** Say whether it can still be had. */
+    boolean isOpen() {
+        return end > 0;
+    }
+}
+
+class Clocks {
+    static long now() { return System.currentTimeMillis(); }
+}
+""",
+    "core/src/test/java/shop/OfferTest.java": """\
+package shop;
+
+import org.junit.After;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class OfferTest {
+    private final long began = System.nanoTime();
+
+    @After
+    public void isFast() { Assert.assertTrue(System.nanoTime() - began < 60_000_000_000L); }
+
+    @Test
+    public void isOpen() { Assert.assertTrue(new Offer().isOpen()); }
+
+    @Test
+    public void isText() { Assert.assertEquals("7 coins", Prices.text(7)); }
+}
+""",
     "core/src/test/prices.txt": "7 coins",
     "core/src/test/java/shop/PricesTest.java": """\
 package shop;

@@ -104,7 +104,7 @@ def _outcomes(ran: Sequence[Ran]) -> dict[str, int]:
 
 def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:
     wide = breadth(ran)
-    return {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id]) for each in ran}
+    return {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id], each.clock) for each in ran}
 
 
 def _numbers(known: Sequence[Known[Definition]]) -> Iterator[tuple[Known[Definition], range]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.errors import InputFault
 from bench.files import read_text, sha256, write_atomic
+from bench.functions.java.clocks import clock_blocks
 from bench.functions.java.definitions import Definition
 from bench.functions.java.probes import numbered, probed
 from bench.functions.mining import Project, Report
@@ -17,6 +18,7 @@ from bench.functions.static import Known
 from bench.testing import java_guest
 from bench.testing.java import JavaSuite, sources
 from bench.testing.java_build import run_big, told
+from bench.types import Cursor
 from sandbox.types import Call, Job, Sandbox
 
 SECONDS = 1800.0
@@ -34,7 +36,9 @@ class Ran:
     """``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``; the worst of its invocations."""
     seconds: float
     hits: frozenset[int]
-    """Numbers of the probes that it met."""
+    """Numbers of the blocks that it ran."""
+    clock: bool = False
+    """Whether it ran code that reads a clock or waits by one."""
 
 
 def cover(
@@ -45,7 +49,7 @@ def cover(
     Args:
         project: the repository.
         suite: its suite.
-        known: methods; probe numbers count their blocks in this order.
+        known: methods; numbers count their blocks in this order.
         sandbox: where it runs.
         report: told what happens.
 
@@ -54,26 +58,58 @@ def cover(
         MachineFault: if the sandbox failed.
     """
     name = project.manifest.name
-    places = numbered((each.path, block) for each in known for block in each.definition.blocks)
+    blocks = [(each.path, block) for each in known for block in each.definition.blocks]
+    timed = _clocks(suite)
+    places = numbered([*blocks, *timed])
     files = {path: probed(suite.tree[path], suite.layout.encoding, spots) for path, spots in sorted(places.items())}
     key = [suite.environment.digest, suite.layout.flags, [[path, sha256(files[path])] for path in files]]
     place = project.home.cache / "coverage" / f"{sha256(json.dumps(key))[:32]}.json"
     with contextlib.suppress(InputFault, ValueError):
-        return merged(json.loads(read_text(place)))
+        return _without_clocks(merged(json.loads(read_text(place))), len(blocks))
     report(f"{name}: running its tests with probes")
     arguments = {
         "main": list(suite.layout.main),
-        "probes": sum(len(spots) for spots in places.values()),
+        "test": sorted(path for path in places if _inside(path, suite.layout.test)),
+        "probes": len(blocks) + len(timed),
         **suite.layout.running(),
     }
     job = Job(action=Call(function=java_guest.SURVEY, arguments=arguments), files=files, seconds=SECONDS)
     outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)
     found = told(outcome, "running its tests")["tests"]
-    ran = merged(found)
+    ran = _without_clocks(merged(found), len(blocks))
     passed = sum(each.state == "passed" for each in ran)
     report(f"{name}: {passed} of {len(ran)} tests passed in {outcome.seconds:.1f} s")
     write_atomic(place, json.dumps(found) + "\n")
     return ran
+
+
+def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
+    """Return path and place of every block that reads a clock, of the sources and of the tests that compile."""
+    encoding = suite.layout.encoding
+    timed = []
+    for path, content in sorted(suite.tree.items()):
+        if not path.endswith(".java") or path in suite.build.dropped:
+            continue
+        if _inside(path, (*suite.layout.main, *suite.layout.test)):
+            text = content.decode(encoding, "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+            timed += [(path, block) for block in clock_blocks(text)]
+    return timed
+
+
+def _inside(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def _without_clocks(ran: Sequence[Ran], blocks: int) -> tuple[Ran, ...]:
+    """Return tests with the blocks of methods that they ran; the probes behind these stand where a clock is read."""
+    return tuple(
+        replace(
+            test,
+            hits=frozenset(hit for hit in test.hits if hit < blocks),
+            clock=any(hit >= blocks for hit in test.hits),
+        )
+        for test in ran
+    )
 
 
 def merged(lines: object) -> tuple[Ran, ...]:

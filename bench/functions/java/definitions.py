@@ -166,7 +166,7 @@ def _definition(source: Source, parts: Declared, owners: tuple[str, ...], name: 
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
-    blocks = [node for node in _within(body) if node.type == "block"]
+    blocks = [node for node in within(body) if node.type == "block"]
     return Definition(
         name=name,
         signature=" ".join(head.split()),
@@ -202,7 +202,8 @@ def _behind_brace(source: Source, block: Node) -> Cursor:
     return Cursor(line=row, column=source.column(row, byte) + 1)
 
 
-def _within(node: Node) -> Iterator[Node]:
+def within(node: Node) -> Iterator[Node]:
+    """Yield a node and all named nodes in it, in the order of the text."""
     stack = [node]
     while stack:
         each = stack.pop()

@@ -90,21 +90,46 @@ def test_a_module_is_mined_with_the_modules_that_it_needs(
     home, made = module
     assert {sample.path for sample in made.samples} == {
         "core/src/main/java/shop/Coupon.java",
+        "core/src/main/java/shop/Offer.java",
         "core/src/main/java/shop/Prices.java",
     }
-    assert made.manifest["repositories"]["shop"]["files"] == 4, "others are read by nobody"
+    assert made.manifest["repositories"]["shop"]["files"] == 6, "others are read by nobody"
     checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
-    assert (checked.references_passed, checked.blanks_passed) == (2, 0)
+    assert (checked.references_passed, checked.blanks_passed) == (3, 0)
 
 
 @pytest.mark.slow
 def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, SampleSet]) -> None:
     _, made = module
     tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
-    assert tests == {"Coupon.reduced": ("shop.SuiteTest#testReduced[*]",), "Prices.text": ("shop.PricesTest#asText",)}
+    assert tests["Coupon.reduced"] == ("shop.SuiteTest#testReduced[*]",)
     entry = made.manifest["repositories"]["shop"]
-    assert (entry["tests_passed"], entry["tests_unselectable"]) == (3, 1)
+    assert (entry["tests_passed"], entry["tests_unselectable"]) == (5, 1)
     assert entry["drops"] == {"tests_unselectable": 1}
+
+
+@pytest.mark.slow
+def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs(module: tuple[Home, SampleSet]) -> None:
+    _, made = module
+    tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
+    assert tests["Offer.isOpen"].tests == tests["Offer.isOpen"].clocks == ("shop.OfferTest#isOpen",)
+    assert (tests["Prices.text"].tests, tests["Prices.text"].clocks) == (("shop.PricesTest#asText",), ())
+    entry = made.manifest["repositories"]["shop"]
+    assert (entry["kept_clocks_only"], entry["kept_clocks_too"]) == (1, 0)
+
+
+@pytest.mark.slow
+def test_a_completion_that_fails_by_clocks_only_is_judged_once_more(
+    module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
+) -> None:
+    home, made = module
+    offer = next(sample for sample in made.samples if sample.name == "Offer.isOpen")
+    text = next(sample for sample in made.samples if sample.name == "Prices.text")
+    with Judge(home, made, bubblewrap_sandbox, width=1) as judge:
+        wrong = judge.judge(offer, "boolean isOpen() { return false; }")
+        other = judge.judge(text, "public static String text(final int price) { return null; }")
+    assert wrong.verdict is Verdict.FAILED and wrong.earlier.startswith("FAILED: 1 of 1 tests did not pass")
+    assert other.verdict is Verdict.FAILED and not other.earlier
 
 
 @pytest.mark.network

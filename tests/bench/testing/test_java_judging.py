@@ -39,6 +39,28 @@ def test_a_test_that_did_not_pass(state: list[str] | None) -> None:
     assert reason.startswith(f"1 of 2 tests did not pass: {TESTS[1]}")
 
 
+def failed(**more: Any) -> tuple[str, ...]:
+    """Return which tests are said to be all that speaks against a completion of which the second test failed."""
+    tests = {TESTS[0]: ["passed", ""], TESTS[1]: ["failed", "org.opentest4j.AssertionFailedError: too slow"]}
+    code = more.pop("exit_code", 0)
+    return judge(
+        TESTS, Outcome(ended=Ended.EXITED, exit_code=code, result=GOOD | {"tests": tests} | more), SECRET
+    ).failed
+
+
+def test_tests_that_failed_are_named_where_nothing_else_speaks_against_the_completion() -> None:
+    assert failed() == (TESTS[1],)
+    assert failed(tests={TESTS[0]: ["skipped", "busy"]}) == TESTS
+    assert judge(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=GOOD), SECRET).failed == ()
+
+
+@pytest.mark.parametrize(
+    "change", [{"exit": 0}, {"exit": -9}, {"exit_code": 3}, {"canary": None}, {"foreign": "a/X"}, {"tests": {}}]
+)
+def test_no_test_is_named_where_something_else_speaks_against_it(change: dict[str, Any]) -> None:
+    assert failed(**change) == ()
+
+
 @pytest.mark.parametrize(
     "change",
     [

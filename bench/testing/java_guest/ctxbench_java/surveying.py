@@ -23,8 +23,8 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the main classes with their probes, run every test of the test jar, then each that passed alone.
 
     Args:
-        arguments: ``main`` (source folders), ``folder`` (where tests run), ``resources``, ``flags``,
-            ``encoding``, ``release``, ``jars``, ``probes`` (how many there are).
+        arguments: ``main`` (source folders), ``test`` (files of tests with probes), ``folder`` (where tests run),
+            ``resources``, ``flags``, ``encoding``, ``release``, ``jars``, ``probes`` (how many there are).
 
     Returns:
         ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
@@ -41,8 +41,14 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     service = classes / _SERVICE
     service.parent.mkdir(parents=True, exist_ok=True)
     service.write_text("ctxbench.Probe\n", encoding="utf-8")
-    test_jar = (OWN / "test.jar").absolute()
-    places = [classes, *arguments["resources"], test_jar]
+    test_jar, tests = (OWN / "test.jar").absolute(), OWN / "probed-tests"
+    if arguments["test"]:
+        on = class_path(classes, test_jar, jars=jars)
+        status, said = compile_files(arguments["test"], tests, on=on, heap=_HEAP, **options)
+        if status:
+            return {"fault": said}
+    # What has probes stands before the same classes without.
+    places = [classes, tests, *arguments["resources"], test_jar]
     defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
