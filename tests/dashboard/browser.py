@@ -99,7 +99,7 @@ class Site:
         page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
         settled(page)
         self.check(page)
-        title = tab_title(next(one.title for one in PAGES if one.name == name))
+        title = tab_title(next(one.title for one in PAGES if one.name == (name or PAGES[0].name)))
         assert page.title() == title, page.title()
 
     def check(self, page: Page) -> None:
