@@ -113,24 +113,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
     drops: Counter[str] = Counter()
 
     def attempt(draft: Draft) -> Certificate | str:
-        sample, reference = draft.sample, draft.reference
-        kept = known.get(sample, reference, draft.others)
-        if kept is not None and kept.mutants is not None:
-            references[sample.id] = draft.judged_by(kept.tests)
-            return kept
-        dropped = "" if kept else known.dropped(sample, reference, draft.others)
-        if dropped:
-            report(f"{sample.id}: {dropped}, as in an earlier build")
-            return dropped
-        tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
-        if result != CERTIFIED:
-            if result not in _OF_THE_MOMENT:
-                known.drop(sample, reference, draft.others, result)
-            report(f"{sample.id}: {result}: {detail}".rstrip(": "))
-            return result
-        certificate = _measured(draft, tests, boxes)
-        known.add(sample, reference, draft.others, certificate)
-        return certificate
+        return _attempt(draft, references, boxes, known, report)
 
     def passing(results: Iterator[tuple[Draft, Certificate | str]]) -> Iterator[tuple[Draft, Certificate]]:
         for count, (draft, result) in enumerate(results, 1):
@@ -143,7 +126,9 @@ def certify(  # noqa: PLR0913 - each is used once, here
     left_out: set[str] = set()
     with closing(_in_order(attempt, drafts, workers)) as results:
         fresh = passing(results)
-        while batch := {draft.sample.id: (draft, made) for draft, made in islice(fresh, wanted - len(certified))}:
+        while batch := {
+            draft.sample.id: (draft, certificate) for draft, certificate in islice(fresh, wanted - len(certified))
+        }:
             blanks = {name: draft.blank for name, (draft, _) in batch.items()}
             loaded = load.under_load(
                 [draft.sample for draft, _ in batch.values()],
@@ -157,9 +142,33 @@ def certify(  # noqa: PLR0913 - each is used once, here
             drops[FAILS_UNDER_LOAD] += len(batch) - len(loaded.samples)
             left_out |= loaded.left_out
             for sample in loaded.samples:
-                draft, made = batch[sample.id]
-                certified[sample.id] = _narrowed(draft, made, references[sample.id], boxes, known)
+                draft, certificate = batch[sample.id]
+                certified[sample.id] = _narrowed(draft, certificate, references[sample.id], boxes, known)
     return Certified(certified, +drops, frozenset(left_out))
+
+
+def _attempt(
+    draft: Draft, references: MutableMapping[str, Reference], boxes: Boxes, known: Known, report: Callable[[str], None]
+) -> Certificate | str:
+    """Return a draft's certificate, or why it gets none; take what earlier builds say of it."""
+    sample, reference = draft.sample, draft.reference
+    kept = known.get(sample, reference, draft.others)
+    if kept is not None and kept.mutants is not None:
+        references[sample.id] = draft.judged_by(kept.tests)
+        return kept
+    dropped = "" if kept else known.dropped(sample, reference, draft.others)
+    if dropped:
+        report(f"{sample.id}: {dropped}, as in an earlier build")
+        return dropped
+    tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
+    if result != CERTIFIED:
+        if result not in _OF_THE_MOMENT:
+            known.drop(sample, reference, draft.others, result)
+        report(f"{sample.id}: {result}: {detail}".rstrip(": "))
+        return result
+    fresh = _measured(draft, tests, boxes)
+    known.add(sample, reference, draft.others, fresh)
+    return fresh
 
 
 def _measured(draft: Draft, tests: tuple[str, ...], boxes: Boxes) -> Certificate:
@@ -170,10 +179,10 @@ def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxe
     return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
 
 
-def _narrowed(draft: Draft, made: Certificate, reference: Reference, boxes: Boxes, known: Known) -> Certificate:
+def _narrowed(draft: Draft, certificate: Certificate, reference: Reference, boxes: Boxes, known: Known) -> Certificate:
     """Return the certificate with the tests that a busy machine left of those that it was made with."""
-    if made.tests == reference.tests:
-        return made
+    if certificate.tests == reference.tests:
+        return certificate
     kept = known.get(draft.sample, reference)
     if kept is None or kept.mutants is None:
         kept = _measured(draft, reference.tests, boxes)
