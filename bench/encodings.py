@@ -69,9 +69,9 @@ def read(raw: bytes, path: Path, root: Path, language: Language, *, pom: Callabl
     """
     if language is Language.PYTHON:
         return decoded(raw, of_python(raw))
-    found = decoded(raw, UTF8)
-    declared = "" if found.whole else pom(path.parent, root)
-    return decoded(raw, declared) if declared else found
+    as_utf8 = decoded(raw, UTF8)
+    declared = "" if as_utf8.whole else pom(path.parent, root)
+    return decoded(raw, declared) if declared else as_utf8
 
 
 def of_pom(folder: Path, root: Path) -> str:
@@ -86,9 +86,9 @@ def of_pom(folder: Path, root: Path) -> str:
             with explained(pom), pom.open("rb") as file:
                 text = file.read(_LARGEST_POM).decode(UTF8, "replace")
             names = dict(reversed(_PROPERTIES.findall(_COMMENT.sub("", text))))
-            found = names.get("project.build.sourceEncoding") or names.get("encoding") or ""
-            if found and "$" not in found:
-                return str(found)
+            encoding = names.get("project.build.sourceEncoding") or names.get("encoding") or ""
+            if encoding and "$" not in encoding:
+                return str(encoding)
         if place == root:
             break
     return ""

@@ -128,15 +128,15 @@ def _failures(
             )
         return sample.id, judgement
 
-    found: dict[str, list[Judgement]] = defaultdict(list)
+    faults: dict[str, list[Judgement]] = defaultdict(list)
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="load")
     try:
         for name, judgement in pool.map(judged, _padded(samples, jobs)):
             if judgement.verdict is not Verdict.PASSED:
-                found[name].append(judgement)
+                faults[name].append(judgement)
     finally:
         pool.shutdown(cancel_futures=True)
-    return found
+    return faults
 
 
 def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:

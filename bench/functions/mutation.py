@@ -78,8 +78,8 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Trying) -> Mutants:
         tests: those that judge it.
         trying: runs them.
     """
-    found = [_failing(draft, text, trying) for text in draft.mutants(MEASURING)]
-    noticed = [failing for failing in found if failing is not None]
+    failures = [_failing(draft, text, trying) for text in draft.mutants(MEASURING)]
+    noticed = [failing for failing in failures if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
     return Mutants(tried=len(noticed), killed=killed, killed_by_all=sum(map(bool, noticed)))
 

@@ -70,18 +70,18 @@ def built(
             "the repository's classes are not in the cache", where=str(folder), cure="name a sandbox to compile them in"
         )
     report("compiling the repository and its tests")
-    found = _compile(where, environment, sandbox, report)
+    outcome = _compile(where, environment, sandbox, report)
     log = folder / _LOG
-    said = str(found.get("fault") or found.get("messages") or "")
-    write_atomic(log, said)
-    if found.get("fault"):
-        raise _uncompiled(said, log, tree, where)
-    made = _build(found, said, log)
+    messages = str(outcome.get("fault") or outcome.get("messages") or "")
+    write_atomic(log, messages)
+    if outcome.get("fault"):
+        raise _uncompiled(messages, log, tree, where)
+    build = _build(outcome, messages, log)
     for name in _FILES:
-        write_atomic(folder / f"{name}.jar", getattr(made, name))
+        write_atomic(folder / f"{name}.jar", getattr(build, name))
     # Written last: without it the folder counts as empty.
-    write_atomic(folder / "build.json", json.dumps({"dropped": list(made.dropped)}))
-    return made
+    write_atomic(folder / "build.json", json.dumps({"dropped": list(build.dropped)}))
+    return build
 
 
 def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:

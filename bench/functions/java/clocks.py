@@ -68,8 +68,8 @@ def _is_clock(source: Source, node: Node) -> bool:
         owner, name = (source.text(node.children[place]).rpartition(".")[2] for place in (0, -1))
         return _is_read(owner, name)
     if node.type == "object_creation_expression":
-        made = _part(source, node, "type")
-        return made == "Timeout" or (made in _STARTED and not _arguments(source, node))
+        created = _part(source, node, "type")
+        return created == "Timeout" or (created in _STARTED and not _arguments(source, node))
     if node.type in ("annotation", "marker_annotation"):
         kind = _part(source, node, "name")
         return kind == "Timeout" or (kind == "Test" and any("timeout" in text for text in _arguments(source, node)))

@@ -147,16 +147,16 @@ def _is_mark(node: ast.Assign, names: _Names) -> bool:
 
 def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
     """Say whether a test's own time is measured or bounded by what stands around it."""
-    decorators = {names.dotted(one) for one in node.decorator_list}
+    decorators = {names.dotted(decorator) for decorator in node.decorator_list}
     if decorators & _MARKS:
         return True
     if isinstance(node, ast.ClassDef):
         return False
     unbounded = any(
         keyword.arg == "deadline" and isinstance(keyword.value, ast.Constant) and keyword.value.value is None
-        for one in node.decorator_list
-        if isinstance(one, ast.Call)
-        for keyword in one.keywords
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
     )
     if _GIVEN in decorators and not unbounded:
         return True

@@ -107,5 +107,5 @@ class Patience:
 
     def _watch(self) -> None:
         while not self._closed.wait(_LOOK):
-            if said := self.line(time.monotonic()):
-                _LOG.info(said)
+            if line := self.line(time.monotonic()):
+                _LOG.info(line)
