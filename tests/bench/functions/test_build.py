@@ -16,8 +16,9 @@ from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.types import Kind
-from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
@@ -166,6 +167,29 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
     with pytest.raises(InputFault, match="--per-repo"):
         build([one], home, "set", sandbox=sandbox, lock=lambda *_: LOCK, per_repo=0)
     assert sandbox.jobs == [] and sandbox.prepared == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "fault", "cure"),
+    [
+        ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in its [tests]"),
+        ("No matching distribution found for other==1", MachineFault, "choose another version"),
+    ],
+)
+def test_a_project_without_a_wheel_is_told_how_to_do_without(
+    tmp_path: Path, reason: str, fault: type[Exception], cure: str
+) -> None:
+    def lock(requirements: object, project: str) -> tuple[str, ...]:
+        assert project == "kit==2"
+        raise SandboxUnavailable(f"wheels cannot be fetched: {reason}", cure="choose another version")
+
+    local = local_manifest(tmp_path)
+    manifest = replace(
+        local, version="2", sources=(*local.sources, PypiSource(name="kit", version="2", sha256="0" * 64))
+    )
+    with pytest.raises(fault) as caught:
+        build([manifest], Home(tmp_path / "home"), "set", sandbox=in_process(), lock=lock)
+    assert cure in str(caught.value)
 
 
 def test_a_repository_without_a_sample_is_refused(tmp_path: Path) -> None:
