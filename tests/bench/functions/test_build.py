@@ -149,6 +149,19 @@ def _is_alone(home: Home) -> bool:
         return False
 
 
+def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
+    def slow(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite in which one test takes long."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        rows = [[name, said, 5.0 if name == ROOT else 0.01] for name, said, _ in result["tests"]]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows})
+
+    entry = make(tmp_path, in_process(more=slow)).manifest["repositories"]["demo"]
+    assert entry["drops"]["too_slow"] == entry["drops"]["not_covered"] == 1 and entry["covered"] == 6
+
+
 def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
     left = 16
 
