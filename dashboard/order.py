@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from dashboard import url
-from dashboard.views import order as view
+from ctxbench.dashboard import url
+from ctxbench.dashboard.views import order as view
 
 R = TypeVar("R", bound=Mapping[str, object])
 

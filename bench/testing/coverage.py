@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench.testing.events import Malformed
+from ctxbench.bench.testing.events import Malformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from dashboard import data, show, url
-from dashboard.order import ordered
-from dashboard.views import compare as view
-from dashboard.views import compare_choice as choices
-from dashboard.views import compare_solved as drawing
-from harness.leaderboard.compare import Compared, compare
-from harness.leaderboard.solved import Solved, solved
-from harness.metrics import PROFILES
-from harness.results import RunTable
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.order import ordered
+from ctxbench.dashboard.views import compare as view
+from ctxbench.dashboard.views import compare_choice as choices
+from ctxbench.dashboard.views import compare_solved as drawing
+from ctxbench.harness.leaderboard.compare import Compared, compare
+from ctxbench.harness.leaderboard.solved import Solved, solved
+from ctxbench.harness.metrics import PROFILES
+from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
     "difference": "Mean of this run minus the baseline, on the samples that both completed.",

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from dashboard import data, show, url
-from dashboard.order import ordered
-from dashboard.views import leaderboard as view
-from dashboard.views.leaderboard_chart import chart
-from harness.leaderboard import Board, Group
-from harness.metrics import PROFILES
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.order import ordered
+from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.dashboard.views.leaderboard_chart import chart
+from ctxbench.harness.leaderboard import Board, Group
+from ctxbench.harness.metrics import PROFILES
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from bench.visible import visible
-from dashboard import data, show, url
-from dashboard.pages import samples_one
-from dashboard.views import samples as view
-from harness.metrics import PROFILES
-from harness.results import Status
-from harness.store.facets import Facets, RunChoice, facets, runs_over
-from harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
+from ctxbench.bench.visible import visible
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.pages import samples_one
+from ctxbench.dashboard.views import samples as view
+from ctxbench.harness.metrics import PROFILES
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
+from ctxbench.harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
 
 _TALL = 145
 """Pixels of the list: three samples and a heading, so that what was written is in sight without scrolling."""

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dashboard.report.bars import Axis, Bar, axis
-from dashboard.report.terms import TERMS, meaning
-from harness.leaderboard.rows import Board, Group, Row
-from harness.leaderboard.sections import Section, sections, title
-from harness.repeat import command
-from harness.store.work import RunWork
+from ctxbench.dashboard.report.bars import Axis, Bar, axis
+from ctxbench.dashboard.report.terms import TERMS, meaning
+from ctxbench.harness.leaderboard.rows import Board, Group, Row
+from ctxbench.harness.leaderboard.sections import Section, sections, title
+from ctxbench.harness.repeat import command
+from ctxbench.harness.store.work import RunWork
 
 _LEFT = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"

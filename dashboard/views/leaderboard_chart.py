@@ -6,8 +6,8 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.views.leaderboard import heading, label, share_a_tier
-from harness.leaderboard import Group, Row, numbers
+from ctxbench.dashboard.views.leaderboard import heading, label, share_a_tier
+from ctxbench.harness.leaderboard import Group, Row, numbers
 
 _BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
 _COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.views.figure import Figure
-from dashboard.views.order import Order, arranged, orders
+from ctxbench.dashboard.views.figure import Figure
+from ctxbench.dashboard.views.order import Order, arranged, orders
 
 ROWS: list[dict[str, Any]] = [
     {"strategy": "b", "es %": Figure("9.0"), "open": "/x", "price": None},
