@@ -92,10 +92,11 @@ def test_a_module_is_mined_with_the_modules_that_it_needs(
         "core/src/main/java/shop/Coupon.java",
         "core/src/main/java/shop/Offer.java",
         "core/src/main/java/shop/Prices.java",
+        "core/src/main/java/shop/Stock.java",
     }
-    assert made.manifest["repositories"]["shop"]["files"] == 6, "others are read by nobody"
+    assert made.manifest["repositories"]["shop"]["files"] == 9, "others are read by nobody"
     checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
-    assert (checked.references_passed, checked.blanks_passed) == (3, 0)
+    assert (checked.references_passed, checked.blanks_passed) == (5, 0)
 
 
 @pytest.mark.slow
@@ -104,7 +105,7 @@ def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, Sa
     tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
     assert tests["Coupon.reduced"] == ("shop.SuiteTest#testReduced[*]",)
     entry = made.manifest["repositories"]["shop"]
-    assert (entry["tests_passed"], entry["tests_unselectable"]) == (5, 1)
+    assert (entry["tests_passed"], entry["tests_unselectable"]) == (8, 1)
     assert entry["drops"] == {"tests_unselectable": 1}
 
 
@@ -115,7 +116,17 @@ def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs(module: tupl
     assert tests["Offer.isOpen"].tests == tests["Offer.isOpen"].clocks == ("shop.OfferTest#isOpen",)
     assert (tests["Prices.text"].tests, tests["Prices.text"].clocks) == (("shop.PricesTest#asText",), ())
     entry = made.manifest["repositories"]["shop"]
-    assert (entry["kept_clocks_only"], entry["kept_clocks_too"]) == (1, 0)
+    assert (entry["kept_clocks_only"], entry["kept_clocks_too"]) == (3, 0)
+
+
+@pytest.mark.slow
+def test_what_sets_a_class_or_its_objects_up_is_run_by_its_tests(module: tuple[Home, SampleSet]) -> None:
+    _, made = module
+    tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
+    assert (
+        tests["Stock.full"].tests == tests["Stock.full"].clocks == ("shop.FullTest#isFull", "shop.FullTest#staysFull")
+    )
+    assert tests["Stock.left"].tests == tests["Stock.left"].clocks == ("shop.LeftTest#isLeft",)
 
 
 @pytest.mark.slow
