@@ -18,8 +18,11 @@ _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
     r"|[Uu]nit\b|SECONDS|Duration|\b(join|wait|schedule\w*)\("
 )
+_OF_ANY_TYPE = """
+    assertTimeout assertTimeoutPreemptively awaitNanos awaitUntil currentTimeMillis nanoTime parkNanos parkUntil sleep
+"""
 _OF_TYPES = {
-    "": "assertTimeout assertTimeoutPreemptively awaitNanos awaitUntil currentTimeMillis nanoTime parkNanos parkUntil sleep",
+    "": _OF_ANY_TYPE,
     "Calendar": "getInstance",
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
