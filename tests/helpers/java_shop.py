@@ -259,6 +259,16 @@ public class FullTest {
     public void staysFull() { Assert.assertEquals(24, full); }
 }
 """,
+    "core/src/test/java/shop/EndTest.java": """\
+package shop;
+
+import org.junit.Test;
+
+public class EndTest {
+    @Test
+    public void endsAll() { Runtime.getRuntime().halt(1); }
+}
+""",
     "core/src/test/java/shop/LeftTest.java": """\
 package shop;
 
