@@ -147,15 +147,18 @@ def cure(
 
 def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes]) -> list[str]:
     """Say which files in other languages declare what is missing."""
-    types = {error.type for error in errors if error.type}
+    sought = {(error.type, dirname(error.path)) for error in errors if error.type}
     paths_in: dict[str, list[str]] = {}
     for path, content in tree.items():
         language = _OTHER_CODE.get(path[path.rfind(".") :])
         if language is None:
             continue
         text = content.decode("utf-8", "replace")
-        package = _DECLARED_PACKAGE.search(text)
-        if (package and package.group(1) in missing) or types & {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}:
+        declared = _DECLARED_PACKAGE.search(text)
+        package = declared.group(1) if declared else ""
+        types = {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}
+        place = package.replace(".", "/")
+        if package in missing or any(name in types and folder.endswith(place) for name, folder in sought):
             paths_in.setdefault(language, []).append(path)
     return [
         f"its Java needs its {language} ({_listed(paths)}), which is not compiled here: "

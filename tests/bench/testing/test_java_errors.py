@@ -110,7 +110,10 @@ def test_kotlin_that_java_needs_is_said_to_be_the_cause(path: str, text: str) ->
 
 
 def test_kotlin_that_nothing_needs_is_not_the_cause() -> None:
-    tree = {"src/main/kotlin/Other.kt": b"package other\nclass Other\n"}
+    tree = {
+        "src/main/kotlin/Other.kt": b"package other\nclass Other\n",
+        "mock/src/main/kotlin/Tax.kt": b"package shop.mock\nclass Tax\n",
+    }
     assert "Kotlin" not in java_errors.cure(java_errors.read(SAID), tree, COMPILED, {}, ())
 
 
