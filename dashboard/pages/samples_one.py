@@ -53,13 +53,13 @@ def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], 
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.subheader(show.plain(sample), anchor=False)
-    show.note(view.place(first))
     task = _task(samples, first)
     # What the model wrote stands first: it is what one comes for.
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
         with where:
             _outcome(side, task)
     _scores(sides, profile)
+    show.note(view.place(first))
     if task is not None:
         _show_task(task, first.language)
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
@@ -130,39 +130,42 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 def _outcome(side: Side, task: Task | None) -> None:
     """Show what a run wrote, and what came of it."""
-    one = side.detail
+    sample, completion, texts = side.detail, side.completion, side.made
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    flags = [*one.flags, *(side.completion.flags if side.completion else ())]
+    if texts is not None and task is not None and task.known:
+        _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
+    flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {one.status}: {found.STATUS[one.status]}",
-            *(f"Marked as {mark}: {reason}" for mark, reason in one.marks),
-            *(f"The machine said: {fault}" for fault in one.faults[-3:]),
+            f"{side.run.generator} · {sample.status}: {found.STATUS[sample.status]}",
+            *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
+            *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]
     )
-    if side.completion is not None and side.made is not None:
-        _completion(side, side.made, side.completion, task)
-    if one.imported:
+    if completion is not None and texts is not None:
+        _completion(side, texts, completion, expanded=task is None or not task.known)
+    if sample.imported:
         show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
 
 
-def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task | None) -> None:
+def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
+    """Show a completion against the reference: of lines by words, of functions by lines."""
+    same = diff.equal(reference, completion)
+    if same:
+        show.note("The completion is the reference.")
+    if kind == "line":
+        st.html(diff.markup(reference, completion))
+    elif not same:
+        show.text(diff.by_lines(reference, completion), language="diff", key=key)
+        show.note("Lines with - are only in the reference, lines with + only in the completion.")
+    if max(len(reference), len(completion)) > diff.LIMIT:
+        show.note(f"Compared: the first {diff.LIMIT:,} characters.")
+
+
+def _completion(side: Side, texts: Made, completion: CompletionFacts, *, expanded: bool) -> None:
     language, key = side.detail.language, side.letter
-    if task is not None and task.known:
-        same = diff.equal(task.target, texts.text)
-        if side.detail.kind == "line":
-            if same:
-                show.note("The completion is the reference.")
-            st.html(diff.markup(task.target, texts.text))
-        elif same:
-            show.note("The completion is the reference.")
-        else:
-            show.note("Lines with - are only in the reference, lines with + only in the completion:")
-            show.text(diff.by_lines(task.target, texts.text), language="diff", key=f"diff-{key}")
-        if max(len(task.target), len(texts.text)) > diff.LIMIT:
-            show.note(f"Compared: the first {diff.LIMIT:,} characters.")
-    with st.expander("Completion", expanded=task is None or not task.known, key=f"completion-{key}"):
+    with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
         show.text(texts.text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")

@@ -19,6 +19,9 @@ LIMIT = 20_000
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _MANY = 6_000
 """Words beyond which a comparison by words would take memory with their square."""
+_BESIDE = 2
+"""Equal lines that are shown on either side of a difference, so that it comes into sight."""
+_SIGNS = {"same": " ", "missing": "-", "added": "+"}
 _MARKS = {
     "same": "{}",
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
@@ -55,11 +58,22 @@ def by_words(reference: str, completion: str) -> tuple[Part, ...]:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return every line of both as plain text: ``-`` before those of the reference, ``+`` before the completion's."""
+    """Return both as plain text: ``-`` before lines of the reference, ``+`` before the completion's, equal ones folded.
+
+    A line ``@@ 9 equal lines @@`` stands for those far from any difference.
+    """
     one, other = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
-    signs = {"same": " ", "missing": "-", "added": "+"}
-    parts = _parts([f"{line}\n" for line in one], [f"{line}\n" for line in other])
-    return "".join(f"{signs[part.kind]} {line}\n" for part in parts for line in part.text[:-1].split("\n"))
+    parts = list(_parts([f"{line}\n" for line in one], [f"{line}\n" for line in other]))
+    rows: list[str] = []
+    for index, part in enumerate(parts):
+        lines = [f"{_SIGNS[part.kind]} {line}" for line in part.text[:-1].split("\n")]
+        first = _BESIDE if index else 0
+        last = _BESIDE if index + 1 < len(parts) else 0
+        folded = len(lines) - first - last
+        if part.kind == "same" and folded > 1:
+            lines = [*lines[:first], f"@@ {folded} equal lines @@", *lines[len(lines) - last :]]
+        rows += lines
+    return "".join(f"{row}\n" for row in rows)
 
 
 def markup(reference: str, completion: str) -> str:

@@ -14,6 +14,7 @@ import pytest
 from bench import samples as sets
 from bench.home import Home
 from bench.types import UNTESTED, Kind, Reference
+from dashboard.pages.samples import PHONE_STYLE
 from harness.results import Status
 from harness.store import Store, open_store
 from harness.store import notes as notes_of
@@ -273,7 +274,7 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
     assert table(test, 0)[3]["place"] == f"{HARMFUL}⟨U+202E⟩.py:4"
     for one in test.get("html"):
         assert "\u202e" not in one.proto.body
-        assert _Tags(one.proto.body).tags <= {"p", "div", "span", "code", "del", "ins"}
+        assert one.proto.body == PHONE_STYLE or _Tags(one.proto.body).tags <= {"p", "div", "span", "code", "del", "ins"}
     labels = [one.label for kind in ("expander", "button", "selectbox", "text_input") for one in test.get(kind)]
     read = [*labels, *(one.value for kind in ("markdown", "caption", "subheader", "info") for one in test.get(kind))]
     for text in read:

@@ -10,7 +10,7 @@ import pytest
 from bench.home import Home
 from harness.store import open_store
 from harness.store.queries import run_tables
-from tests.dashboard.browser import DESKTOP, PATIENCE, Site, cells, settled
+from tests.dashboard.browser import PATIENCE, PHONE, Site, cells, settled
 from tests.dashboard.stored import PLANTED
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     server.visit(
         page, "samples", samples="demo", run=first.run.id, other=second.run.id, metric="es", differs="A and B differ"
     )
-    compared = page.locator("del, ins").first.bounding_box()
-    assert compared is not None and compared["y"] + compared["height"] < DESKTOP[1], "it is in sight without scrolling"
     rows = cells(page)
     assert [row["sample"] for row in rows] == [sample for sample, *_ in differ][: len(rows)]
     for row, (_, one, other) in zip(rows, differ, strict=False):
@@ -66,6 +64,35 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     wait_for(page, differ[1][0])
     server.check(page)
     assert page.locator("h3", has_text=differ[1][0]).count() == 1
+
+
+@pytest.mark.parametrize("size", [PHONE, (1280, 800)], ids=["phone", "desktop"])
+def test_the_difference_stands_in_the_first_screen(
+    database: Home, server: Site, page: Page, size: tuple[int, int]
+) -> None:
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    server.visit(page, "samples", **_two_runs(database))
+    compared = page.locator("del, ins").first.bounding_box()
+    assert compared is not None and compared["y"] + compared["height"] < height, "in sight without scrolling"
+    heading, grid = (
+        page.locator("h3").first.bounding_box(),
+        page.locator("[data-testid=stDataFrame]").first.bounding_box(),
+    )
+    assert heading is not None and grid is not None
+    assert (grid["y"] > heading["y"]) == (size == PHONE), "on a phone the list stands below the sample"
+
+
+def _two_runs(home: Home) -> dict[str, str]:
+    """Return the URL's query for the samples at which two strategies differ."""
+    with open_store(home.database) as store:
+        runs = {
+            table.run.strategy: table.run.id
+            for table in run_tables(store, samples="demo")
+            if "[:" not in table.run.samples
+        }
+    both = {"run": runs["lc.infile"], "other": runs["lc.repocoder"]}
+    return {"samples": "demo", "metric": "es", "differs": "A and B differ", **both}
 
 
 def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:

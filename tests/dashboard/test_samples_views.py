@@ -57,8 +57,14 @@ def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None
     if reference == completion:
         assert {part.kind for part in parts} <= {"same"}
     lines = diff.by_lines(reference, completion).split("\n")[:-1]
-    assert [line[2:] for line in lines if line[0] in " -"] == reference.split("\n")
-    assert [line[2:] for line in lines if line[0] in " +"] == completion.split("\n")
+    for side, text in (("-", reference), ("+", completion)):
+        rest = text.split("\n")
+        for line in lines:
+            if line[0] == "@":
+                del rest[: int(line.split()[1])]
+            elif line[0] in f" {side}":
+                assert line[2:] == rest.pop(0)
+        assert not rest, "every line is shown, or counted"
 
 
 def test_words_that_differ_are_told_apart() -> None:
@@ -69,6 +75,24 @@ def test_words_that_differ_are_told_apart() -> None:
     )
     assert diff.equal(" x\n", "x") and not diff.equal("x", "y")
     assert diff.by_lines("a\nb", "a\nc") == "  a\n- b\n+ c\n"
+
+
+def test_equal_lines_far_from_a_difference_are_folded() -> None:
+    reference = [f"line {number}" for number in range(20)]
+    completion = ["other" if number in (9, 16) else line for number, line in enumerate(reference)]
+    assert diff.by_lines("\n".join(reference), "\n".join(completion)).splitlines() == [
+        *("@@ 7 equal lines @@", "  line 7", "  line 8", "- line 9", "+ other", "  line 10", "  line 11"),
+        *(
+            "@@ 2 equal lines @@",
+            "  line 14",
+            "  line 15",
+            "- line 16",
+            "+ other",
+            "  line 17",
+            "  line 18",
+            "  line 19",
+        ),
+    ]
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
