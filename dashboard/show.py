@@ -16,7 +16,7 @@ import streamlit as st
 from bench.errors import CtxbenchError
 from bench.visible import visible
 from dashboard.theme import INK
-from dashboard.views.figure import Figure
+from dashboard.views.tables import Figure
 
 if TYPE_CHECKING:
     import altair as alt
@@ -134,7 +134,7 @@ def frame(
     longest = {name: max((len(str(row.get(name))) for row in rows), default=0) for name in _NAMES}
     # Pinned, a long name would leave a phone no room for numbers.
     pinned = _PINNED if longest["strategy"] <= _SHORT else ()
-    made: dict[str, Any] = {
+    columns_config: dict[str, Any] = {
         name: config.get(name)
         or st.column_config.Column(
             help=help.get(name, HELP.get(name)),
@@ -143,9 +143,11 @@ def frame(
         )
         for name in columns
     }
-    shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
-    content: Any = _written(shown) if shown else {name: [] for name in columns}
-    st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32, placeholder="–")
+    cells = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    content: Any = _written(cells) if cells else {name: [] for name in columns}
+    st.dataframe(
+        content, hide_index=True, column_config=columns_config, key=key, alt=_name(key), row_height=32, placeholder="–"
+    )
     if csv is not None:
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
@@ -190,7 +192,8 @@ def note(sentence: str) -> None:
 def notes(sentences: Iterable[str]) -> None:
     """Say several things below a table, close together; they may hold stored text."""
     lines = [
-        f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(one))}</p>' for one in sentences
+        f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(sentence))}</p>'
+        for sentence in sentences
     ]
     if lines:
         st.html("".join(lines))

@@ -12,7 +12,7 @@ from bench.errors import CtxbenchError, UnknownName
 from bench.home import Home
 from bench.visible import hidden
 from dashboard import data, show, url
-from dashboard.views import samples as found
+from dashboard.views import samples as listing
 from dashboard.views import samples_diff as diff
 from dashboard.views import samples_one as view
 from harness.answers import Answers, Task
@@ -32,7 +32,7 @@ class Side:
     run: RunChoice
     detail: Detail
     completion: CompletionFacts | None
-    made: Made | None
+    texts: Made | None
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -71,37 +71,37 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
     sides = []
     for letter, run in runs:
         try:
-            one = data.kept(detail, run.id, sample)
+            sample_detail = data.cached(detail, run.id, sample)
         except UnknownName:
             show.note(f"{letter}: the run {run.id} was not to do the sample {sample}.")
             continue
         at = 0
-        if len(one.completions) > 1:
+        if len(sample_detail.completions) > 1:
             at = -1 + url.number(
                 f"Completion of {letter}",
                 1,
-                len(one.completions),
+                len(sample_detail.completions),
                 name=f"completion{letter}",
                 default=1,
                 help="Which of its completions is shown; scores are of this one.",
             )
-        completion = one.completions[at] if one.completions else None
-        texts = data.kept(made, run.id, sample, completion.idx) if completion else None
-        sides.append(Side(letter=letter, run=run, detail=one, completion=completion, made=texts))
+        completion = sample_detail.completions[at] if sample_detail.completions else None
+        texts = data.cached(made, run.id, sample, completion.idx) if completion else None
+        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
     return sides
 
 
-def _task(samples: data.SetChoice, one: Detail) -> Task | None:
+def _task(samples: data.SetChoice, sample_detail: Detail) -> Task | None:
     """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
-        task = _answers(str(data.home().root)).find(samples.name, one.set_digest, one.sample)
+        task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
         show.fault(error)
         return None
     if task is None:
         show.note(
             f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
-            f"{one.set_digest[:12]}. What the runs stored is shown without it."
+            f"{sample_detail.set_digest[:12]}. What the runs stored is shown without it."
         )
     return task
 
@@ -130,14 +130,14 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 def _outcome(side: Side, task: Task | None) -> None:
     """Show what a run wrote, and what came of it."""
-    sample, completion, texts = side.detail, side.completion, side.made
+    sample, completion, texts = side.detail, side.completion, side.texts
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
     if texts is not None and task is not None and task.known:
         _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {sample.status}: {found.STATUS[sample.status]}",
+            f"{side.run.generator} · {sample.status}: {listing.STATUS[sample.status]}",
             *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
             *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
@@ -207,13 +207,13 @@ def _calls(side: Side) -> None:
     calls = side.detail.calls
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
     show.frame(view.call_rows(calls), help=view.HELP, key=f"calls-{side.letter}")
-    options = [found.NONE, *view.calls_of(calls)]
+    options = [listing.NONE, *view.calls_of(calls)]
     picked = url.choose(
         f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
     )
-    if picked != found.NONE:
+    if picked != listing.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal
-        texts = data.kept(asked, side.run.id, side.detail.sample, ordinal)
+        texts = data.cached(asked, side.run.id, side.detail.sample, ordinal)
         if texts is not None:
             show.text(texts.prompt, key=f"asked-{side.letter}")
             show.text(texts.answer, key=f"answer-{side.letter}")

@@ -19,7 +19,7 @@ Help = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SetInfo:
     """One sample set, as far as this machine knows it."""
 
     samples: str
@@ -35,47 +35,49 @@ class Known:
         return self.samples.startswith(f"{self.name}[:")
 
 
-def known_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[Known]:
+def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
     """Return every set that the store or the home folder has: those of stored runs first, in their order.
 
     Args:
         home: name -> digest and manifest.
         stored: of the sets of stored runs what each is called, its own name and its digest.
     """
-    found = {(name, digest): manifest for name, (digest, manifest) in home.items()}
+    manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
-    taken, used = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
+    used_names, used_sets = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
     unused = [
-        (f"{name} {digest[:12]}" if name in taken else name, name, digest)
-        for name, digest in sorted(found.keys() - used)
+        (f"{name} {digest[:12]}" if name in used_names else name, name, digest)
+        for name, digest in sorted(manifests.keys() - used_sets)
     ]
     return [
-        Known(samples=samples, name=name, digest=digest, manifest=found.get((name, digest)))
+        SetInfo(samples=samples, name=name, digest=digest, manifest=manifests.get((name, digest)))
         for samples, name, digest in [*stored, *unused]
     ]
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
     """Return repository -> what the manifest says of it."""
-    return {str(name): one for name, one in _mapping(manifest.get("repositories")).items() if isinstance(one, Mapping)}
+    return {
+        str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
+    }
 
 
-def headline(known: Known, samples: int, runs: int) -> str:
+def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
     """Return what a set is in a sentence."""
-    repos = len(entries(known.manifest or {}))
+    repos = len(entries(sample_set.manifest or {}))
     parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
-    said = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
-    return f"{said[0]} from {said[1]}, {said[2]}. Digest {known.digest[:12]}."
+    counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
+    return f"{counts[0]} from {counts[1]}, {counts[2]}. Digest {sample_set.digest[:12]}."
 
 
 def _ending(word: str, count: int) -> str:
-    one, several = ("y", "ies") if word.endswith("repositor") else ("", "s")
-    return one if count == 1 else several
+    singular, plural = ("y", "ies") if word.endswith("repositor") else ("", "s")
+    return singular if count == 1 else plural
 
 
 def about(manifest: Manifest) -> list[Cells]:
     """Return what the set says of itself as a whole: how it was made, with what."""
-    said: dict[str, object] = {
+    facts: dict[str, object] = {
         "made": "imported" if manifest.get("imported_from") else "built here",
         "kind": manifest.get("kind"),
         "format": manifest.get("imported_from"),
@@ -87,9 +89,11 @@ def about(manifest: Manifest) -> list[Cells]:
         "Python": manifest.get("python"),
         **_mapping(manifest.get("parsers")),
     }
-    rows: list[Cells] = [{"what": name, "value": str(value)} for name, value in said.items() if value not in (None, "")]
-    for one in _listed(manifest.get("sources")):
-        source = _mapping(one)
+    rows: list[Cells] = [
+        {"what": name, "value": str(value)} for name, value in facts.items() if value not in (None, "")
+    ]
+    for listed in _listed(manifest.get("sources")):
+        source = _mapping(listed)
         rows.append({"what": "file", "value": f"{source.get('source')} ({source.get('rows')} rows)"})
     return rows
 
@@ -98,7 +102,7 @@ def remarks(manifest: Manifest) -> list[str]:
     """Return what a reader of numbers over the set must know."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
-        *(str(one) for one in _listed(manifest.get("remarks"))),
+        *(str(remark) for remark in _listed(manifest.get("remarks"))),
         *(
             f"{repo}: only tests that read a clock judge {count} of its samples."
             for repo, count in only.items()
@@ -128,7 +132,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
         manifest: the set's.
         measured: its samples; where there are none, the manifest's own count is told.
     """
-    counted = Counter(one.repo for one in measured)
+    counted = Counter(sample.repo for sample in measured)
     return [
         {
             "repository": repo,
@@ -148,10 +152,10 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
 
 def stored_repositories(stored: Sequence[Counted]) -> list[Cells]:
     """Return a line for each repository of a set that only the store knows."""
-    found: Counter[tuple[str, str]] = Counter()
-    for one in stored:
-        found[one.repo, one.language] += one.samples
-    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in found.items()]
+    counts: Counter[tuple[str, str]] = Counter()
+    for group in stored:
+        counts[group.repo, group.language] += group.samples
+    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in counts.items()]
 
 
 KIND_HELP: Mapping[str, str] = {
@@ -167,17 +171,17 @@ KIND_HELP: Mapping[str, str] = {
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
     """Return a line for each language, kind and level."""
     first: Counter[tuple[str, str, str]] = Counter()
-    counted = Counter((one.language, one.kind, one.level) for one in measured)
-    for one in measured:
-        first[one.language, one.kind, one.level] += one.masked
+    counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
+    for sample in measured:
+        first[sample.language, sample.kind, sample.level] += sample.masked
     return _kinds(counted, {key: first[key] if key[1] == "line" else None for key in counted})
 
 
 def stored_kinds(stored: Sequence[Counted]) -> list[Cells]:
     """Return the same of a set that only the store knows; first uses are not stored."""
     counted: Counter[tuple[str, str, str]] = Counter()
-    for one in stored:
-        counted[one.language, one.kind, one.level] += one.samples
+    for group in stored:
+        counted[group.language, group.kind, group.level] += group.samples
     return _kinds(counted, {})
 
 
@@ -212,8 +216,8 @@ def mutants(manifest: Manifest) -> list[Cells]:
     """Return a line for each repository whose tests were measured on faults, and one for all together."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
-        held = _mapping(entry.get("mutants"))
-        tried, killed, by_all = (_count(held, key) for key in ("tried", "killed", "killed_by_all"))
+        entry_mutants = _mapping(entry.get("mutants"))
+        tried, killed, by_all = (_count(entry_mutants, key) for key in ("tried", "killed", "killed_by_all"))
         if tried and killed is not None and by_all is not None:
             rows.append((repo, (tried, killed, by_all)))
     if len(rows) > 1:

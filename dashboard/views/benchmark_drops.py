@@ -112,8 +112,8 @@ def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
             if key == "drops" and isinstance(manifest.get("unusable"), Mapping):
                 continue
             yield from _of(STAGES[key], entry.get(key))
-        left = {name.removeprefix("left_out_"): n for name, n in entry.items() if name.startswith("left_out_")}
-        yield from _of(STAGES["skipped_as_targets"], left)
+        left_out = {name.removeprefix("left_out_"): n for name, n in entry.items() if name.startswith("left_out_")}
+        yield from _of(STAGES["skipped_as_targets"], left_out)
     yield from _of(STAGES["unusable"], manifest.get("unusable"))
 
 

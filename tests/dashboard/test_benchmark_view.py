@@ -58,7 +58,7 @@ def found(rows: list[dict[str, object]], key: str, value: str) -> dict[str, obje
 def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
     stored = [("c", "c", "3"), ("b old", "b", "old"), ("b[:2]", "b", "1"), ("b 1", "b", "1")]
     home = {"b": ("1", {}), "a": ("2", {}), "c": ("new", {})}
-    known = benchmark.known_sets(home, stored)
+    known = benchmark.all_sets(home, stored)
     # Each is called as on the other pages, and a choice made there holds here.
     assert [(one.samples, one.digest, one.manifest is not None, one.limited) for one in known] == [
         ("c", "3", False, False),

@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.views import cost as view
 from dashboard.views import cost_time as time
-from dashboard.views.cost_front import front
+from dashboard.views.cost import front
 from harness.leaderboard import board, records
 from harness.leaderboard.rows import Group
 from harness.results import COSTS, RunTable
@@ -93,7 +93,7 @@ def test_points_are_those_of_the_json() -> None:
 
 def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
     found = view.points(GROUP, "es", "price")
-    assert view.left_out(found) == ["waste", "gold"]
+    assert view.undrawn(found) == ["waste", "gold"]
     (steps, bars, dots, beside) = data_of(view.chart(found, "es", "%", "price"))
     assert [row["name"] for row in dots] == [row["name"] for row in bars] == ["lc.repocoder", "lc.infile"]
     assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
@@ -118,16 +118,16 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
 
 
 def test_costs_that_nobody_knows_are_not_offered() -> None:
-    assert view.known(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
+    assert view.available_costs(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
     nothing = (None,) * len(CHEAP.sample)
     recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
-    assert view.known(group_of(recorded)) == []
+    assert view.available_costs(group_of(recorded)) == []
     assert {*view.COSTS, *time.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
     found = view.points(GROUP, "context_gain", "tokens_in")
-    assert len(view.left_out(found)) == 4 and not any(one.front for one in found)
+    assert len(view.undrawn(found)) == 4 and not any(one.front for one in found)
     assert data_of(view.chart(found, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
 
 

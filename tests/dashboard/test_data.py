@@ -34,12 +34,12 @@ def asked(store: Store, what: str) -> int:
 
 
 def test_what_is_read_is_kept_until_rows_are_added(small: Home) -> None:
-    first = data.kept(asked, "a")
-    assert data.kept(asked, "a") == first
-    assert data.kept(asked, "b") != first
+    first = data.cached(asked, "a")
+    assert data.cached(asked, "a") == first
+    assert data.cached(asked, "b") != first
     with open_store(small.database) as store:
         store.add_run(make_spec(generator="new"), make_samples(2))
-    assert data.kept(asked, "a") != first
+    assert data.cached(asked, "a") != first
     assert data.sets()[0].generators == ("new", "scripted")
 
 

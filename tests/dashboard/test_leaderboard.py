@@ -11,7 +11,7 @@ import pytest
 
 from bench.home import Home
 from dashboard.views import leaderboard as view
-from dashboard.views.leaderboard_chart import chart
+from dashboard.views.leaderboard import chart
 from harness.leaderboard import Group, board, numbers
 from harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show

@@ -85,20 +85,20 @@ def test_a_state_says_what_is_known_and_no_more(run: RunWork, sighting: Sighting
 
 
 def test_the_pace_since_the_attempt_began() -> None:
-    found = view.pace(work(30, [attempt(NOW - 60)], alive=True), NOW)
-    assert found == view.Pace(per_minute=30.0, left=120.0)
+    found = view.speed(work(30, [attempt(NOW - 60)], alive=True), NOW)
+    assert found == view.Speed(per_minute=30.0, seconds_left=120.0)
 
 
 def test_what_an_earlier_attempt_stored_is_not_this_ones() -> None:
     earlier = attempt(NOW - 900, NOW - 600, finished=20)
-    assert view.pace(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Pace(per_minute=10.0, left=360.0)
+    assert view.speed(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Speed(per_minute=10.0, seconds_left=360.0)
 
 
 def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
     run = work(30, [attempt(NOW - 9000), attempt(NOW - 60)], alive=True)
-    assert view.pace(run, NOW) is None
-    found = view.pace(run, NOW, seen(since=NOW - 30, first=20, grew=NOW - 1))
-    assert found == view.Pace(per_minute=20.0, left=180.0)
+    assert view.speed(run, NOW) is None
+    found = view.speed(run, NOW, seen(since=NOW - 30, first=20, grew=NOW - 1))
+    assert found == view.Speed(per_minute=20.0, seconds_left=180.0)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
     ],
 )
 def test_no_pace_where_nothing_tells_one(run: RunWork, sighting: Sighting | None) -> None:
-    assert view.pace(run, NOW, sighting) is None
+    assert view.speed(run, NOW, sighting) is None
 
 
 def test_what_a_reader_saw() -> None:

@@ -69,9 +69,9 @@ def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None
 
 def test_words_that_differ_are_told_apart() -> None:
     assert diff.by_words("tax(user.cart, rate)", "tax(cart, rate)") == (
-        diff.Part("same", "tax("),
-        diff.Part("missing", "user."),
-        diff.Part("same", "cart, rate)"),
+        diff.DiffPart("same", "tax("),
+        diff.DiffPart("missing", "user."),
+        diff.DiffPart("same", "cart, rate)"),
     )
     assert diff.equal(" x\n", "x") and not diff.equal("x", "y")
     assert diff.by_lines("a\nb", "a\nc") == "  a\n- b\n+ c\n"
@@ -145,7 +145,7 @@ def test_metrics_are_those_of_the_profile_and_of_all() -> None:
     bits, es, passes = found
     assert bits.measure == Measure(profile="context", metric="bits", worst=None, lower_is_better=True)
     assert es.measure == Measure(profile="crosscodeeval", metric="es", worst=0.0)
-    assert (es.shown(27.0), passes.shown(0.5), bits.shown(None)) == (27.0, 50.0, None)
+    assert (es.in_unit(27.0), passes.in_unit(0.5), bits.in_unit(None)) == (27.0, 50.0, None)
     assert passes.measure.metric == "pass" and passes.measure.worst == 0.0
 
 
@@ -184,7 +184,7 @@ def test_found_samples_are_rows() -> None:
     sample = FoundSample(
         ordinal=0, id="a", repo="r", path="p.py", line=3, level="l", status=Status.SCORED, value=0.25, other=1.0
     )
-    assert view.found_rows([sample], es, "a", compared=True) == [
+    assert view.sample_rows([sample], es, "a", compared=True) == [
         {
             "": "▸", "sample": "a", "repository": "r", "place": "p.py:4", "level": "l", "status": "scored",
             "A": 25.0, "B": 100.0, "A - B": -75.0,
@@ -193,8 +193,8 @@ def test_found_samples_are_rows() -> None:
     missing = FoundSample(
         ordinal=0, id="b", repo="r", path="p", line=0, level="l", status=Status.INFRA_FAILED, value=None, other=1.0
     )
-    assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] is None
-    assert list(view.found_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
+    assert view.sample_rows([missing], es, "a", compared=True)[0]["A - B"] is None
+    assert list(view.sample_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
 
 

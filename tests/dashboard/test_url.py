@@ -13,7 +13,7 @@ from dashboard import url
 
 options = st.session_state.get("options", ["a", "b", "<b>"])
 url.enter(st.session_state.get("page", "one"))
-one = url.choose("One", options, name="one", default="b", shown=str.upper, written=str)
+one = url.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
 many = url.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
 text = url.text("Text", name="text")
 number = url.number("Number", 1, 10, name="number", default=3)

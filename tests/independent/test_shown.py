@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.home import Home
-from dashboard.views.figure import Figure
+from dashboard.views.tables import Figure
 from dashboard.views.leaderboard import heading, lines
 from harness.cli.board import read_tables
 from harness.leaderboard import board as make_board
