@@ -1,4 +1,4 @@
-"""The site: its pages, and what every page has in common: its choices live in the URL, a fault is one line."""
+"""The site: its pages, their shared frame, and the one line that a fault becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages read: the one place that opens the store. Read-only, and kept in memory until rows are added.
+"""The data of the pages: the one place that opens the store, read-only, cached until rows are added.
 
 Streamlit runs a page again at every click, in a thread of its own; what was read is therefore kept for the process,
 under a key that changes when the database does (`stamp`). The kept values are frozen and shared by all readers.

@@ -1,4 +1,4 @@
-"""How things are shown. Everything stored is untrusted text: it reaches a page only through here, as text.
+"""Widgets that show stored text as text. Everything stored is untrusted and reaches a page only through here.
 
 Streamlit reads Markdown in labels, captions, metrics and table cells of `st.table`; `plain` takes its meaning away.
 Cells of `frame`, options of a choice and what `text` shows are text already.
@@ -36,18 +36,18 @@ _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=
 """Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
 
 HELP: Mapping[str, str] = {
-    "rank": "The ranks that significant differences leave open. Only differences that pass the test count.",
-    "tier": "Rows that share a letter are not told apart by the test.",
+    "rank": "The ranks that are possible, given which differences are significant.",
+    "tier": "Rows that share a letter do not differ significantly.",
     "strategy": "The method that gathers what the model is shown.",
     "generator": "The model that completes the code, and how it was asked.",
     "sample set": "The tasks that were run; [:N] means the first N of them.",
     "language": "The programming language of the tasks.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
     "metric": "What is measured and what ranks the rows.",
-    "profile": "Whose exact definition of the metrics. Numbers of different profiles are never ranked together.",
+    "profile": "Whose exact definition of the metrics. Different profiles are never ranked together.",
     "baseline": "The method that differences refer to.",
     "n": "Samples that count: scored, or failed by the model, which counts as the worst value.",
-    "unscored": "Samples that the machine failed. They are missing, not 0; the next run does them again.",
+    "unscored": "Samples lost to a machine fault. They are missing, not 0; the next run does them again.",
     "excluded": "Samples left out because they are marked: their answer fails their tests, or an empty body passes.",
     "mean": "Mean over the samples that count.",
     "low": "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
@@ -180,7 +180,8 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
     ink = INK.get(st.context.theme.type or "")
     if ink is not None:
         spec = spec.configure_axis(labelColor=ink, titleColor=ink).configure_legend(labelColor=ink)
-        spec = spec.configure_text(color=ink)
+        # An outline tells the point at a mean from the bar of the same colour behind it.
+        spec = spec.configure_text(color=ink).configure_point(stroke=ink, strokeWidth=1)
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 

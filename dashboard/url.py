@@ -1,4 +1,4 @@
-"""Every choice lives in the URL's query, so that a view can be shared, kept and gone back to.
+"""Choices in the URL's query: a view can be shared, bookmarked and gone back to.
 
 What the URL says holds; without it what was chosen on another page under the same name; without that the default. What
 is not among the options is not taken, and the page says so. What was chosen is written to the URL when the page is
@@ -175,9 +175,8 @@ def _start(
         accepted = valid(requested)
         if accepted or (empty and requested == [""]):
             return accepted
-        show.note(
-            f"{label}: there is no {', '.join(requested)[:200]} here; shown is {', '.join(default) or 'what is left'}."
-        )
+        shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
+        show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
         return default
     if written:
         return default

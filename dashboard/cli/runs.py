@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the stored runs as work, for a terminal: how far they are, what went wrong, how to go on."""
+"""`ctxbench runs`: the progress, faults and repeat command of the stored runs, for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmark: what a sample set is made of, and how answers are kept out of sight. Layout only."""
+"""The Benchmark page: the contents of a sample set and its protection of answers. Layout only."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
         )
     mutants = view.mutants(manifest)
     if mutants:
-        _table("What the tests notice", mutants, view.MUTANTS_HELP)
+        _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _lengths(measured)
     _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.HELP)
     _table("How it was made", view.about(manifest), {})

@@ -1,4 +1,4 @@
-"""Compare: two runs or more side by side, and where their difference comes from. Layout only."""
+"""The Compare page: runs beside a baseline, and the parts of their difference. Layout only."""
 
 from __future__ import annotations
 

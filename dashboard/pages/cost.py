@@ -1,4 +1,4 @@
-"""Cost: what accuracy costs in tokens, calls, seconds and money, and where time goes. Layout only."""
+"""The Cost page: accuracy against tokens, calls, seconds and money, and time by stage. Layout only."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _against(group: Group, metric: str) -> None:
     st.subheader("Accuracy against cost", anchor=False)
     costs = view.available_costs(group)
     if not costs:
-        show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
+        show.note("The costs of these runs are not known: they were recorded elsewhere.")
         return
     name = url.choose(
         "Cost",
@@ -116,7 +116,7 @@ def _by_stage(group: Group) -> None:
     st.subheader("Where a sample's time goes", anchor=False)
     rows = time.stage_rows(group)
     if not any(stage in rows[0] for stage in time.STAGES.values()):
-        show.note("Nobody knows: these runs were recorded elsewhere.")
+        show.note("The times of these runs are not known: they were recorded elsewhere.")
         return
     show.chart(time.stage_chart(group), key="stages")
     show.frame(rows, help=HELP, key="by-stage")

@@ -1,4 +1,4 @@
-"""The Leaderboard page: choose what is ranked together; who leads, by how much, and is it more than chance."""
+"""The Leaderboard page: the ranking of comparable runs, with intervals and tests. Layout only."""
 
 from __future__ import annotations
 

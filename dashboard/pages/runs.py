@@ -1,4 +1,4 @@
-"""Runs: how far they are, what went wrong, and the command that makes one again. Layout only."""
+"""The Runs page: progress, faults and repeat commands of the stored runs. Layout only."""
 
 from __future__ import annotations
 

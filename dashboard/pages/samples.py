@@ -1,4 +1,4 @@
-"""Samples: find any one, and see what the model saw and wrote. Layout only."""
+"""The Samples page: search and filter the samples of one or two runs, and open one. Layout only."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
     if typed and not is_planned:
         show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
     if not samples:
-        show.empty("No sample fits these filters; take one away.", "ctxbench samples show NAME")
+        show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
     if opened:
         _steps(choice, filters, opened)
     with st.container(key=_LIST):

@@ -1,4 +1,4 @@
-"""One sample, whole: the task, what each run showed the model, what the model wrote, what came of it. Layout only."""
+"""One sample on the Samples page: its task, prompts, completions, scores and tests. Layout only."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _outcome(side: Side, task: Task | None) -> None:
     if completion is not None and texts is not None:
         _completion(side, texts, completion, expanded=task is None or not task.known)
     if sample.imported:
-        show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
+        show.note("Recorded elsewhere: its prompt, calls and times are not known.")
 
 
 def _comparison(reference: str, completion: str, kind: str, key: str) -> None:

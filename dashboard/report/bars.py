@@ -1,4 +1,4 @@
-"""Where intervals stand on a common axis: numbers for drawings, no drawing. Pure."""
+"""Positions of intervals on a common axis. Pure numbers; the template draws them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a report: a board and how its runs were made, as frozen texts and places. Pure.
+"""The contents of a report: a board and the origin of its runs, as frozen texts and positions. Pure.
 
 Every text may come from a model, a repository or a person's own names; `page` alone decides how it is written.
 """
@@ -19,7 +19,7 @@ from harness.store.work import RunWork
 _TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"
 TERMS = {
-    "rank": "The ranks that significant differences leave open: 1-3 means that nobody knows which of the three it is.",
+    "rank": "The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
     "tier": "Letters: two rows that share one are not told apart at 5%, after correction for all pairs.",
     "strategy": "What decides which parts of the repository the model is shown.",
     "n": "Samples that count: scored, or without a usable answer, which counts as the worst value.",
@@ -32,7 +32,7 @@ TERMS = {
     "tokens": "Mean number of tokens of the final prompt's context.",
     "calls": "Mean number of calls of the model for a sample.",
     "seconds": "Mean seconds a sample: the strategy's work and the model's answers.",
-    "US$": "Mean price of a sample in US dollars; a dash where nobody knows the model's price.",
+    "US$": "Mean price of a sample in US dollars; a dash where the model's price is not known.",
 }
 """Heading, or its beginning or end, -> what it means."""
 

@@ -1,4 +1,4 @@
-"""How the site looks: `theme.toml`, colours for light and dark in Streamlit's own words, no font from elsewhere."""
+"""The look of the site: `theme.toml`, colours for light and dark, no font from elsewhere."""
 
 from __future__ import annotations
 

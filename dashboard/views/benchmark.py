@@ -1,4 +1,4 @@
-"""From a sample set's account of itself, its samples in numbers and what the store knows to tables. Pure.
+"""Tables of a sample set, from its manifest, its measured samples and the store. Pure.
 
 Manifests are files that anybody may have written: whatever has another shape than ours is passed over.
 """
@@ -162,7 +162,7 @@ KIND_HELP: Mapping[str, str] = {
     "language": "A programming language.",
     "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
-    "samples": "How many.",
+    "samples": "Their number.",
     "share %": "Of all samples, in percent.",
     "first use %": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
 }
@@ -204,11 +204,11 @@ def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str
 
 MUTANTS_HELP: Mapping[str, str] = {
     "repository": "One whose functions were mined here.",
-    "faults": "Faulty versions of its sampled functions that no test was chosen by: two a function.",
-    "noticed by all": "Those that some test notices of all that run the function, at most 150.",
-    "noticed": "Those that the sample's own tests, at most 20, notice: they would be scored 0.",
-    "kill rate %": "Noticed, of those that all tests notice, in percent: what choosing few tests costs is missing.",
-    "all faults %": "Noticed, of all faults, in percent; some faults change nothing that could be noticed.",
+    "faults": "Faulty versions of its sampled functions, two a function, that played no part in choosing the tests.",
+    "noticed by all": "Faults that at least one of all tests that run the function (at most 150) notices.",
+    "noticed": "Faults that the sample's own tests (at most 20) notice; such a completion would score 0.",
+    "kill rate %": "Share of the faults noticed by all tests that the sample's own tests notice too, in percent.",
+    "all faults %": "Share of all faults that are noticed, in percent; some change nothing that a test could notice.",
 }
 
 

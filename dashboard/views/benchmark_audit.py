@@ -1,4 +1,4 @@
-"""How answers are kept from strategies in a sample set, and what was certified of it: each with its number. Pure."""
+"""The audit of a sample set: checks against leaked answers, and certificates, each with its count. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dashboard.views.benchmark import Cells, Manifest, entries
 from harness.store.records import Mark
 
 HELP: Mapping[str, str] = {
-    "check": "What was looked at.",
-    "found": "How many.",
-    "of": "Of how many; empty where that is not counted.",
-    "meaning": "What the number says.",
+    "check": "The check.",
+    "found": "Their number.",
+    "of": "Out of this many; empty where that is not counted.",
+    "meaning": "The meaning of the number.",
 }
 
 

@@ -1,4 +1,4 @@
-"""What was left out of a sample set, by reason, from its manifest. Pure."""
+"""The candidates that a sample set left out, by reason, from its manifest. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ HELP: Mapping[str, str] = {
     "what": "What was left out.",
     "reason": "As the set's manifest names it.",
     "meaning": "Why it was left out.",
-    "count": "How many, in all repositories.",
+    "count": "Their number, in all repositories.",
     "repositories": "How many repositories lost some.",
 }
 

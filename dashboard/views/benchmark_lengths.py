@@ -1,4 +1,4 @@
-"""How long the parts of a set's samples are: numbers and a chart of each distribution. Pure."""
+"""The lengths of prefixes, answers and suffixes: quartiles and a histogram. Pure."""
 
 from __future__ import annotations
 

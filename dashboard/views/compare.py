@@ -1,4 +1,4 @@
-"""From runs side by side to tables and charts: differences, repositories, levels, what is missing. Pure."""
+"""Tables and charts of runs beside a baseline: differences, repositories, levels, missing samples. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs are compared unasked, and how runs are named and told apart. Pure."""
+"""The default choice of runs to compare, and their names. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who solves what, drawn: Venn diagrams of two and three runs, UpSet plots of more. Pure.
+"""Charts of which runs solve which samples: Venn diagrams of two or three runs, UpSet plots of more. Pure.
 
 Drawings hold letters and counts only; which run a letter is, a table beside them says.
 """

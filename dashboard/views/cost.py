@@ -147,7 +147,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
     looks = {kind: look for kind, look in _LOOKS.items() if any(row["kind"] == kind for row in drawn)}
     kinds, colours, shapes = list(looks), [mark for mark, _ in looks.values()], [mark for _, mark in looks.values()]
     base = alt.Chart(alt.InlineData(values=drawn)).encode(
-        x=alt.X("cost:Q", title=f"{COSTS[name]} a sample", scale=alt.Scale(zero=False, nice=True)),
+        x=alt.X("cost:Q", title=f"{COSTS[name]}, mean per sample", scale=alt.Scale(zero=False, nice=True)),
         tooltip=[
             alt.Tooltip("name:N", title="strategy"),
             alt.Tooltip("shown:N", title=metric),

@@ -1,4 +1,4 @@
-"""Where time goes: a sample's by stage, and what makes a repository searchable. Pure."""
+"""Tables and charts of time: a sample's by stage, and a repository's until it can be searched. Pure."""
 
 from __future__ import annotations
 

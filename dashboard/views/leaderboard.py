@@ -1,4 +1,4 @@
-"""The leaderboard as a page shows it: one group of a board as lines, a chart and sentences. Pure.
+"""Table, chart and sentences of one group of the leaderboard. Pure.
 
 Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; nothing is computed here.
 """
@@ -129,12 +129,12 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "tier": row.tier,
         "n": row.n,
         **links,
-        "unscored": row.unscored,
-        "marked": row.excluded or None,
         "tokens": _amount(row.context_tokens),
         "calls": _amount(row.calls),
         "seconds": _amount(row.seconds),
         "price US$": _price(row.costs.get("price")),
+        "unscored": row.unscored,
+        "marked": row.excluded or None,
         "origin": "control" if row.run.control else str(row.run.origin),
         **_others(group, row),
         **{heading: _amount(row.costs.get(name)) for heading, name in _COSTS.items()},

@@ -1,4 +1,4 @@
-"""From stored runs as work to what the Runs page shows of them: states, pace, tables. Pure.
+"""State, speed and tables of the stored runs. Pure.
 
 A state says what is known and no more. Of an attempt without an end the claim that its process holds tells whether it
 goes on; where nobody can ask for that, only samples that became more while a reader looked do.
@@ -141,7 +141,7 @@ def sentence(work: RunWork, now: float, sighting: Sighting | None = None) -> str
         and sighting is not None
         and now - (sighting.grew or sighting.since) >= _STILL
     ):
-        text += f", none more for {duration(now - (sighting.grew or sighting.since))}"
+        text += f", no new sample for {duration(now - (sighting.grew or sighting.since))}"
     return f"{text}: {state(work, sighting)}"
 
 

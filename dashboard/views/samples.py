@@ -1,4 +1,4 @@
-"""Finding samples: metrics to choose from, filters as a question to the store, rows of what was found. Pure."""
+"""Metrics, filters and rows of the list of samples. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A completion against the reference: by words where it is a line, by lines where it is a function. Pure.
+"""The difference of a completion from the reference: by words for lines, by lines for functions. Pure.
 
 The only markup of the page is made here, of nothing but our own tags: every piece of stored text goes through
 `html.escape`.

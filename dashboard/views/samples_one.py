@@ -32,7 +32,7 @@ HELP: Mapping[str, str] = {
     "seconds": "Time until the answer was there.",
     "price": "US dollars, where the price of the model is known.",
     "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
-    "metric": "What is measured, under the profile chosen above.",
+    "metric": "The metric, under the chosen profile.",
     "A": "The first run.",
     "B": "The second run.",
 }
