@@ -181,7 +181,7 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
     assert test.query_params["sample"] in ("demo/1", ["demo/1"])
     assert table(test, 1)[1] == {"metric": "bits (bits)", "A": 3.0, "B": 3.0}
     test = sound(app("samples", home.root, differs="A is better", **both))
-    assert "No sample fits" in test.info[0].value
+    assert "No sample matches" in test.info[0].value
 
 
 def test_a_missing_sample_says_why(home: Home) -> None:
@@ -201,7 +201,7 @@ def test_samples_are_filtered_by_the_url(home: Home) -> None:
         test = sound(app("samples", home.root, run=run, metric="es", **query))
         assert [row["sample"] for row in table(test, 0)] == expected, query
     test = sound(app("samples", home.root, run=run, words="nowhere"))
-    assert "No sample fits these filters" in test.info[0].value
+    assert "No sample matches these filters" in test.info[0].value
 
 
 def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
