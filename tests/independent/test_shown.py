@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bench.home import Home
-from dashboard.views.tables import Figure
 from dashboard.views.leaderboard import heading, lines
+from dashboard.views.tables import Figure
 from harness.cli.board import read_tables
 from harness.leaderboard import board as make_board
 from tests.independent.drawing import Made
