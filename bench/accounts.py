@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from bench.types import Kind
+from ctxbench.bench.types import Kind
 
 _PARSERS = ("tree-sitter", "tree-sitter-java", "tree-sitter-python")
 

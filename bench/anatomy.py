@@ -14,11 +14,11 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from bench import samples as sets
-from bench.code_tokens import count
-from bench.errors import InputFault
-from bench.files import explained, read_jsonl
-from bench.home import Home
+from ctxbench.bench import samples as sets
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, read_jsonl
+from ctxbench.bench.home import Home
 
 _CURE = "build the set again with --force, or keep your own version under another name"
 _STRETCH = re.compile(r"(?:[^\n]*\n){1,16}\n*|[^\n]+")

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.files import dump_line, explained, sha256, sha256_file, write_atomic
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.sources import debian, git, local, pypi
-from bench.sources.base import (
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import dump_line, explained, sha256, sha256_file, write_atomic
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.sources import debian, git, local, pypi
+from ctxbench.bench.sources.base import (
     DebianSource,
     Destination,
     GitSource,

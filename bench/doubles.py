@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.elementary import EXP2, LEAST, LOG2_E
+from ctxbench.bench.elementary import EXP2, LEAST, LOG2_E
 
 Doubles: TypeAlias = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.files import explained
-from bench.types import Language
+from ctxbench.bench.files import explained
+from ctxbench.bench.types import Language
 
 UTF8 = "utf-8"
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")

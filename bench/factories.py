@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from bench import secrets
-from bench.errors import InputFault
-from bench.spec import Spec, Value
+from ctxbench.bench import secrets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import Spec, Value
 
 _TYPES: dict[object, tuple[type, str]] = {
     "bool": (bool, "on or off"),

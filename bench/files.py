@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 
 MAX_TEXT = 64 << 20
 """Bytes of a text file, or of a line of one that is read line by line."""

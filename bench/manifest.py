@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import InputFault, UnknownName
-from bench.files import read_text
-from bench.manifest_types import RepoManifest
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import read_text
+from ctxbench.bench.manifest_types import RepoManifest
 
 BUILTIN = Path(__file__).parent / "repos"
 
@@ -87,7 +87,7 @@ def _builtin(name: str) -> RepoManifest:
 
 def _read(path: Path, shown: str) -> RepoManifest:
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
-    from bench.manifest_schema import check  # noqa: PLC0415
+    from ctxbench.bench.manifest_schema import check  # noqa: PLC0415
 
     text = read_text(path)
     try:

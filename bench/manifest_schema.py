@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from bench.manifest_types import RepoManifest, TestSuite
-from bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
-from bench.types import Language
+from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource, Source
+from ctxbench.bench.types import Language
 
 T = TypeVar("T", bound="_Table")
 Problem = tuple[str, str, str]

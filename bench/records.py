@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench.errors import InputFault
-from bench.files import read_jsonl
-from bench.types import Reference, Sample, StoredContext
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import read_jsonl
+from ctxbench.bench.types import Reference, Sample, StoredContext
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

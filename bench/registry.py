@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from bench.errors import InputFault, UnknownName
+from ctxbench.bench import old_names
+from ctxbench.bench.errors import InputFault, UnknownName
 
 T = TypeVar("T")
 
@@ -89,6 +90,7 @@ class Registry(Generic[T]):
 
     def _load(self, point: EntryPoint) -> None:
         where = f"plugin {point.value}"
+        old_names.accept()
         try:
             point.load()
         except Exception as error:

@@ -12,14 +12,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.retrieval.retrieval import Files, Retrieval
-from bench.retrieval.types import Hit
-from bench.shown import shown_of
-from bench.snapshot import Snapshot
-from bench.types import Language, Query
-from bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.retrieval.retrieval import Files, Retrieval
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.shown import shown_of
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Language, Query
+from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.types import Query
+from ctxbench.bench.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import encodings
-from bench.encodings import UTF8
-from bench.errors import InputFault
-from bench.files import explained, sha256
-from bench.types import Language
+from ctxbench.bench import encodings
+from ctxbench.bench.encodings import UTF8
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.types import Language
 
 MAX_BYTES = 400_000
 """Larger source files are generated or data; they are counted and skipped."""

@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bench.errors import InputFault
-from bench.secrets import redacted
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.secrets import redacted
 
 Value = None | bool | int | float | str | tuple["Value", ...]
 

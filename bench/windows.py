@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.code_tokens import pieces
-from bench.retrieval.kept import Kept
-from bench.types import Place
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.types import Place
 
 if TYPE_CHECKING:
     import numpy as np

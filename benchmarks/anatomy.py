@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from bench import anatomy
-from bench import samples as sets
-from bench.code_tokens import count
-from bench.home import Home
-from bench.types import Cursor, Reference, Sample
 from benchmarks.windows import library
+from ctxbench.bench import anatomy
+from ctxbench.bench import samples as sets
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
 
 SAMPLES = 10_000

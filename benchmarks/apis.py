@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.apis.plain import summary
-from bench.apis.units import units
-from bench.errors import InputFault
-from bench.repository import Repository, View, digest_of
-from bench.retrieval import encoders
-from bench.retrieval.retrieval import Retrieval
-from bench.types import Cursor, Kind, Language, Query
+from ctxbench.bench.apis.plain import summary
+from ctxbench.bench.apis.units import units
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import Cursor, Kind, Language, Query
 
 LINES = 25_000
 MORE = 10_000

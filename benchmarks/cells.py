@@ -7,9 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.types import Kind
-from harness.cells import Cells, InlineCells, open_cells
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cells import Cells, InlineCells, open_cells
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.models import Model
 
 SAMPLES = 100

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.code_tokens import pieces
-from bench.errors import CtxbenchError
-from bench.retrieval import encoders
-from bench.retrieval.encoders.vectors import Vectors
-from bench.retrieval.types import Encoder
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.encoders.vectors import Vectors
+from ctxbench.bench.retrieval.types import Encoder
 
 PACKAGES = ("asyncio", "email", "logging")
 SIZES = {10: 300, 100: 60}

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from bench import samples as sets
-from bench.home import Home
-from bench.testing.judge import Judge
-from bench.testing.suites import suite_of
-from bench.testing.types import Judgement
-from bench.types import Kind, Language, Sample
-from sandbox.registry import open_sandbox
-from sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Kind, Language, Sample
+from ctxbench.sandbox.registry import open_sandbox
+from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report, Sandbox
 
 COMMENTS = {Language.PYTHON: "# again", Language.JAVA: "// again"}
 

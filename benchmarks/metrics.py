@@ -13,7 +13,7 @@ from pathlib import Path
 import tree_sitter
 import tree_sitter_python
 
-from harness.metrics import Case, crosscodeeval, statement
+from ctxbench.harness.metrics import Case, crosscodeeval, statement
 
 SAMPLES, COMPARED, HEAD = 2000, 60, 200
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stored import SHAPES, SHOWN, STORED, Shape, fill
-from harness.store import open_store
+from ctxbench.harness.store import open_store
 
 ALL = {
     **SHAPES,
@@ -94,7 +94,7 @@ _ENVIRONMENT = {
 _SCRIPT = """
 import time
 import streamlit as st
-from dashboard.app import show_page
+from ctxbench.dashboard.app import show_page
 
 began = time.perf_counter()
 show_page({page!r})

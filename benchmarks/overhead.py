@@ -25,15 +25,15 @@ from typing import Any
 
 from sqlalchemy import text
 
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Language
-from harness.generators import registry
-from harness.generators.base import Generator
-from harness.generators.scripted import Scripted
-from harness.runner import run
-from harness.store import open_store
-from strategies.api import Prompt
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Generator
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.runner import run
+from ctxbench.harness.store import open_store
+from ctxbench.strategies.api import Prompt
 from tests.helpers.sets import make_set
 
 REQUESTS, AT_ONCE, ROUNDS = 2048, 64, 2

@@ -11,13 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from bench.code_tokens import pieces
-from bench.retrieval.corpus import Corpus, search
-from bench.retrieval.lexical import BM25, Jaccard
-from bench.retrieval.units import cutter
-from bench.retrieval.words import words
-from bench.types import Language
 from benchmarks.windows import library
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.retrieval.corpus import Corpus, search
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.units import cutter
+from ctxbench.bench.retrieval.words import words
+from ctxbench.bench.types import Language
 
 QUERIES = 40
 TOP = 10

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine import Meter, engine
-from sandbox.errors import SandboxUnavailable
-from sandbox.registry import NAMES, open_sandbox
-from sandbox.types import Call, Check, Command, Environment, Job, Limits, Pool
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.registry import NAMES, open_sandbox
+from ctxbench.sandbox.types import Call, Check, Command, Environment, Job, Limits, Pool
 
 LIBRARY = {
     "runs.py": b"""
@@ -68,8 +68,8 @@ def main() -> None:
 
 def _base() -> str:
     """Return a name of the image that boxes are built on here."""
-    from sandbox.docker import bases
-    from sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
         found = bases.get(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL, print)

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from harness.generators.base import Sampling
-from harness.runspec import RunSpec, sampling_key
-from harness.store import Store
-from harness.store import tables as t
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.store import Store
+from ctxbench.harness.store import tables as t
 
 SHOWN = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),

@@ -11,8 +11,8 @@ import sysconfig
 import time
 from pathlib import Path
 
-from bench.code_tokens import pieces
-from bench.windows import WindowIndex, split_lines
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.windows import WindowIndex, split_lines
 
 LINES = 25_000
 QUERIES = 100

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from bench.errors import CtxbenchError
-from dashboard import data, show, url
-from dashboard.theme import icon
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.theme import icon
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def show_page(name: str) -> None:
         if name != "benchmark" and not data.sets():
             show.empty("No runs are stored here yet.", "ctxbench quickstart")
             return
-        page: Callable[[], None] = importlib.import_module(f"dashboard.pages.{name}").page
+        page: Callable[[], None] = importlib.import_module(f"ctxbench.dashboard.pages.{name}").page
         page()
     except CtxbenchError as error:
         show.fault(error)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from dashboard import data, show, url
-from dashboard.views import tables
-from harness.metrics import PROFILES
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.views import tables
+from ctxbench.harness.metrics import PROFILES
 
 R = TypeVar("R", bound=Mapping[str, object])
 

@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias, TypeVar
 
 import streamlit as st
 
-from bench.home import Home
-from harness.leaderboard import Board
-from harness.leaderboard import board as ranked
-from harness.results import RunTable
-from harness.store import Store, queries
-from harness.store.reading import exists, open_reader, version, which
-from harness.store.sets import stored_sets
+from ctxbench.bench.home import Home
+from ctxbench.harness.leaderboard import Board
+from ctxbench.harness.leaderboard import board as ranked
+from ctxbench.harness.results import RunTable
+from ctxbench.harness.store import Store, queries
+from ctxbench.harness.store.reading import exists, open_reader, version, which
+from ctxbench.harness.store.sets import stored_sets
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from bench.errors import CtxbenchError
-from bench.visible import visible
-from dashboard.theme import INK
-from dashboard.views.tables import Figure
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.visible import visible
+from ctxbench.dashboard.theme import INK
+from ctxbench.dashboard.views.tables import Figure
 
 if TYPE_CHECKING:
     import altair as alt

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from bench.visible import visible
-from dashboard import show
+from ctxbench.bench.visible import visible
+from ctxbench.dashboard import show
 
 T = TypeVar("T")
 _PAGE, _WRITTEN, _REMEMBERED, _NOW = "url/page", "url/written", "url/remembered", "url/now"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.generators.base import Request, Response
-from harness.prices import Rate
-from harness.runspec import sampling_key
-from harness.store.records import StoredGeneration
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.prices import Rate
+from ctxbench.harness.runspec import sampling_key
+from ctxbench.harness.store.records import StoredGeneration
 
 
 def price(response: Response, rate: Rate | None) -> float | None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import samples
-from bench.errors import CtxbenchError, InputFault
-from bench.files import explained
-from bench.home import Home
+from ctxbench.bench import samples
+from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.home import Home
 
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
 """How every record of a built set begins."""

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from bench.repository import Repository, View, view
-from bench.retrieval.retrieval import Retrieval
-from bench.snapshot import Snapshot
-from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
-from harness.batcher import Answer, Batcher
-from harness.cells import Cells, StrategyFault
-from harness.extract import extract
-from harness.generators import fim
-from harness.generators.base import Request, Sampling, TooLong
-from harness.generators.fitting import fitted
-from harness.store.records import StoredVerdict
-from harness.store.store import Store
-from harness.unasked import keep
-from strategies.api import Execute, Execution, Prompt
+from ctxbench.bench.repository import Repository, View, view
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Query, Sample
+from ctxbench.harness.batcher import Answer, Batcher
+from ctxbench.harness.cells import Cells, StrategyFault
+from ctxbench.harness.extract import extract
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request, Sampling, TooLong
+from ctxbench.harness.generators.fitting import fitted
+from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.unasked import keep
+from ctxbench.strategies.api import Execute, Execution, Prompt
 
 OVERFLOW = "overflow_failed"
 """Flag of a prompt that does not fit the model's window and was not to be cut."""

@@ -12,33 +12,33 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.samples import SampleSet
-from bench.snapshot import Snapshot
-from bench.types import Sample
-from harness import plan
-from harness.asking import Asker, Made
-from harness.cells import StrategyFault
-from harness.controls import Controls
-from harness.execution import Executor
-from harness.generators.base import Sampling, TooLong
-from harness.judging import judge_stored, judged
-from harness.machinery import Machinery
-from harness.pace import Pace
-from harness.portion import Portion
-from harness.results import Load
-from harness.runspec import RunSpec
-from harness.scoring import Scorer
-from harness.store import verdicts
-from harness.store.attempts import failed_on
-from harness.store.claims import attempt_key
-from harness.store.notes import add_remarks
-from harness.store.queries import counts
-from harness.store.records import StoredFault
-from harness.store.store import Store
-from harness.store.verdicts import Unjudged
-from harness.underway import UnderWay
-from strategies.controls import NAMES as CONTROLS
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Sample
+from ctxbench.harness import plan
+from ctxbench.harness.asking import Asker, Made
+from ctxbench.harness.cells import StrategyFault
+from ctxbench.harness.controls import Controls
+from ctxbench.harness.execution import Executor
+from ctxbench.harness.generators.base import Sampling, TooLong
+from ctxbench.harness.judging import judge_stored, judged
+from ctxbench.harness.machinery import Machinery
+from ctxbench.harness.pace import Pace
+from ctxbench.harness.portion import Portion
+from ctxbench.harness.results import Load
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.attempts import failed_on
+from ctxbench.harness.store.claims import attempt_key
+from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.queries import counts
+from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import Unjudged
+from ctxbench.harness.underway import UnderWay
+from ctxbench.strategies.controls import NAMES as CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""

@@ -23,16 +23,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from bench.errors import MachineFault
-from bench.files import sha256
-from harness.accounting import stored
-from harness.generators.base import Generator, Request, Response, accounted
-from harness.inflight import InFlight, Outcome, Slot
-from harness.prices import Prices
-from harness.runspec import sampling_key
-from harness.store.claims import Claims, Unshared
-from harness.store.records import StoredGeneration
-from harness.store.rows import clean
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.harness.accounting import stored
+from ctxbench.harness.generators.base import Generator, Request, Response, accounted
+from ctxbench.harness.inflight import InFlight, Outcome, Slot
+from ctxbench.harness.prices import Prices
+from ctxbench.harness.runspec import sampling_key
+from ctxbench.harness.store.claims import Claims, Unshared
+from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.rows import clean
 
 _CLOSE_SECONDS = 10.0
 

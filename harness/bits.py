@@ -13,18 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from bench.errors import MachineFault
-from bench.files import sha256
-from bench.types import Kind, Language, Reference, Sample
-from harness import extract
-from harness.asking import Made
-from harness.generators import fim
-from harness.generators.base import Coder, Waking
-from harness.pace import Pace
-from harness.store.records import StoredBits
-from harness.store.store import Store
-from strategies.api import Prompt
-from strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.harness import extract
+from ctxbench.harness.asking import Made
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Coder, Waking
+from ctxbench.harness.pace import Pace
+from ctxbench.harness.store.records import StoredBits
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.infile_text import WHOLE, infile_prompt
 
 _SEEN = 40
 """Characters before the cursor that tell whether a prompt ends there."""

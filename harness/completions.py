@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault, MachineFault, UnknownName
-from bench.files import read_jsonl
-from bench.samples import SampleSet
-from bench.testing.types import Verdict
-from bench.types import Sample
-from harness.execution import Again, Executor
-from harness.imported.ctxbench import completions
-from harness.judging import judge_again, judge_stored
-from harness.store.records import StoredFault, StoredVerdict
-from harness.store.store import Store
-from harness.store.verdicts import Known, Unjudged
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.files import read_jsonl
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Sample
+from ctxbench.harness.execution import Again, Executor
+from ctxbench.harness.imported.ctxbench import completions
+from ctxbench.harness.judging import judge_again, judge_stored
+from ctxbench.harness.store.records import StoredFault, StoredVerdict
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import Known, Unjudged
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from harness.store.records import StoredConstruction
+from ctxbench.harness.store.records import StoredConstruction
 
 
 class Construction:

@@ -12,25 +12,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from bench.apis.units import units
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.repository import Repository
-from bench.retrieval.types import Hit, Unit
-from bench.types import Kind, Language, Query, Reference, Sample, Use
-from harness.asking import FINAL, Asker, Made, completion
-from harness.bits import behind_cursor
-from harness.cells import Card, Cells
-from harness.generators.base import Sampling
-from harness.metrics import identifiers
-from harness.store.store import Store
-from harness.unasked import keep
-from strategies import apis
-from strategies.api import Prompt
-from strategies.controls import NAMES
-from strategies.infile_text import WHOLE, infile_prompt
-from strategies.similar import as_found, draft_query, similar_prompt
-from strategies.stored import crosscodeeval_prompt
+from ctxbench.bench.apis.units import units
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.types import Kind, Language, Query, Reference, Sample, Use
+from ctxbench.harness.asking import FINAL, Asker, Made, completion
+from ctxbench.harness.bits import behind_cursor
+from ctxbench.harness.cells import Card, Cells
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.metrics import identifiers
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.unasked import keep
+from ctxbench.strategies import apis
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.controls import NAMES
+from ctxbench.strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
+from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
 WINDOW = 20

@@ -17,20 +17,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from bench.errors import MachineFault
-from bench.files import sha256
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.types import Judgement, Verdict
-from bench.types import Sample
-from harness.batcher import Stopped
-from harness.store import verdicts
-from harness.store.claims import Claims, Unshared
-from harness.store.records import StoredVerdict
-from harness.store.rows import clean
-from harness.store.store import Store
-from harness.verdict import sample_digest, stored, verdict_key
-from sandbox.errors import SandboxError
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Sample
+from ctxbench.harness.batcher import Stopped
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.claims import Claims, Unshared
+from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.rows import clean
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.verdict import sample_digest, stored, verdict_key
+from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
 _AGAIN = 0.25
@@ -260,8 +260,8 @@ def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: in
     Raises:
         SandboxUnavailable: if there is none.
     """
-    from bench.testing import judge as judging  # noqa: PLC0415 - runs over lines need none of it
-    from sandbox import registry  # noqa: PLC0415
+    from ctxbench.bench.testing import judge as judging  # noqa: PLC0415 - runs over lines need none of it
+    from ctxbench.sandbox import registry  # noqa: PLC0415
 
     opened = registry.open_sandbox(sandbox, home.cache / "sandbox")
     with judging.Judge(home, sample_set, opened, width=width) as judge:

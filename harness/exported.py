@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-from bench.errors import InputFault
-from bench.samples import SampleSet
-from bench.types import Kind, Sample
-from harness.extract import body
-from harness.extract.given import given
-from harness.imported.infercom import first_line
-from harness.store.completions import Completed
-from harness.tasklines import task_lines
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness.extract import body
+from ctxbench.harness.extract.given import given
+from ctxbench.harness.imported.infercom import first_line
+from ctxbench.harness.store.completions import Completed
+from ctxbench.harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
 """The shapes that are known, sorted."""

@@ -13,8 +13,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.errors import MachineFault
-from harness.generators.base import Request, Response, TooLong
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.generators.base import Request, Response, TooLong
 
 LINGER = 0.5
 """Seconds without a new request after which a batch goes out though members are still at work."""

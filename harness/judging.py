@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
-from bench.errors import MachineFault
-from bench.samples import SampleSet
-from harness.asking import Made
-from harness.execution import Again, Executor
-from harness.store import verdicts
-from harness.store.records import StoredVerdict
-from harness.store.store import Store
-from harness.store.verdicts import Known, Unjudged
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.samples import SampleSet
+from ctxbench.harness.asking import Made
+from ctxbench.harness.execution import Again, Executor
+from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import Known, Unjudged
 
 
 def judged(made: Made, executor: Executor | None) -> Made:

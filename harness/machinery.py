@@ -11,20 +11,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.retrieval.retrieval import Retrieval
-from harness.batcher import Batcher
-from harness.bits import Pricer
-from harness.cells import Cells, open_cells
-from harness.construction import Construction
-from harness.execution import Executor
-from harness.generators import registry
-from harness.generators.base import Coder, Generator
-from harness.prices import Prices
-from harness.store.claims import Claims
-from harness.store.store import Store
-from harness.summaries import Summaries
-from harness.tools import OpenTools
-from strategies.api import Execute
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.harness.batcher import Batcher
+from ctxbench.harness.bits import Pricer
+from ctxbench.harness.cells import Cells, open_cells
+from ctxbench.harness.construction import Construction
+from ctxbench.harness.execution import Executor
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Coder, Generator
+from ctxbench.harness.prices import Prices
+from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.summaries import Summaries
+from ctxbench.harness.tools import OpenTools
+from ctxbench.strategies.api import Execute
 
 CODER = "incontext"
 """Measures context gain for generators that cannot."""

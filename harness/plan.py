@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from itertools import chain, islice, zip_longest
 
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.types import Sample
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.types import Sample
 
 
 def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.types import Sample
-from harness.store.claims import Claims
-from harness.store.store import Store
+from ctxbench.bench.types import Sample
+from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.store import Store
 
 _LOG = logging.getLogger(__name__)
 _AGAIN = 0.25

@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from bench import checkout, manifest, samples
-from bench.errors import InputFault, MachineFault
-from bench.functions import build as functions
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.projbench.build import build
-from bench.samples import SampleSet
-from sandbox import wheels
-from sandbox.types import Sandbox
+from ctxbench.bench import checkout, manifest, samples
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.functions import build as functions
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.projbench.build import build
+from ctxbench.bench.samples import SampleSet
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "quickstart", "quickstart-functions"
 """Of lines, and of functions: the names of the repositories' sets and of the sample sets made of them."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 
 PROGRAM = "ctxbench"
 _GREEDY = (0.0, 1.0)

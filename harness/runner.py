@@ -14,27 +14,27 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import samples as sets
-from bench.code_tokens import NAME as TOKENIZER
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Kind, Sample
-from harness import plan, prices
-from harness.attempt import GIVE_UP_AFTER, Attempt, Progress, Summary
-from harness.bits import Bits
-from harness.cells import Bounds, Card, copies, open_cells
-from harness.controls import card_of
-from harness.diagnostics import Diagnostics
-from harness.execution import OpenJudge, open_executor, open_judge
-from harness.generators import fim
-from harness.generators.base import Sampling
-from harness.machinery import Machinery, open_machinery
-from harness.runspec import RunSpec
-from harness.scoring import Scorer
-from harness.store.notes import add_remarks
-from harness.store.store import Store
-from harness.tools import open_tools
+from ctxbench.bench import samples as sets
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.harness import plan, prices
+from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, Summary
+from ctxbench.harness.bits import Bits
+from ctxbench.harness.cells import Bounds, Card, copies, open_cells
+from ctxbench.harness.controls import card_of
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.execution import OpenJudge, open_executor, open_judge
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.machinery import Machinery, open_machinery
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.store.notes import add_remarks
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.tools import open_tools
 
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
 """The papers' limits of a completion."""

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from bench.files import sha256
-from harness.generators.base import Sampling
+from ctxbench.bench.files import sha256
+from ctxbench.harness.generators.base import Sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

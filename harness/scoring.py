@@ -8,18 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from bench.code_tokens import count
-from bench.types import Kind, Place, Reference, Sample
-from harness import extract, metrics
-from harness.asking import Completion, Made
-from harness.bits import Bits, behind_cursor, has_answer
-from harness.diagnostics import Diagnostics
-from harness.results import Status
-from harness.store.counted import PASS, PROFILE
-from harness.store.queries import CONTEXT
-from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
-from harness.store.verdicts import passed
-from strategies.api import Prompt
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.types import Kind, Place, Reference, Sample
+from ctxbench.harness import extract, metrics
+from ctxbench.harness.asking import Completion, Made
+from ctxbench.harness.bits import Bits, behind_cursor, has_answer
+from ctxbench.harness.diagnostics import Diagnostics
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.queries import CONTEXT
+from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion
+from ctxbench.harness.store.verdicts import passed
+from ctxbench.strategies.api import Prompt
 
 GAIN, BITS = "context_gain", "bits"
 EMPTY, LENGTH = "empty", "length"

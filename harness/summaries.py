@@ -7,14 +7,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import code_tokens
-from bench.apis import plain, prompts
-from bench.retrieval.types import Unit
-from bench.types import Language
-from harness.accounting import price
-from harness.batcher import Answer, Batcher
-from harness.generators.base import Request, Sampling
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench import code_tokens
+from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language
+from ctxbench.harness.accounting import price
+from ctxbench.harness.batcher import Answer, Batcher
+from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 ROLE = "summary"
 _LONGEST = 3000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench import formats
-from bench.samples import SampleSet
-from bench.types import Kind
+from ctxbench.bench import formats
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
 
 SHAPES = ("crosscodeeval", "infercom", "projbench", "repocoder")
 """Shapes of predictions that refer to such tasks."""

@@ -10,11 +10,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from bench.errors import MachineFault
-from bench.home import Home
-from sandbox.errors import SandboxError
-from sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
-from strategies.api import Execute, Execution
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
+from ctxbench.strategies.api import Execute, Execution
 
 SECONDS = 60.0
 """The longest that a program may run, whatever a strategy asks for."""
@@ -79,7 +79,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
     Raises:
         SandboxUnavailable: if there is none.
     """
-    from sandbox import registry  # noqa: PLC0415 - few strategies need it
+    from ctxbench.sandbox import registry  # noqa: PLC0415 - few strategies need it
 
     return registry.open_sandbox(name, home.cache / "sandbox")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.files import sha256
-from harness.batcher import Answer
-from harness.generators.base import Response
-from harness.store.records import StoredGeneration
-from harness.store.store import Store
-from strategies.api import Prompt
+from ctxbench.bench.files import sha256
+from ctxbench.harness.batcher import Answer
+from ctxbench.harness.generators.base import Response
+from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Prompt
 
 
 def keep(store: Store, name: str, prompt: Prompt, text: str) -> Answer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from bench import records
-from bench.files import sha256
-from bench.samples import SampleSet
-from bench.testing.types import Judgement
-from bench.types import Sample
-from harness.store.records import StoredVerdict
+from ctxbench.bench import records
+from ctxbench.bench.files import sha256
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Sample
+from ctxbench.harness.store.records import StoredVerdict
 
 RULES = "1"
 """Version of how outcomes become verdicts on this side of the sandbox; another one judges everything again."""

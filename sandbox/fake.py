@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.link import check_paths, job_frame
-from sandbox.types import Environment, Job, Limits, Outcome, Pool, Report
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.link import check_paths, job_frame
+from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Report
 
 
 class FakeSandbox:

@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sandbox.bubblewrap import cgroups
-from sandbox.docker.engine import connected, told
-from sandbox.errors import SandboxError, SandboxLost
-from sandbox.folders import LOCKED, abandoned
-from sandbox.owners import alive
+from ctxbench.sandbox.bubblewrap import cgroups
+from ctxbench.sandbox.docker.engine import connected, told
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.folders import LOCKED, abandoned
+from ctxbench.sandbox.owners import alive
 
 _SCRATCH = ("ctxbench-cells-*", "ctxbench-box-*")
 _HALF = (".part", ".old")
@@ -166,7 +166,7 @@ def _may_write(process: Path) -> bool:
     """Return whether a process is one of ours: by its command line, or by a library that only we are likely to use."""
     with contextlib.suppress(OSError):
         words = (process / "cmdline").read_bytes().split(b"\0")
-        if any(word.endswith((b"/ctxbench", b"harness.cli.main")) or word == b"ctxbench" for word in words):
+        if any(word.endswith((b"/ctxbench", b"ctxbench.harness.cli.main")) or word == b"ctxbench" for word in words):
             return True
         return b"tree_sitter" in (process / "maps").read_bytes()
     return False

@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from sandbox.errors import SandboxError, SandboxUnavailable
-from sandbox.types import Sandbox
+from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
+from ctxbench.sandbox.types import Sandbox
 
 NAMES = ("docker", "bubblewrap")
 """In the order in which they are tried."""
@@ -50,11 +50,11 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
     if name not in (None, "bubblewrap") and docker is not None:
         raise docker
     if name != "bubblewrap" and docker is None:
-        from sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
+        from ctxbench.sandbox.docker import DockerSandbox  # noqa: PLC0415 - imports Docker's SDK
 
         base_image = base_image or os.environ.get("CTXBENCH_BASE_IMAGE", "")
         return DockerSandbox(cache, base_image=base_image, runtime=runtime)
-    from sandbox.bubblewrap import BubblewrapSandbox  # noqa: PLC0415 - not needed where Docker is
+    from ctxbench.sandbox.bubblewrap import BubblewrapSandbox  # noqa: PLC0415 - not needed where Docker is
 
     if (other := bubblewrap_fault(cache)) is None:
         return BubblewrapSandbox(cache)
@@ -70,7 +70,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
 def docker_fault() -> SandboxError | None:
     """Return why no Docker engine can be used; None if one answers within seconds."""
     try:
-        from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
+        from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
         with connected(_SECONDS):
             return None
@@ -86,7 +86,7 @@ def runtimes() -> list[str]:
     Raises:
         SandboxUnavailable: if no engine answers.
     """
-    from sandbox.docker.engine import connected, told  # noqa: PLC0415 - imports Docker's SDK when it connects
+    from ctxbench.sandbox.docker.engine import connected, told  # noqa: PLC0415 - imports Docker's SDK when it connects
 
     with connected(_SECONDS) as client, told(SandboxUnavailable, "docker"):
         return sorted(client.api.info().get("Runtimes") or {})
@@ -112,6 +112,6 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
     """Return why no box can be started under bubblewrap; None if one was."""
-    from sandbox.bubblewrap.backend import available  # noqa: PLC0415 - not needed where Docker is
+    from ctxbench.sandbox.bubblewrap.backend import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

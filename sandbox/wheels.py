@@ -19,9 +19,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from sandbox.errors import SandboxUnavailable
-from sandbox.folders import once, scratch
-from sandbox.types import Report
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.folders import once, scratch
+from ctxbench.sandbox.types import Report
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bench.types import Kind, Language
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.hf import hf
-from harness.generators.vllm import engine, vllm
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.hf import hf
+from ctxbench.harness.generators.vllm import engine, vllm
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 PROMPTS = [
     "import os\n\n\ndef main():\n    parser = argparse.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.main import cli
+from ctxbench.harness.cli.main import cli
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 HEAD = """# Commands

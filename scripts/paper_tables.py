@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.spec import Spec
+from ctxbench.bench.spec import Spec
 
 OUT = Path(__file__).resolve().parents[1] / "harness" / "papers" / "tables.json"
 _TABLES = {

@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.home import Home  # noqa: E402
-from dashboard.app import PAGES  # noqa: E402
-from harness.store import queries  # noqa: E402
-from harness.store.reading import open_reader  # noqa: E402
+from ctxbench.bench.home import Home  # noqa: E402
+from ctxbench.dashboard.app import PAGES  # noqa: E402
+from ctxbench.harness.store import queries  # noqa: E402
+from ctxbench.harness.store.reading import open_reader  # noqa: E402
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
 
 OUT = ROOT / "docs" / "screenshots"

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox.guest import permitted, seccomp
-from sandbox.guest.syscalls import ALLOWED
+from ctxbench.sandbox.guest import permitted, seccomp
+from ctxbench.sandbox.guest.syscalls import ALLOWED
 
 OUT = Path(__file__).resolve().parents[1] / "sandbox" / "docker" / "seccomp.json"
 

@@ -1,12 +1,12 @@
-"""The one import a researcher needs: ``from strategies import Context, Query, Repository, Snippet, strategy``."""
+"""What a researcher needs, and the built-in strategies: ``from ctxbench import Context, Query, strategy``."""
 
-from bench.repository import Repository
-from bench.retrieval.types import Hit
-from bench.types import Kind, Language, Place, Query
-from bench.windows import WindowHit
-from strategies.api import Block, BlockKind, Context, Dropped, Execute, Execution, Generate, Prompt, Snippet
-from strategies.parameters import AtLeast, Inner
-from strategies.registry import BoundStrategy, resolve, strategy
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Kind, Language, Place, Query
+from ctxbench.bench.windows import WindowHit
+from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Execute, Execution, Generate, Prompt, Snippet
+from ctxbench.strategies.parameters import AtLeast, Inner
+from ctxbench.strategies.registry import BoundStrategy, resolve, strategy
 
 __all__ = [
     "AtLeast",

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from bench.code_tokens import count
-from bench.repository import Repository
-from bench.types import Kind, Place, Query
-from strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
-from strategies.apis import CONTEXT, SIMILAR, Apis, Search, api_blocks, entry, fit, infer, retrieve
-from strategies.closing import TITLE
-from strategies.drafts import calls, drafted_body, stretches
-from strategies.infile_text import HALF, build_infile, infile_block
-from strategies.parameters import AtLeast, Inner
-from strategies.registry import resolve, strategy
-from strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
-from strategies.similar import HEADER, HEADER_TOKENS, choose, framed
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
+from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, Search, api_blocks, entry, fit, infer, retrieve
+from ctxbench.strategies.closing import TITLE
+from ctxbench.strategies.drafts import calls, drafted_body, stretches
+from ctxbench.strategies.infile_text import HALF, build_infile, infile_block
+from ctxbench.strategies.parameters import AtLeast, Inner
+from ctxbench.strategies.registry import resolve, strategy
+from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT
+from ctxbench.strategies.similar import HEADER, HEADER_TOKENS, choose, framed
 
 Count = Annotated[int, AtLeast(0)]
 _SECTION = "APIS THAT MAY BE USED"
@@ -116,7 +116,7 @@ def _after_the_files(repo: str, shown: Prompt, apis: Apis) -> Prompt:
         return shown
     found[-1] = replace(found[-1], text=found[-1].text.rstrip("\n"))
     if _is_closed(shown):
-        from strategies.icl.frame import with_section  # noqa: PLC0415 - the family registers itself
+        from ctxbench.strategies.icl.frame import with_section  # noqa: PLC0415 - the family registers itself
 
         return with_section(shown, _SECTION, *found)
     # Of another layout nothing is known but that its start is between no two halves of a sentence.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from bench.files import sha256
-from bench.types import Place
+from ctxbench.bench.files import sha256
+from ctxbench.bench.types import Place
 
 
 class BlockKind(StrEnum):
@@ -60,7 +60,7 @@ class Context:
         Raises:
             InputFault: if a part of a snippet is not what it should be, such as a score that is no number.
         """
-        from strategies.returned import check_context  # noqa: PLC0415 - it is about the types that are defined here
+        from ctxbench.strategies.returned import check_context  # noqa: PLC0415 - it is about the types that are defined here
 
         given = cls(tuple(snippets))
         check_context(given)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.apis import plain, prompts
-from bench.code_tokens import count
-from bench.repository import Repository
-from bench.retrieval.types import Hit
-from bench.spec import Spec
-from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Dropped, Generate, Prompt
+from ctxbench.bench.apis import plain, prompts
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.spec import Spec
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt
 
 HEADER = "# Here are some APIs that may be used from other files\n"
 CONTEXT, SIMILAR = 4096, 2048

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strategies.api import Block, BlockKind, Model, Prompt
-from strategies.returned import Misshapen, check_prompt
+from ctxbench.strategies.api import Block, BlockKind, Model, Prompt
+from ctxbench.strategies.returned import Misshapen, check_prompt
 
 
 class Asking:

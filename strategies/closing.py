@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import textwrap
 
-from bench.types import Language, Query
-from strategies.api import Block, BlockKind
+from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.api import Block, BlockKind
 
 TITLE = "### Function docstring:\n"
 _STEP = "    "

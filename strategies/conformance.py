@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from bench.errors import InputFault
-from bench.repository import Repository
-from bench.types import Kind, Place, Query
-from strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt
-from strategies.registry import BoundStrategy
-from strategies.returned import named
-from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model, Prompt
+from ctxbench.strategies.registry import BoundStrategy
+from ctxbench.strategies.returned import named
+from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _MARKS = ("", "# ", "// ")

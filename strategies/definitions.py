@@ -6,11 +6,11 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 
-from bench.languages.outline import Outline, outline
-from bench.repository import Repository
-from bench.types import Place
-from bench.windows import split_lines
-from strategies.stubs import stub
+from ctxbench.bench.languages.outline import Outline, outline
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Place
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.stubs import stub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from bench.languages.outline import outline
-from bench.types import Query
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Query
 
 LINES = 20
 """Most lines that are looked up."""

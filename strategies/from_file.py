@@ -10,11 +10,12 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.errors import InputFault
-from bench.files import explained, sha256
+from ctxbench.bench import old_names
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, sha256
 
 if TYPE_CHECKING:
-    from strategies.registry import Strategy
+    from ctxbench.strategies.registry import Strategy
 
 _FILE: ContextVar[tuple[str, dict[str, Strategy]]] = ContextVar("_FILE", default=("", {}))
 """Module name and strategies of the file being loaded: names in a file clash with nothing outside it."""
@@ -46,6 +47,7 @@ def load(path: Path, shown: str) -> dict[str, Strategy]:
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None:
         raise InputFault("is not a Python file", where=shown, cure="give a file that ends in .py")
+    old_names.accept()
     module = importlib.util.module_from_spec(module_spec)
     with _collecting(module_name) as found, _beside(path.parent):
         sys.modules[module_name] = module

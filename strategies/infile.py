@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies.api import Prompt
-from strategies.infile_text import WHOLE, infile_prompt
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 
 @strategy("lc.infile", kinds=(Kind.LINE, Kind.FUNCTION))

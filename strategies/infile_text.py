@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.code_tokens import count, pieces
-from bench.types import Place, Query
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.types import Place, Query
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 WHOLE = 4096
 """Budget of a prompt that holds nothing else, in tokens."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from bench.errors import InputFault
-from bench.spec import POSITIONAL, Spec, Value
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import POSITIONAL, Spec, Value
 
 _SCALARS: tuple[type, ...] = (bool, int, float, str)
 _SERVICES = ["generate", "execute"]

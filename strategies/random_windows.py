@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from typing import Annotated
 
-from bench.repository import Repository
-from bench.types import Kind, Place, Query
-from bench.windows import spans, split_lines
-from strategies.api import Prompt
-from strategies.infile_text import HALF
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
-from strategies.similar import BLOCKS, BUDGET, Candidate, similar_prompt
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.bench.windows import spans, split_lines
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.infile_text import HALF
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.similar import BLOCKS, BUDGET, Candidate, similar_prompt
 
 _FILES = 5
 """How many files are looked into for each block."""

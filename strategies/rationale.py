@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from posixpath import basename, dirname
 
-from bench.languages import java, python
-from bench.languages.java.facts import JavaImport
-from bench.languages.outline import outline
-from bench.languages.python.exports import Exports, Target
-from bench.languages.python.facts import NameLoad, PythonFile
-from bench.languages.python.modules import ModuleIndex
-from bench.repository import Repository
-from bench.types import Language, Query
-from strategies.definitions import Definition, Sources
+from ctxbench.bench.languages import java, python
+from ctxbench.bench.languages.java.facts import JavaImport
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.languages.python.exports import Exports, Target
+from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.definitions import Definition, Sources
 
 _WORD = re.compile(r"\w+")
 

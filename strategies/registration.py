@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bench import spec as specs
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.spec import Spec, Value
-from bench.types import Kind
-from strategies.parameters import Parameter, bind
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.spec import Spec, Value
+from ctxbench.bench.types import Kind
+from ctxbench.strategies.parameters import Parameter, bind
 
 
 class Registered(Protocol):

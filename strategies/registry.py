@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bench import spec as specs
-from bench.errors import InputFault, UnknownName
-from bench.files import sha256
-from bench.registry import Registry, origin_of
-from bench.repository import Repository
-from bench.spec import Spec
-from bench.types import Kind, Query
-from strategies import controls
-from strategies.api import Context, Execute, Model, Prompt
-from strategies.asking import Asking
-from strategies.from_file import being_loaded, load
-from strategies.parameters import Parameter, read_signature
-from strategies.registration import Bound, Registration, listed
-from strategies.returned import Misshapen, check_context, check_prompt
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import sha256
+from ctxbench.bench.registry import Registry, origin_of
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.spec import Spec
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies import controls
+from ctxbench.strategies.api import Context, Execute, Model, Prompt
+from ctxbench.strategies.asking import Asking
+from ctxbench.strategies.from_file import being_loaded, load
+from ctxbench.strategies.parameters import Parameter, read_signature
+from ctxbench.strategies.registration import Bound, Registration, listed
+from ctxbench.strategies.returned import Misshapen, check_context, check_prompt
 
 F = TypeVar("F", bound=Callable[..., Context | Prompt])
 COMMAND = "ctxbench strategy list"
@@ -88,8 +88,9 @@ class Strategy:
 
 
 def _package(module: str) -> Path | None:
-    """Return the folder of the package that a module is in; None if it is in none."""
-    top, dot, _ = module.partition(".")
+    """Return the folder of the package that a module is in; None if it is in none. Ours is `ctxbench.strategies`."""
+    ours = module.startswith(f"{__package__}.")
+    top, dot = (__package__, ".") if ours else module.partition(".")[:2]
     file = getattr(sys.modules.get(top), "__file__", None)
     return Path(file).parent if dot and file and Path(file).name == "__init__.py" else None
 
@@ -115,7 +116,7 @@ class BoundStrategy(Bound[Strategy]):
         inputs = (query, repo, Asking(model), execute)[: 2 + self.strategy.drafts + self.strategy.executes]
         result: object = self.strategy.function(*inputs, **self.arguments)
         if isinstance(result, Context):
-            from strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
+            from ctxbench.strategies.similar import render  # noqa: PLC0415 - it imports the strategies' common parts
 
             check_context(result)
             return render(query, result)

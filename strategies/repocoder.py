@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies.api import Generate, Prompt
-from strategies.infile_text import HALF, infile_prompt
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
-from strategies.similar import BLOCKS, BUDGET, as_found, draft_query, extended, similar_prompt, unfinished_query
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.infile_text import HALF, infile_prompt
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.similar import (
+    BLOCKS,
+    BUDGET,
+    as_found,
+    draft_query,
+    extended,
+    similar_prompt,
+    unfinished_query,
+)
 
 RETRIEVED = 20
 """How many windows are retrieved, of which the packing takes what fits."""

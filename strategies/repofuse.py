@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.code_tokens import count, pieces
-from bench.repository import Repository
-from bench.types import Language, Place, Query
-from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Dropped, Prompt
-from strategies.infile_text import HALF, infile_block, infile_flags
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 MARK = {Language.PYTHON: "#", Language.JAVA: "//"}
 CHUNK = 10
@@ -72,7 +72,7 @@ def repofuse(
 
 
 def _rationale(query: Query, repo: Repository) -> Iterator[Candidate]:
-    from strategies.rationale import rationale  # noqa: PLC0415 - it imports the parsers
+    from ctxbench.strategies.rationale import rationale  # noqa: PLC0415 - it imports the parsers
 
     for one in rationale(query, repo):
         kind = BlockKind.API if one.stub else BlockKind.SIMILAR

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from bench.errors import InputFault
-from bench.types import Place
-from strategies.api import Block, BlockKind, Context, Dropped, Prompt, Snippet
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Place
+from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Prompt, Snippet
 
 
 class Misshapen(InputFault):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.code_tokens import count
-from bench.repository import Repository
-from bench.types import Place, Query
-from bench.windows import WindowHit, split_lines
-from strategies.api import Block, BlockKind, Context, Dropped, Prompt
-from strategies.infile_text import HALF, infile_block, infile_flags
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Place, Query
+from ctxbench.bench.windows import WindowHit, split_lines
+from ctxbench.strategies.api import Block, BlockKind, Context, Dropped, Prompt
+from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
 
 RULE = "# " + "-" * 50
 HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"

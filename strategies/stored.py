@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from bench.code_tokens import count, pieces
-from bench.errors import InputFault
-from bench.repository import Repository
-from bench.types import Language, Place, Query, Snippet, StoredContext
-from strategies.api import Block, BlockKind, Dropped, Prompt
-from strategies.infile_text import infile_flags
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Language, Place, Query, Snippet, StoredContext
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.infile_text import infile_flags
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
 """CrossCodeEval's layouts: that of its evaluation program, and that of its data files."""

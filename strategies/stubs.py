@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 _FUNCTIONS = frozenset(
     {"function_definition", "method_declaration", "constructor_declaration", "compact_constructor_declaration"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.repository import Repository, View, digest_of
-from bench.types import Cursor, Kind, Language, Query, Snippet, StoredContext
+from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.types import Cursor, Kind, Language, Query, Snippet, StoredContext
 
 OTHER = "zq_another_answer"
 """What may stand in its place; see `view_for`."""

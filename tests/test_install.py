@@ -49,3 +49,10 @@ def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:
         need = Requirement(text)
         assert need.name in pins, need.name
         assert need.specifier.contains(pins[need.name]), text
+
+
+def test_nothing_but_ctxbench_lies_beside_other_packages() -> None:
+    assert (distribution("ctxbench").read_text("top_level.txt") or "").split() == ["ctxbench"]
+    for room in ("bench", "harness", "sandbox", "strategies", "dashboard"):
+        assert (ROOT / "ctxbench" / room).resolve() == ROOT / room
+        assert not any(path.is_symlink() for path in (ROOT / room).rglob("*"))

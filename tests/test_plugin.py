@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bench.home import Home
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
 from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
@@ -53,7 +53,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ctxbench(scripts: Path, *arguments: str, home: Path | None = None) -> str:
     """Run `ctxbench` in the fresh environment; return what it prints."""
     environment = {**os.environ, "CTXBENCH_HOME": str(home)}
-    command = [str(scripts / "python"), "-c", "from harness.cli.main import main; main()", *arguments]
+    command = [str(scripts / "python"), "-c", "from ctxbench.harness.cli.main import main; main()", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=scripts)
     assert done.returncode == 0, done.stderr
     return done.stdout

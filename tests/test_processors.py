@@ -16,7 +16,7 @@ from tests.helpers.cli import run_cli
 pytestmark = pytest.mark.slow
 
 SETTINGS = processors.settings()
-COMMAND = "from harness.cli.main import main; main()"
+COMMAND = "from ctxbench.harness.cli.main import main; main()"
 STRATEGIES = ("lc.infile", "lc.repocoder", "lc.infercom(encoder=hashed)", "lc.infercom(encoder=minilm)")
 
 

@@ -10,10 +10,10 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from bench.apis.prompts import post_process
-from bench.languages.outline import Function, Outline, outline
-from bench.retrieval.types import Unit
-from bench.types import Language
+from ctxbench.bench.apis.prompts import post_process
+from ctxbench.bench.languages.outline import Function, Outline, outline
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language
 
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from bench.errors import InputFault
-from bench.types import Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Language
 
 Template = Literal["release", "figure6"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.languages.outline import Function, Type
-from bench.types import Language
+from ctxbench.bench.languages.outline import Function, Type
+from ctxbench.bench.types import Language
 
 _INDENT = " " * 4
 

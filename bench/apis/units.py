@@ -11,11 +11,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
-from bench.apis.rendering import api_text, constructor_text
-from bench.apis.usages import constructor_usages, usages
-from bench.languages.outline import Function, Outline, Type, outline
-from bench.retrieval.types import Unit
-from bench.types import Language, Place
+from ctxbench.bench.apis.rendering import api_text, constructor_text
+from ctxbench.bench.apis.usages import constructor_usages, usages
+from ctxbench.bench.languages.outline import Function, Outline, Type, outline
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language, Place
 
 By = Literal["usage", "summary"]
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from bench.languages.outline import Function, Type
-from bench.types import Language
+from ctxbench.bench.languages.outline import Function, Type
+from ctxbench.bench.types import Language
 
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bench.codereval.accounts import KEPT, NO_COVERING_TEST, TOO_SLOW
-from bench.functions.certify import CERTIFIED
-from bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
+from ctxbench.bench.codereval.accounts import KEPT, NO_COVERING_TEST, TOO_SLOW
+from ctxbench.bench.functions.certify import CERTIFIED
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
 
 ROUNDS = 8
 """How many choices of tests are tried for one task."""

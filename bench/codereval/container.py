@@ -6,18 +6,18 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import checkout
-from bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
-from bench.errors import InputFault, MachineFault
-from bench.files import sha256_file
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.sources.base import LocalSource, Report
-from bench.testing.judge import explained
-from bench.types import Language
-from sandbox.docker import DockerSandbox
-from sandbox.errors import SandboxError
-from sandbox.types import MIB, Command, Environment, Job, Limits, Pool
+from ctxbench.bench import checkout
+from ctxbench.bench.codereval.tests_of import HARNESS, JAVA, PYTHON, STANDALONE, WORK
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256_file
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.sources.base import LocalSource, Report
+from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.types import Language
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Command, Environment, Job, Limits, Pool
 
 _LIMITS = Limits(memory=1024 * MIB, output=64 * MIB)
 _SECONDS = 300.0
@@ -116,8 +116,8 @@ def image_id(image: str) -> str:
     Raises:
         MachineFault: if it is not here.
     """
-    from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
-    from sandbox.docker.images import find  # noqa: PLC0415
+    from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
+    from ctxbench.sandbox.docker.images import find  # noqa: PLC0415
 
     with explained(), connected() as client:
         found = find(client, image)
@@ -143,8 +143,8 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
     Raises:
         InputFault: if the image has no such folder, or it is too large.
     """
-    from sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
-    from sandbox.docker.tree import copy_out  # noqa: PLC0415
+    from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK
+    from ctxbench.sandbox.docker.tree import copy_out  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as scratch:
         archive = Path(scratch, "folder.tar")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench.codereval.records import Located
-from bench.formats.types import Task
-from bench.types import Cursor, Language
+from ctxbench.bench.codereval.records import Located
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.types import Cursor, Language
 
 NO_REFERENCE = "no_reference"
 """Key of `Reference.fields`: the files tell no answer, so that nothing can be compared with one."""

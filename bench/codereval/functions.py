@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.functions.java.definitions import shares_line
-from bench.functions.python.definitions import Function as PythonFunction
-from bench.functions.python.definitions import parse
-from bench.languages.outline import Function, Parameter, outline
-from bench.languages.syntax import Source
-from bench.testing.java_text import Declared, declared
-from bench.types import Cursor, Language
+from ctxbench.bench.functions.java.definitions import shares_line
+from ctxbench.bench.functions.python.definitions import Function as PythonFunction
+from ctxbench.bench.functions.python.definitions import parse
+from ctxbench.bench.languages.outline import Function, Parameter, outline
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.testing.java_text import Declared, declared
+from ctxbench.bench.types import Cursor, Language
 
 _COMMENTS = ("line_comment", "block_comment")
 _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")

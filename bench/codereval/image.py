@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from bench import samples as sets
-from bench.codereval import accounts, container, protocol
-from bench.codereval.container import Contents
-from bench.codereval.image_projects import Test, judged_by, repository
-from bench.codereval.rebuilding import Made, lost
-from bench.codereval.records import record_of
-from bench.codereval.tests_of import JAVA, PYTHON
-from bench.errors import InputFault
-from bench.formats.types import Task
-from bench.functions.prepare import silent
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.sources.base import Report
-from bench.types import Kind
+from ctxbench.bench import samples as sets
+from ctxbench.bench.codereval import accounts, container, protocol
+from ctxbench.bench.codereval.container import Contents
+from ctxbench.bench.codereval.image_projects import Test, judged_by, repository
+from ctxbench.bench.codereval.rebuilding import Made, lost
+from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.codereval.tests_of import JAVA, PYTHON
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.prepare import silent
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.sources.base import Report
+from ctxbench.bench.types import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench import snapshot
-from bench.codereval import accounts, container, official, official_java, official_python, protocol
-from bench.codereval.accounts import Fate
-from bench.codereval.container import Contents
-from bench.codereval.locate import Located, locate
-from bench.codereval.placing import placed
-from bench.codereval.rebuilding import Made, lost
-from bench.codereval.records import record_of
-from bench.codereval.tests_of import JAVA, PYTHON, STANDALONE, java_test, python_tests
-from bench.errors import InputFault
-from bench.formats.hygiene import cleaned
-from bench.formats.types import Task
-from bench.home import Home
-from bench.snapshot import Snapshot
-from bench.sources.base import Report
-from bench.testing import tree as trees
-from bench.types import Language
+from ctxbench.bench import snapshot
+from ctxbench.bench.codereval import accounts, container, official, official_java, official_python, protocol
+from ctxbench.bench.codereval.accounts import Fate
+from ctxbench.bench.codereval.container import Contents
+from ctxbench.bench.codereval.locate import Located, locate
+from ctxbench.bench.codereval.placing import placed
+from ctxbench.bench.codereval.rebuilding import Made, lost
+from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.codereval.tests_of import JAVA, PYTHON, STANDALONE, java_test, python_tests
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.hygiene import cleaned
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.home import Home
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.sources.base import Report
+from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.types import Language
 
 NO_INTERPRETER = "no_interpreter"
 """The image has no Python, or no JDK, that a plain user can run."""

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename
 
-from bench.codereval.functions import Placed, functions, parameters_of
-from bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record
-from bench.functions.python.definitions import parse
-from bench.types import Language
+from ctxbench.bench.codereval.functions import Placed, functions, parameters_of
+from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record
+from ctxbench.bench.functions.python.definitions import parse
+from ctxbench.bench.types import Language
 
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "Record", "locate"]
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import snapshot
-from bench.codereval.official_python import OfficialPythonSuite
-from bench.codereval.protocol import JAVA_RUNNER
-from bench.codereval.tests_of import STANDALONE
-from bench.errors import InputFault
-from bench.home import Home
-from bench.testing import tree as trees
-from bench.testing.types import Suite
-from bench.types import Language
+from ctxbench.bench import snapshot
+from ctxbench.bench.codereval.official_python import OfficialPythonSuite
+from ctxbench.bench.codereval.protocol import JAVA_RUNNER
+from ctxbench.bench.codereval.tests_of import STANDALONE
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.types import Language
 
 _CURE = "import the set again with --image"
 
@@ -32,7 +32,7 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
     """
     held = entry["tests"]
     if held["runner"] == JAVA_RUNNER:
-        from bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
+        from ctxbench.bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
 
         root = _checkout(home, repo, str(entry.get("checkout") or ""))
         read = snapshot.load(repo, root, Language.JAVA, declared="encodings" in entry)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from posixpath import basename, dirname
 from typing import Any
 
-from bench.codereval.protocol import JAVA_RUNNER, judgement
-from bench.codereval.tests_of import JAVA, WORK
-from bench.errors import InputFault
-from bench.testing import java_text
-from bench.testing.types import Judgement
-from bench.types import Reference, Sample
-from sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.bench.codereval.protocol import JAVA_RUNNER, judgement
+from ctxbench.bench.codereval.tests_of import JAVA, WORK
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing import java_text
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome
 
 SECONDS = 120.0
 """The official harness gives the compiler and the test 60 s each."""

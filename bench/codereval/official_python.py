@@ -12,15 +12,15 @@ import ast
 import re
 from collections.abc import Mapping
 
-from bench import asts
-from bench.codereval.protocol import PYTHON_RUNNER, judgement
-from bench.codereval.tests_of import PYTHON
-from bench.errors import InputFault
-from bench.testing.python import blank
-from bench.testing.shifting import indentation
-from bench.testing.types import Judgement
-from bench.types import Reference, Sample
-from sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.bench import asts
+from ctxbench.bench.codereval.protocol import PYTHON_RUNNER, judgement
+from ctxbench.bench.codereval.tests_of import PYTHON
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.python import blank
+from ctxbench.bench.testing.shifting import indentation
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import MIB, Command, Ended, Environment, Job, Limits, Outcome
 
 SECONDS = 30.0
 LIMITS = Limits(memory=2048 * MIB, disk=256 * MIB, file_bytes=256 * MIB, processes=128, open_files=1024, cpus=2.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.codereval.finishing import finished
-from bench.codereval.records import Located
-from bench.formats.types import Task
-from bench.functions.mining import miner
-from bench.types import Cursor
+from ctxbench.bench.codereval.finishing import finished
+from ctxbench.bench.codereval.records import Located
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.mining import miner
+from ctxbench.bench.types import Cursor
 
 
 def placed(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench import manifest
-from bench.errors import InputFault
-from bench.manifest_types import RepoManifest
-from bench.types import Language
+from ctxbench.bench import manifest
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.types import Language
 
 
 def key(project: str) -> str:

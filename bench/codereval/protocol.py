@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.testing.types import Judgement, Verdict
-from sandbox.types import Ended, Outcome
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.sandbox.types import Ended, Outcome
 
 PYTHON_RUNNER, JAVA_RUNNER = "codereval-python", "codereval-java"
 REMARK = (

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from bench import samples as sets
-from bench.codereval import accounts
-from bench.codereval.projects import by_project, key
-from bench.codereval.rebuilding import Made, lost, rebuilt
-from bench.codereval.records import record_of
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from bench.formats import codereval
-from bench.formats.types import Task
-from bench.functions.mining import Lock, Report, Survey, miner
-from bench.functions.prepare import Ready, one_ahead, prepare, silent
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.judge import explained
-from bench.types import Kind
+from ctxbench.bench import samples as sets
+from ctxbench.bench.codereval import accounts
+from ctxbench.bench.codereval.projects import by_project, key
+from ctxbench.bench.codereval.rebuilding import Made, lost, rebuilt
+from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.formats import codereval
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.mining import Lock, Report, Survey, miner
+from ctxbench.bench.functions.prepare import Ready, one_ahead, prepare, silent
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.types import Kind
 
 if TYPE_CHECKING:
-    from bench.manifest_types import RepoManifest
-    from sandbox.types import Sandbox
+    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.sandbox.types import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _grouped(
 
 
 def _ready(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report) -> Ready | _Failed:
-    from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     try:
         found = checkout.fetch(manifest, home, report=report)

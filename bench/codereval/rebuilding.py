@@ -8,25 +8,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bench.codereval import accounts
-from bench.codereval.accounts import Fate
-from bench.codereval.certifying import chosen
-from bench.codereval.locate import Located, locate
-from bench.codereval.placing import placed
-from bench.codereval.records import record_of
-from bench.formats.hygiene import cleaned
-from bench.formats.types import Task
-from bench.functions.certificates import Certificates
-from bench.functions.certify import CERTIFIED, certificate
-from bench.functions.mining import Spot, Survey
-from bench.functions.prepare import Ready, certificates_of, provisional
-from bench.functions.samples import hidden_for
-from bench.testing.judge import Judge
-from bench.testing.tree import digest
-from bench.types import Reference
+from ctxbench.bench.codereval import accounts
+from ctxbench.bench.codereval.accounts import Fate
+from ctxbench.bench.codereval.certifying import chosen
+from ctxbench.bench.codereval.locate import Located, locate
+from ctxbench.bench.codereval.placing import placed
+from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.formats.hygiene import cleaned
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.functions.certificates import Certificates
+from ctxbench.bench.functions.certify import CERTIFIED, certificate
+from ctxbench.bench.functions.mining import Spot, Survey
+from ctxbench.bench.functions.prepare import Ready, certificates_of, provisional
+from ctxbench.bench.functions.samples import hidden_for
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.tree import digest
+from ctxbench.bench.types import Reference
 
 if TYPE_CHECKING:
-    from sandbox.types import Sandbox
+    from ctxbench.sandbox.types import Sandbox
 
 
 @dataclass(frozen=True, slots=True)

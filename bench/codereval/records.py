@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.formats.types import Task
-from bench.types import Cursor, Language
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.types import Cursor, Language
 
 EXACT = "exact"
 """The record's file, name, parameters and docstring."""

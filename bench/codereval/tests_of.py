@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from posixpath import basename
 
-from bench.codereval.records import Record
+from ctxbench.bench.codereval.records import Record
 
 PYTHON = "/home/travis/builds/repos"
 JAVA = "/home/travis/builds/java"

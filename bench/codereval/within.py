@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.codereval.functions import Placed, functions
-from bench.codereval.locate import bare, has_code, has_line, lacks, placed
-from bench.codereval.records import EXACT, Located, Missed, Record
-from bench.functions.python.definitions import parse
-from bench.types import Language
+from ctxbench.bench.codereval.functions import Placed, functions
+from ctxbench.bench.codereval.locate import bare, has_code, has_line, lacks, placed
+from ctxbench.bench.codereval.records import EXACT, Located, Missed, Record
+from ctxbench.bench.functions.python.definitions import parse
+from ctxbench.bench.types import Language
 
 
 def within(record: Record, path: str, text: str, language: Language) -> Located | Missed:

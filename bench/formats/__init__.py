@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from bench.formats.types import Format
+    from ctxbench.bench.formats.types import Format
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repobench", "repoeval")
 """The shapes that are known, sorted."""
@@ -20,4 +20,4 @@ STORED_ONLY = frozenset({"repobench"})
 
 def named(name: str) -> Format:
     """Return the module of a shape; `name` is one of `NAMES`."""
-    return cast("Format", importlib.import_module(f"bench.formats.{name}"))
+    return cast("Format", importlib.import_module(f"ctxbench.bench.formats.{name}"))

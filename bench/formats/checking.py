@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from bench.errors import InputFault
-from bench.types import Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Language
 
 _NEARLY = 0.8
 """How alike two names are, from 0 to 1, for the one to be a misspelt other."""

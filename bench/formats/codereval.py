@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bench.codereval.finishing import DOCSTRING, NO_REFERENCE, TOLD
-from bench.codereval.locate import locate
-from bench.codereval.placing import placed
-from bench.codereval.records import Missed, record_of
-from bench.codereval.within import within
-from bench.errors import InputFault
-from bench.formats.codereval_shape import EXTENSION, Prompt, Recorded, is_prompt, prompt, recorded
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.codereval.finishing import DOCSTRING, NO_REFERENCE, TOLD
+from ctxbench.bench.codereval.locate import locate
+from ctxbench.bench.codereval.placing import placed
+from ctxbench.bench.codereval.records import Missed, record_of
+from ctxbench.bench.codereval.within import within
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.codereval_shape import EXTENSION, Prompt, Recorded, is_prompt, prompt, recorded
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
 BENCHMARK = "codereval"
 SHAPE = (

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bench.errors import InputFault
-from bench.formats.checking import Odd, Strict, checked, explained, inside
-from bench.functions.types import Level
-from bench.types import Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.types import Language
 
 CURE = "mend that record; the shape is described under `ctxbench samples import --help`"
 EXTENSION = "ctxbench"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.files import explained
-from bench.formats.checking import storable
-from bench.formats.types import Row, Table
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.formats.checking import storable
+from ctxbench.bench.formats.types import Row, Table
 
 _BATCH = 256
 """Rows that are read at once, at most."""

@@ -12,11 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bench.errors import InputFault
-from bench.formats.checking import Odd, checked, explained, inside, language_of
-from bench.formats.crosscodeeval_shape import BENCHMARK, Record, contexts_of, filled, ordered, record_of, rest_of
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.types import Cursor, Kind, Reference, Sample
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, checked, explained, inside, language_of
+from ctxbench.bench.formats.crosscodeeval_shape import (
+    BENCHMARK,
+    Record,
+    contexts_of,
+    filled,
+    ordered,
+    record_of,
+    rest_of,
+)
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 STATEMENT = "statement"
 """Subkind of its samples: what is wanted is the rest of a statement, which may go on over several lines."""

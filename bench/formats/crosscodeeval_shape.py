@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from bench.formats.checking import Odd
-from bench.types import Reference, Sample, Snippet, StoredContext
+from ctxbench.bench.formats.checking import Odd
+from ctxbench.bench.types import Reference, Sample, Snippet, StoredContext
 
 BENCHMARK = "crosscodeeval"
 GRAPHS = {

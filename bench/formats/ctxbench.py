@@ -14,12 +14,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from bench import records as own
-from bench.errors import InputFault
-from bench.formats.checking import Odd, explained, inside, language_of
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.functions.mining import miner
-from bench.types import Kind, Reference, Sample
+from ctxbench.bench import records as own
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, explained, inside, language_of
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.functions.mining import miner
+from ctxbench.bench.types import Kind, Reference, Sample
 
 SHAPE = (
     "What `samples export --format ctxbench` writes: the fields of a sample, and `reference` with those of its answer."

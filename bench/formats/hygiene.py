@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.formats.types import Task
-from bench.projbench.leaks import VerbatimIndex
-from bench.types import Kind
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.projbench.leaks import VerbatimIndex
+from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 

@@ -13,15 +13,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import formats
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.formats.repositories import Attached, attach, folder_of, missing, stored
-from bench.formats.rows import open_tables
-from bench.formats.telling import LeftOut, Report, listed
-from bench.formats.types import Format, Options, Remarking, Table, Task, Unusable
-from bench.home import Home
-from bench.samples import SampleSet
+from ctxbench.bench import formats
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.repositories import Attached, attach, folder_of, missing, stored
+from ctxbench.bench.formats.rows import open_tables
+from ctxbench.bench.formats.telling import LeftOut, Report, listed
+from ctxbench.bench.formats.types import Format, Options, Remarking, Table, Task, Unusable
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
 
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
 """The remark of a set whose strategies may retrieve the answer."""

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from bench.errors import InputFault
-from bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, Snippet, StoredContext
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, Snippet, StoredContext
 
 SHAPE = (
     "`repo_name`, `file_path`, `context` (list of `identifier`, `path`, `snippet`; v0 also text), `import_statement`, "

@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from bench.errors import InputFault
-from bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
-from bench.formats.crosscodeeval import STATEMENT
-from bench.formats.repoeval_functions import BENCHMARK, Head, body_of, head_of
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.testing.splice import lift
-from bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
+from ctxbench.bench.formats.crosscodeeval import STATEMENT
+from ctxbench.bench.formats.repoeval_functions import BENCHMARK, Head, body_of, head_of
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Language, Reference, Sample
 
 SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "

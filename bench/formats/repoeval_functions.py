@@ -7,9 +7,9 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from bench.functions.python.definitions import parse
-from bench.testing.shifting import indentation, shift
-from bench.types import Reference, Sample
+from ctxbench.bench.functions.python.definitions import parse
+from ctxbench.bench.testing.shifting import indentation, shift
+from ctxbench.bench.types import Reference, Sample
 
 BENCHMARK = "repoeval"
 _DEF = re.compile(r"[ \t]*(async[ \t]+)?def[ \t]+(\w+)")

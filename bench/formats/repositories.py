@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import snapshot
-from bench.errors import InputFault
-from bench.files import explained
-from bench.formats.hygiene import cleaned
-from bench.formats.telling import LeftOut, Report
-from bench.formats.types import Format, Locating, Task, Unusable
-from bench.home import Home
-from bench.snapshot import Snapshot
+from ctxbench.bench import snapshot
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
+from ctxbench.bench.formats.hygiene import cleaned
+from ctxbench.bench.formats.telling import LeftOut, Report
+from ctxbench.bench.formats.types import Format, Locating, Task, Unusable
+from ctxbench.bench.home import Home
+from ctxbench.bench.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

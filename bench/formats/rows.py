@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import MAX_TEXT, json_object, parse_json, read_jsonl, read_lines, sha256_file
-from bench.formats import columns
-from bench.formats.checking import storable
-from bench.formats.types import Row, Table
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import MAX_TEXT, json_object, parse_json, read_jsonl, read_lines, sha256_file
+from ctxbench.bench.formats import columns
+from ctxbench.bench.formats.checking import storable
+from ctxbench.bench.formats.types import Row, Table
 
 HUB = "hub:"
 """Begins the name of a hub's data set, ``hub:OWNER/NAME`` or ``hub:OWNER/NAME/CONFIG``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from bench.formats.types import Unusable
+from ctxbench.bench.formats.types import Unusable
 
 Report = Callable[[str], None]
 

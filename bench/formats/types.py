@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from bench.types import Language, Reference, Sample
+from ctxbench.bench.types import Language, Reference, Sample
 
 Row = tuple[str, Mapping[str, Any]]
 """Where it stands (``FILE:LINE``, or ``FILE: RECORDS[3]``), and the record."""

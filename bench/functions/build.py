@@ -12,26 +12,26 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench import samples as sets
-from bench.accounts import account
-from bench.errors import InputFault
-from bench.functions import load
-from bench.functions.certificates import Certificates
-from bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
-from bench.functions.mining import Found, Lock, Report, miner
-from bench.functions.mutation import Draft
-from bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
-from bench.functions.samples import hidden_for, make, ordered
-from bench.functions.types import Candidate, Level
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.judge import Judge, explained
-from bench.testing.types import Suite
-from bench.types import Kind, Reference, Sample
+from ctxbench.bench import samples as sets
+from ctxbench.bench.accounts import account
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions import load
+from ctxbench.bench.functions.certificates import Certificates
+from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
+from ctxbench.bench.functions.mining import Found, Lock, Report, miner
+from ctxbench.bench.functions.mutation import Draft
+from ctxbench.bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
+from ctxbench.bench.functions.samples import hidden_for, make, ordered
+from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import Judge, explained
+from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.types import Kind, Reference, Sample
 
 if TYPE_CHECKING:
-    from bench.manifest_types import RepoManifest
-    from sandbox.types import Sandbox
+    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.sandbox.types import Sandbox
 
 
 _TOTALS = ("functions", "documented", "covered", "candidates", "tried", "kept")
@@ -85,7 +85,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
             has the name.
         MachineFault: if the sandbox failed; the same build can be run again.
     """
-    from bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
+    from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     sets.folder(home, name)
     check(manifests, per_repo)

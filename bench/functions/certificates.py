@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.files import sha256
-from bench.functions.kept import GrowingFile
-from bench.functions.types import Certificate, Mutants
-from bench.types import Reference, Sample
+from ctxbench.bench.files import sha256
+from ctxbench.bench.functions.kept import GrowingFile
+from ctxbench.bench.functions.types import Certificate, Mutants
+from ctxbench.bench.types import Reference, Sample
 
 
 class Certificates:

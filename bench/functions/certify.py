@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from bench.errors import MachineFault
-from bench.functions import load
-from bench.functions.choose import MOST_TESTS
-from bench.functions.mutation import Draft, Trying, chosen, measured
-from bench.functions.types import Certificate, Mutants
-from bench.testing.types import Judgement, Verdict
-from bench.types import Reference, Sample
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.functions import load
+from ctxbench.bench.functions.choose import MOST_TESTS
+from ctxbench.bench.functions.mutation import Draft, Trying, chosen, measured
+from ctxbench.bench.functions.types import Certificate, Mutants
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3
 """How often the reference must pass."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
-from bench.repository import is_hidden
+from ctxbench.bench.repository import is_hidden
 
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import dump_line, explained, read_text
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import dump_line, explained, read_text
 
 
 class GrowingFile:

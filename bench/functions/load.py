@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Protocol
 
-from bench.errors import MachineFault
-from bench.testing.types import Judgement, Verdict
-from bench.types import Reference, Sample
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Reference, Sample
 
 JOBS = 2 * (os.cpu_count() or 1)
 """Jobs that run at once on a busy machine: twice as many as it has cores."""

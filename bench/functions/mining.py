@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from bench.functions.choose import TestRun
-from bench.functions.types import Candidate
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.snapshot import Snapshot
-from bench.testing.types import Suite
-from bench.types import Cursor, Language, Use
-from sandbox.types import Sandbox
+from ctxbench.bench.functions.choose import TestRun
+from ctxbench.bench.functions.types import Candidate
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.types import Cursor, Language, Use
+from ctxbench.sandbox.types import Sandbox
 
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
@@ -126,4 +126,4 @@ class Miner(Protocol):
 
 def miner(language: Language) -> Miner:
     """Return the miner of a language."""
-    return cast(Miner, importlib.import_module(f"bench.functions.{language.value}"))
+    return cast(Miner, importlib.import_module(f"ctxbench.bench.functions.{language.value}"))

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from random import Random
 from typing import Protocol, TypeVar
 
-from bench.functions.choose import strongest
-from bench.functions.types import Mutants
-from bench.types import Reference, Sample
+from ctxbench.bench.functions.choose import strongest
+from ctxbench.bench.functions.types import Mutants
+from ctxbench.bench.types import Reference, Sample
 
 MEASURING = 2
 """Faulty versions of each function that its tests are measured by, and never chosen by."""

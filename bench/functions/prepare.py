@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench import snapshot
-from bench.files import sha256
-from bench.functions.mining import Lock, Project, Report, miner
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.judge import explained
-from bench.testing.suites import suite_of
-from bench.testing.types import Suite
-from bench.types import Reference, Sample
+from ctxbench.bench import snapshot
+from ctxbench.bench.files import sha256
+from ctxbench.bench.functions.mining import Lock, Project, Report, miner
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import explained
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.types import Reference, Sample
 
 if TYPE_CHECKING:
-    from bench.checkout import Checkout
-    from bench.manifest_types import RepoManifest
-    from sandbox.types import Sandbox
+    from ctxbench.bench.checkout import Checkout
+    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.sandbox.types import Sandbox
 
 T = TypeVar("T")
 

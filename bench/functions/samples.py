@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from bench.functions.mining import Found, Project
-from bench.functions.types import Candidate, Level
-from bench.repository import is_hidden
-from bench.types import Cursor, Kind, Reference, Sample
+from ctxbench.bench.functions.mining import Found, Project
+from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
 

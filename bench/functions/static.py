@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bench.functions.choose import TestRun, others, ranked, steady
-from bench.functions.mining import Spot
-from bench.functions.types import Candidate, Level
-from bench.types import Cursor, Use
+from ctxbench.bench.functions.choose import TestRun, others, ranked, steady
+from ctxbench.bench.functions.mining import Spot
+from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.types import Cursor, Use
 
 
 class Declared(Protocol):

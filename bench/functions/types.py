@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.types import Cursor, Use
+from ctxbench.bench.types import Cursor, Use
 
 
 class Level(StrEnum):

@@ -9,17 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.functions.certificates import key_of
-from bench.functions.kept import GrowingFile
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.judge import Judge
-from bench.testing.suites import suite_of
-from bench.testing.types import Judgement, Suite, Verdict
-from bench.types import Kind, Sample
-from sandbox.types import Sandbox
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.functions.certificates import key_of
+from ctxbench.bench.functions.kept import GrowingFile
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.bench.testing.types import Judgement, Suite, Verdict
+from ctxbench.bench.types import Kind, Sample
+from ctxbench.sandbox.types import Sandbox
 
 Report = Callable[[str], None]
 REFERENCE, BLANK = "reference", "blank"

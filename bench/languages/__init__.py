@@ -9,8 +9,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Protocol, cast
 
-from bench.languages.facts import FileFacts, InternalLoad
-from bench.types import Language
+from ctxbench.bench.languages.facts import FileFacts, InternalLoad
+from ctxbench.bench.types import Language
 
 
 class LanguageSupport(Protocol):
@@ -27,4 +27,4 @@ class LanguageSupport(Protocol):
 
 def support(language: Language) -> LanguageSupport:
     """Return the support of a language; its grammar is loaded only now."""
-    return cast(LanguageSupport, importlib.import_module(f"bench.languages.{language.value}"))
+    return cast(LanguageSupport, importlib.import_module(f"ctxbench.bench.languages.{language.value}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.types import Use
+from ctxbench.bench.types import Use
 
 Span = tuple[int, int]
 """Start and exclusive end: of lines in a file, or of columns (characters) in a line."""

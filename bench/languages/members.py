@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from bench.types import Language
+from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,5 +50,5 @@ def project(language: Language, texts: Mapping[str, str]) -> Project:
         language: of the files.
         texts: path -> text, POSIX paths inside the repository.
     """
-    made: Project = importlib.import_module(f"bench.languages.{language.value}.members").project(texts)
+    made: Project = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(texts)
     return made

@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
-from bench.languages.facts import Span
-from bench.types import Language
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,5 +97,5 @@ class Outline:
 
 def outline(text: str, language: Language) -> Outline:
     """Return the outline of a file."""
-    found: Outline = importlib.import_module(f"bench.languages.{language.value}.outline").outline(text)
+    found: Outline = importlib.import_module(f"ctxbench.bench.languages.{language.value}.outline").outline(text)
     return found

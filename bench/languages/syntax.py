@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import tree_sitter
 from tree_sitter import Node
 
-from bench.languages.facts import Span
-from bench.types import Language
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.types import Language
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
-from bench import asts
-from bench.languages import support
-from bench.languages.facts import FileFacts
-from bench.processes import uninterrupted
-from bench.snapshot import Snapshot
-from bench.types import Language
+from ctxbench.bench import asts
+from ctxbench.bench.languages import support
+from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.processes import uninterrupted
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Language
 
 POOL_FROM = 3_000_000
 """Characters from which worker processes pay: below, starting them takes longer than the work."""

@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 
-from bench.languages.facts import FileFacts, InternalLoad, Span
-from bench.types import Use
+from ctxbench.bench.languages.facts import FileFacts, InternalLoad, Span
+from ctxbench.bench.types import Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400

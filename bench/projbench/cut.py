@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from bench.projbench.candidates import Candidate
-from bench.projbench.leaks import VerbatimIndex
-from bench.types import NEXT_LINE, SINGLE_LINE
+from ctxbench.bench.projbench.candidates import Candidate
+from ctxbench.bench.projbench.leaks import VerbatimIndex
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 _LEAST_TOKENS = 2
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.languages import support
-from bench.languages.facts import FileFacts, Span
-from bench.projbench.candidates import Candidate, candidates
-from bench.projbench.cut import Cut, cut, fault, ordered
-from bench.projbench.leaks import VerbatimIndex
-from bench.snapshot import Snapshot
-from bench.types import Cursor, Kind, Reference, Sample
+from ctxbench.bench.languages import support
+from ctxbench.bench.languages.facts import FileFacts, Span
+from ctxbench.bench.projbench.candidates import Candidate, candidates
+from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
+from ctxbench.bench.projbench.leaks import VerbatimIndex
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]

@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bench.languages.facts import Span
-from bench.retrieval.kept import Kept
-from bench.retrieval.types import Hit, Unit
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.types import Hit, Unit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from bench.languages.facts import Span
-from bench.retrieval.types import Encoder
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.retrieval.types import Encoder
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bench.retrieval.encoders.vectors import Vectors
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.encoders.vectors import Vectors
+    from ctxbench.bench.retrieval.types import Floats
 
     Scores = npt.NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bench.code_tokens import pieces
-from bench.elementary import log
-from bench.languages.facts import Span
-from bench.retrieval.words import words
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.elementary import log
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.retrieval.words import words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import spec as specs
-from bench.errors import InputFault, MachineFault
-from bench.retrieval.corpus import Corpus, Ranker, search, similarity
-from bench.retrieval.kept import Kept
-from bench.retrieval.lexical import BM25, Jaccard
-from bench.retrieval.types import Built, Hit, Summarise, Unit
-from bench.retrieval.units import Cutter, cutter
-from bench.shown import Shown
-from bench.types import Language
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
+from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit
+from ctxbench.bench.retrieval.units import Cutter, cutter
+from ctxbench.bench.shown import Shown
+from ctxbench.bench.types import Language
 
 if TYPE_CHECKING:
-    from bench.retrieval.encoders.vectors import Vectors
+    from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 _LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
 _KEPT_CORPORA = 32
@@ -154,9 +154,9 @@ class Retrieval:
                 raise InputFault(f"the ranker {parsed.name} has no parameters", where=spec, cure="leave them out")
             return parsed.name, _LEXICAL[parsed.name]()
         # Not at the top: most of what imports this module needs no encoder, and so no numpy.
-        from bench.retrieval import encoders  # noqa: PLC0415
-        from bench.retrieval.dense import Dense  # noqa: PLC0415
-        from bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
+        from ctxbench.bench.retrieval import encoders  # noqa: PLC0415
+        from ctxbench.bench.retrieval.dense import Dense  # noqa: PLC0415
+        from ctxbench.bench.retrieval.encoders.vectors import Vectors  # noqa: PLC0415
 
         try:
             name = encoders.canonical(spec)
@@ -190,7 +190,7 @@ class Retrieval:
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
         """Give each API its summary as the key; where there is none, its first usage example (InferCom's release)."""
-        from bench.apis import plain  # noqa: PLC0415
+        from ctxbench.bench.apis import plain  # noqa: PLC0415
 
         summaries = (self._summarise or plain.summarise)(language, units)
         return [

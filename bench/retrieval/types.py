@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bench.types import Language, Place
+from ctxbench.bench.types import Language, Place
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from bench import spec as specs
-from bench.errors import InputFault, UnknownName
-from bench.languages.outline import outline
-from bench.retrieval.types import Unit
-from bench.spec import Spec, Value
-from bench.types import Language, Place
-from bench.windows import split_lines
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.spec import Spec, Value
+from ctxbench.bench.types import Language, Place
+from ctxbench.bench.windows import split_lines
 
 MOST_LINES = 5000
 """A file gives mini-blocks for so many lines at most, as in RLCoder's release."""
@@ -64,7 +64,7 @@ class Cutter:
             return tuple(_functions(path, text, language))
         if self.name in _TEXT:
             return tuple(_TEXT[self.name](path, text, *self.arguments.values()))
-        from bench.apis.units import units as apis  # noqa: PLC0415 - only these units need it
+        from ctxbench.bench.apis.units import units as apis  # noqa: PLC0415 - only these units need it
 
         by: Literal["usage", "summary"] = "usage" if self.name == "usage" else "summary"
         return apis(path, text, language, by=by, **{key: bool(value) for key, value in self.arguments.items()})

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
-from bench.errors import InputFault
-from bench.files import explained
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
 
 MAX_BYTES = 1 << 30
 """Of all members together, unpacked; the largest repositories of the benchmark have a tenth of it."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
 
 
 class Unreachable(MachineFault):

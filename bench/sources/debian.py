@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.errors import MachineFault
-from bench.files import explained, sha256_file, write_atomic
-from bench.sources.archive import unpack
-from bench.sources.base import DebianSource, Destination, Unreachable, check_sha256, run_program
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import explained, sha256_file, write_atomic
+from ctxbench.bench.sources.archive import unpack
+from ctxbench.bench.sources.base import DebianSource, Destination, Unreachable, check_sha256, run_program
 
 _SECONDS = 900.0
 _LISTS_BYTES = 80_000_000

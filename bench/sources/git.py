@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from bench.sources.archive import unpack
-from bench.sources.base import Destination, GitSource, run_program
+from ctxbench.bench.sources.archive import unpack
+from ctxbench.bench.sources.base import Destination, GitSource, run_program
 
 _SECONDS = 900.0
 _KEPT = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.sources.base import Unreachable
-from bench.sources.web import Page, Web, shown
+from ctxbench.bench.sources.base import Unreachable
+from ctxbench.bench.sources.web import Page, Web, shown
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".zip")

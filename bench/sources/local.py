@@ -12,11 +12,11 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from bench.errors import MachineFault
-from bench.files import explained, sha256, sha256_file
-from bench.home import Home
-from bench.sources.archive import unpack
-from bench.sources.base import Destination, LocalSource, Unreachable, check_sha256
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import explained, sha256, sha256_file
+from ctxbench.bench.home import Home
+from ctxbench.bench.sources.archive import unpack
+from ctxbench.bench.sources.base import Destination, LocalSource, Unreachable, check_sha256
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
 

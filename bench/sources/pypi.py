@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.files import sha256_file
-from bench.sources import index
-from bench.sources.archive import unpack
-from bench.sources.base import Destination, PypiSource, Unreachable, check_sha256
-from bench.sources.web import Web
+from ctxbench.bench.files import sha256_file
+from ctxbench.bench.sources import index
+from ctxbench.bench.sources.archive import unpack
+from ctxbench.bench.sources.base import Destination, PypiSource, Unreachable, check_sha256
+from ctxbench.bench.sources.web import Web
 
 
 def fetch(source: PypiSource, to: Destination) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.files import explained
-from bench.sources.base import Unreachable
+from ctxbench.bench.files import explained
+from ctxbench.bench.sources.base import Unreachable
 
 T = TypeVar("T")
 PAUSES = (0.5, 2.0)

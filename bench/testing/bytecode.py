@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, runtime_checkable
 
-from bench.files import sha256, write_atomic
-from bench.home import Home
-from sandbox.types import Job, Pool
+from ctxbench.bench.files import sha256, write_atomic
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.types import Job, Pool
 
 _MAX_BYTES = 8 << 20
 """Of one file."""

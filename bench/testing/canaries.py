@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.testing.events import Phase
+from ctxbench.bench.testing.events import Phase
 
 
 @dataclass(frozen=True, slots=True)

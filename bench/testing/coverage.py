@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.testing.events import Malformed
+from ctxbench.bench.testing.events import Malformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.testing.types import FLAGS
+from ctxbench.bench.testing.types import FLAGS
 
 _KEYS = {"nonce", "exit", "signal", "events", "changed"}
 _WAY = re.compile(r'^\["way", "(returns|raises|idles)"\]\n', re.MULTILINE)

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bench import asts
-from bench.testing.shifting import shift
-from bench.types import Sample
+from ctxbench.bench import asts
+from ctxbench.bench.testing.shifting import shift
+from ctxbench.bench.types import Sample
 
 _MODULES = {
     "gc": "gc",

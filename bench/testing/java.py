@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from bench.errors import InputFault
-from bench.languages.java import analyse
-from bench.languages.java.facts import JavaFile
-from bench.manifest_types import TestSuite
-from bench.testing import java_guest, java_text
-from bench.testing.java_judging import failing, judge
-from bench.testing.java_pom import Poms, inside, upwards
-from bench.testing.types import Judgement
-from bench.types import Reference, Sample
-from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.java import analyse
+from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import java_guest, java_text
+from ctxbench.bench.testing.java_judging import failing, judge
+from ctxbench.bench.testing.java_pom import Poms, inside, upwards
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
 
 PROGRAMS = (
     "openjdk-17-jdk-headless",

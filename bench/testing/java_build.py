@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.files import explained, sha256, write_atomic
-from bench.home import Home
-from bench.manifest_types import TestSuite
-from bench.testing import java_errors, java_guest
-from bench.testing.java import LIMITS, Build, Layout, sources
-from bench.testing.java_errors import CompileError
-from bench.testing.java_jars import jar_of
-from bench.testing.java_pom import Poms
-from sandbox.errors import SandboxError
-from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, sha256, write_atomic
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import java_errors, java_guest
+from ctxbench.bench.testing.java import LIMITS, Build, Layout, sources
+from ctxbench.bench.testing.java_errors import CompileError
+from ctxbench.bench.testing.java_jars import jar_of
+from ctxbench.bench.testing.java_pom import Poms
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 Report = Callable[[str], None]
 _SECONDS = 900.0

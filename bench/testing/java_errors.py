@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename, dirname
 
-from bench.testing.java_jars import Jar
-from bench.testing.java_pom import Dependency
+from ctxbench.bench.testing.java_jars import Jar
+from ctxbench.bench.testing.java_pom import Dependency
 
 SHOWN = 3
 """Errors, and missing names, of one message."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.testing.java_pom import Dependency
+from ctxbench.bench.testing.java_pom import Dependency
 
 SHARE = Path("/usr/share/java")
 _SECONDS = 60.0

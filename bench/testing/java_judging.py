@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bench.testing.judging import ended
-from bench.testing.types import TAMPERED, Judgement, Verdict
-from sandbox.types import Outcome
+from ctxbench.bench.testing.judging import ended
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.sandbox.types import Outcome
 
 _MAX_REASON = 300
 _MAX_OUTPUT = 64 * 1024

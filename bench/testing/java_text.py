@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.errors import InputFault
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 ANNOTATIONS = frozenset({"annotation", "marker_annotation"})
 _COMMENTS = frozenset({"line_comment", "block_comment"})

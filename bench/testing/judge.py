@@ -12,21 +12,21 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
-from bench.errors import InputFault, MachineFault
-from bench.files import sha256
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.bytecode import Compiling, bytecode, with_bytecode
-from bench.testing.events import Malformed
-from bench.testing.flags import flags
-from bench.testing.judging import short
-from bench.testing.suites import suite_of
-from bench.testing.turns import Turns
-from bench.testing.twins import Twins, forged
-from bench.testing.types import TAMPERED, Judgement, Suite, Verdict
-from bench.types import Reference, Sample
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.types import Job, Outcome, Pool, Sandbox
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.bytecode import Compiling, bytecode, with_bytecode
+from ctxbench.bench.testing.events import Malformed
+from ctxbench.bench.testing.flags import flags
+from ctxbench.bench.testing.judging import short
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.bench.testing.turns import Turns
+from ctxbench.bench.testing.twins import Twins, forged
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Suite, Verdict
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.types import Job, Outcome, Pool, Sandbox
 
 VERSION = 2
 """Of what a verdict means: part of the key under which verdicts are kept, so that older ones are not mixed in."""

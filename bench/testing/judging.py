@@ -9,11 +9,11 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.testing import events
-from bench.testing.canaries import Canary
-from bench.testing.events import Phase, Told
-from bench.testing.types import TAMPERED, Judgement, Verdict
-from sandbox.types import Ended, Outcome
+from ctxbench.bench.testing import events
+from ctxbench.bench.testing.canaries import Canary
+from ctxbench.bench.testing.events import Phase, Told
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.sandbox.types import Ended, Outcome
 
 _MAX_REASON = 300
 _FAILED_STATUS = 1

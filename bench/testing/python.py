@@ -6,18 +6,18 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from bench.errors import InputFault
-from bench.manifest_types import TestSuite
-from bench.testing import guest
-from bench.testing.canaries import canaries, nonce
-from bench.testing.judging import failing, judge
-from bench.testing.shifting import indentation
-from bench.testing.splice import splice
-from bench.testing.tree import ADDED
-from bench.testing.twins import Twins, survived
-from bench.testing.types import Judgement
-from bench.types import Reference, Sample
-from sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import guest
+from ctxbench.bench.testing.canaries import canaries, nonce
+from ctxbench.bench.testing.judging import failing, judge
+from ctxbench.bench.testing.shifting import indentation
+from ctxbench.bench.testing.splice import splice
+from ctxbench.bench.testing.tree import ADDED
+from ctxbench.bench.testing.twins import Twins, survived
+from ctxbench.bench.testing.types import Judgement
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome
 
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"

@@ -9,9 +9,9 @@ import ast
 import codecs
 import re
 
-from bench import asts, encodings
-from bench.errors import InputFault
-from bench.testing.shifting import indentation, shift
+from ctxbench.bench import asts, encodings
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.shifting import indentation, shift
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CURE = "give the whole function, from its `def` line to its end"

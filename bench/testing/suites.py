@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.home import Home
-from bench.manifest_types import TestSuite
-from bench.samples import SampleSet
-from bench.testing import tree as trees
-from bench.testing.python import PythonSuite
-from bench.testing.types import Suite
-from bench.types import Language
-from sandbox.types import Sandbox
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.bench.testing.types import Suite
+from ctxbench.bench.types import Language
+from ctxbench.sandbox.types import Sandbox
 
 _TUPLES = ("requirements", "paths", "arguments", "deselect", "jars")
 _TEXTS = ("pythonpath", "notes", "release", "encoding")
@@ -73,7 +73,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
             cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
     if str(held.get("runner", "")).startswith("codereval-"):
-        from bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
+        from ctxbench.bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
 
         return official.suite(home, repo, known)
     root = home.repos / str(known.get("checkout", ""))
@@ -90,8 +90,8 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     tests = _tests(held, repo)
     if known.get("language") == Language.JAVA:
         # Not imported above: its grammar is needed by Java sets only.
-        from bench.testing.java import JavaSuite, layout  # noqa: PLC0415
-        from bench.testing.java_build import built  # noqa: PLC0415
+        from ctxbench.bench.testing.java import JavaSuite, layout  # noqa: PLC0415
+        from ctxbench.bench.testing.java_build import built  # noqa: PLC0415
 
         where = layout(tests, tree, str(known.get("source_dir", "")))
         return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.errors import InputFault
-from bench.files import explained, sha256
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained, sha256
 
 MAX_BYTES = 48 << 20
 """Of all files together: a box's working folder is no larger than 64 MiB, and tests write too."""

@@ -7,7 +7,7 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.files import explained
+from ctxbench.bench.files import explained
 
 
 class Turns:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.testing import events
-from bench.testing.judging import passed
-from bench.testing.types import TAMPERED
-from sandbox.types import Outcome
+from ctxbench.bench.testing import events
+from ctxbench.bench.testing.judging import passed
+from ctxbench.bench.testing.types import TAMPERED
+from ctxbench.sandbox.types import Outcome
 
 WAYS = frozenset(("returns", "raises", "idles"))
 """In which the guest runner takes a value away; see ``ctxbench_pytest.twin``."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from bench.types import Reference, Sample
-from sandbox.types import Environment, Job, Limits, Outcome
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import Environment, Job, Limits, Outcome
 
 
 class Verdict(StrEnum):

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from bench.errors import InputFault
-from bench.home import Home
-from harness.cli.options import db_option, home_option
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option
 
 _LOCAL = "127.0.0.1"
 
@@ -37,7 +37,7 @@ def dashboard(*, port: int, host: str, home: Home, db: str | None) -> None:
     if importlib.util.find_spec("streamlit") is None:
         cure = "run `make dashboard`, or `pip install -e '.[dashboard]'`"
         raise InputFault("the dashboard's pages need Streamlit", cure=cure)
-    from harness.store.reading import open_reader
+    from ctxbench.harness.store.reading import open_reader
 
     open_reader(db or home.database).close()
     port = _free(host, port)
@@ -71,7 +71,7 @@ def _free(host: str, port: int) -> int:
 
 def _options(host: str, port: int) -> dict[str, Any]:
     """Return Streamlit's options: no browser opened, nothing watched, nothing told to anyone, nothing to deploy."""
-    from dashboard.theme import FILE
+    from ctxbench.dashboard.theme import FILE
 
     local = host in {_LOCAL, "localhost", "::1"}
     return {
@@ -99,9 +99,9 @@ def serve(options: dict[str, Any]) -> None:
     """Run the pages until the process is told to end."""
     from streamlit.web import bootstrap
 
-    import dashboard.start
+    from ctxbench.dashboard import start
 
-    script = str(Path(dashboard.start.__file__).with_name("main.py"))
+    script = str(Path(start.__file__).with_name("main.py"))
     bootstrap.load_config_options(options)
     # The server ends at either signal once it is up; before that both are to end us just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

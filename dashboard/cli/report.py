@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.errors import InputFault
-from harness.cli.board import Asked, board_options
-from harness.cli.options import format_option
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli.board import Asked, board_options
+from ctxbench.harness.cli.options import format_option
 
 if TYPE_CHECKING:
-    from harness.leaderboard.rows import Board
-    from harness.store.work import RunWork
+    from ctxbench.harness.leaderboard.rows import Board
+    from ctxbench.harness.store.work import RunWork
 
 
 @click.command()
@@ -26,8 +26,8 @@ def report(*, asked: Asked, out: Path, form: str) -> None:
     The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
     byte, whenever they are written.
     """
-    from bench.files import write_atomic
-    from harness.cli.leaderboard import printed
+    from ctxbench.bench.files import write_atomic
+    from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
     board = asked.board()
@@ -50,14 +50,14 @@ def _check(out: Path) -> None:
 
 
 def _works(board: Board, url: str) -> dict[str, RunWork]:
-    from harness.store.reading import open_reader
-    from harness.store.work import works
+    from ctxbench.harness.store.reading import open_reader
+    from ctxbench.harness.store.work import works
 
     with open_reader(url) as store:
         return {work.id: work for work in works(store, {row.run.id for row in board.rows})}
 
 
 def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
-    from dashboard.report import model, page
+    from ctxbench.dashboard.report import model, page
 
     return page.html(model.report(board, works, full=full))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, format_option, home_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
-    from harness.store import Store
-    from harness.store.attempts import FaultGroup
-    from harness.store.work import RunWork
+    from ctxbench.harness.store import Store
+    from ctxbench.harness.store.attempts import FaultGroup
+    from ctxbench.harness.store.work import RunWork
 
 _COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
 """Before the strategy, which is the longest and so the last."""
@@ -33,10 +33,10 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     RUN is an id, or its beginning. The command that is shown makes the same run again, and does only what is missing.
     Nothing is written: it can be asked while a run goes on.
     """
-    from harness.cli.board import NOTHING_CURE, NothingStored
-    from harness.repeat import place
-    from harness.store.reading import exists, open_reader
-    from harness.store.work import works
+    from ctxbench.harness.cli.board import NOTHING_CURE, NothingStored
+    from ctxbench.harness.repeat import place
+    from ctxbench.harness.store.reading import exists, open_reader
+    from ctxbench.harness.store.work import works
 
     url = db or home.database
     if db is None and not exists(url):
@@ -58,7 +58,7 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def _id(store: Store, prefix: str) -> str:
-    from harness.store.queries import run_named
+    from ctxbench.harness.store.queries import run_named
 
     return str(run_named(store, prefix).id)
 
@@ -69,8 +69,8 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
     Raises:
         UnknownName: if there are none.
     """
-    from bench.errors import UnknownName
-    from dashboard.views.runs import label
+    from ctxbench.bench.errors import UnknownName
+    from ctxbench.dashboard.views.runs import label
 
     matching = [work for work in stored if samples in (None, work.choices.samples, label(work))]
     if not matching:
@@ -79,13 +79,13 @@ def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
-    from harness.store.attempts import faults
+    from ctxbench.harness.store.attempts import faults
 
     return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 
 
 def _table(works: Sequence[RunWork]) -> Iterator[str]:
-    from dashboard.views.runs import row
+    from ctxbench.dashboard.views.runs import row
 
     now = time.time()
     return _lines([row(work, now) for work in works], (*_COLUMNS, "strategy"))
@@ -105,16 +105,16 @@ def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterato
 
 
 def _cell(value: object) -> str:
-    from bench.visible import visible
+    from ctxbench.bench.visible import visible
 
     return "" if value is None else visible(" ".join(str(value).split()))
 
 
 def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
     """Yield the lines that tell all of one run."""
-    from bench.visible import visible
-    from dashboard.views import runs as view
-    from harness.repeat import command, judging
+    from ctxbench.bench.visible import visible
+    from ctxbench.dashboard.views import runs as view
+    from ctxbench.harness.repeat import command, judging
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work, time.time())
@@ -142,8 +142,8 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
     """Return what is stored of one run; times are seconds since 1970."""
     from dataclasses import asdict
 
-    from dashboard.views.runs import state
-    from harness.repeat import command, judging
+    from ctxbench.dashboard.views.runs import state
+    from ctxbench.harness.repeat import command, judging
 
     choices = work.choices
     return {

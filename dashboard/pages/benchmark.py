@@ -6,15 +6,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from bench import anatomy
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.home import Home
-from dashboard import data, show, url
-from dashboard.views import benchmark as view
-from dashboard.views import benchmark_audit, benchmark_drops, benchmark_lengths
-from harness.store.contents import contents
-from harness.store.notes import marks_of
+from ctxbench.bench import anatomy
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.views import benchmark as view
+from ctxbench.dashboard.views import benchmark_audit, benchmark_drops, benchmark_lengths
+from ctxbench.harness.store.contents import contents
+from ctxbench.harness.store.notes import marks_of
 
 
 def page() -> None:

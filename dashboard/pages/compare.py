@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from dashboard import choices, data, show, url
-from dashboard.views import compare as view
-from dashboard.views import compare_choice
-from dashboard.views import compare_solved as drawing
-from harness.leaderboard.compare import Compared, compare
-from harness.leaderboard.solved import Solved, solved
-from harness.results import RunTable
+from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard.views import compare as view
+from ctxbench.dashboard.views import compare_choice
+from ctxbench.dashboard.views import compare_solved as drawing
+from ctxbench.harness.leaderboard.compare import Compared, compare
+from ctxbench.harness.leaderboard.solved import Solved, solved
+from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
     "difference": "Mean of this run minus the baseline, on the samples that both completed.",

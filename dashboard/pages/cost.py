@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from dashboard import choices, data, show, url
-from dashboard.views import cost as view
-from dashboard.views import cost_time as time
-from harness.leaderboard.rows import ALL_LEVELS, Group
-from harness.leaderboard.unlike import load_of, unlike
-from harness.store import attempts
+from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard.views import cost as view
+from ctxbench.dashboard.views import cost_time as time
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
+from ctxbench.harness.leaderboard.unlike import load_of, unlike
+from ctxbench.harness.store import attempts
 
 HELP: Mapping[str, str] = {
     "point": "Its number in the drawing, the cheapest first.",

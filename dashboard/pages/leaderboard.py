@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from dashboard import choices, data, show, url
-from dashboard.views import leaderboard as view
-from dashboard.views.leaderboard import chart
-from harness.leaderboard import Board, Group
+from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.dashboard.views.leaderboard import chart
+from ctxbench.harness.leaderboard import Board, Group
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(

@@ -7,13 +7,13 @@ from typing import Any
 
 import streamlit as st
 
-from bench.errors import CtxbenchError
-from dashboard import choices, data, show, url
-from dashboard.views import runs as view
-from dashboard.views.tables import Order, arranged
-from harness.repeat import command, judging, place
-from harness.store.attempts import faults
-from harness.store.work import RunWork, watched, works
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard.views import runs as view
+from ctxbench.dashboard.views.tables import Order, arranged
+from ctxbench.harness.repeat import command, judging, place
+from ctxbench.harness.store.attempts import faults
+from ctxbench.harness.store.work import RunWork, watched, works
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between two looks: while a run may be going on, and else."""

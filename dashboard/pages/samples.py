@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
-from bench.visible import visible
-from dashboard import choices, data, show, url
-from dashboard.pages import samples_one
-from dashboard.views import samples as view
-from harness.results import Status
-from harness.store.facets import Facets, RunChoice, facets, runs_over
-from harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
+from ctxbench.bench.visible import visible
+from ctxbench.dashboard import choices, data, show, url
+from ctxbench.dashboard.pages import samples_one
+from ctxbench.dashboard.views import samples as view
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
+from ctxbench.harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
 
 _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{

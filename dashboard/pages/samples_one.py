@@ -8,17 +8,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from bench.errors import CtxbenchError, UnknownName
-from bench.home import Home
-from bench.visible import hidden
-from dashboard import data, show, url
-from dashboard.views import samples as listing
-from dashboard.views import samples_diff as diff
-from dashboard.views import samples_one as view
-from harness.answers import Answers, Task
-from harness.store.detail_records import CompletionFacts, Detail, Made
-from harness.store.details import asked, detail, made
-from harness.store.facets import RunChoice
+from ctxbench.bench.errors import CtxbenchError, UnknownName
+from ctxbench.bench.home import Home
+from ctxbench.bench.visible import hidden
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.views import samples as listing
+from ctxbench.dashboard.views import samples_diff as diff
+from ctxbench.dashboard.views import samples_one as view
+from ctxbench.harness.answers import Answers, Task
+from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Made
+from ctxbench.harness.store.details import asked, detail, made
+from ctxbench.harness.store.facets import RunChoice
 
 BLOCKS = 60
 """Blocks that are opened one by one; more are shown in the whole prompt."""

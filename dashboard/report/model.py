@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dashboard.report.bars import Axis, Bar, axis
-from harness.leaderboard.rows import Board, Group, Row
-from harness.leaderboard.sections import Section, title
-from harness.leaderboard.sections import sections as board_sections
-from harness.repeat import command
-from harness.store.work import RunWork
+from ctxbench.dashboard.report.bars import Axis, Bar, axis
+from ctxbench.harness.leaderboard.rows import Board, Group, Row
+from ctxbench.harness.leaderboard.sections import Section, title
+from ctxbench.harness.leaderboard.sections import sections as board_sections
+from ctxbench.harness.repeat import command
+from ctxbench.harness.store.work import RunWork
 
 _TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"

@@ -10,8 +10,8 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from dashboard.report.bars import WIDTH
-from dashboard.report.model import Report
+from ctxbench.dashboard.report.bars import WIDTH
+from ctxbench.dashboard.report.model import Report
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -34,4 +34,4 @@ def _printable(value: object) -> object:
 
 
 def _read(name: str) -> str:
-    return files("dashboard.report").joinpath(name).read_text(encoding="utf-8")
+    return files("ctxbench.dashboard.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 """The script that Streamlit runs again at every click; see `dashboard.app`."""
 
-from dashboard.app import main
+from ctxbench.dashboard.app import main
 
 main()

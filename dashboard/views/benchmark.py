@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.anatomy import Measured
-from harness.store.contents import Counted
+from ctxbench.bench.anatomy import Measured
+from ctxbench.harness.store.contents import Counted
 
 Cells = dict[str, object]
 Manifest = Mapping[str, Any]

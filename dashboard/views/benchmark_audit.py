@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench.anatomy import Measured
-from dashboard.views.benchmark import Cells, Manifest, entries
-from harness.store.records import Mark
+from ctxbench.bench.anatomy import Measured
+from ctxbench.dashboard.views.benchmark import Cells, Manifest, entries
+from ctxbench.harness.store.records import Mark
 
 HELP: Mapping[str, str] = {
     "check": "The check.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from dashboard.views.benchmark import Cells, Manifest, entries
+from ctxbench.dashboard.views.benchmark import Cells, Manifest, entries
 
 STAGES: Mapping[str, str] = {
     "left_out": "files not read",

@@ -10,9 +10,9 @@ from typing import Any
 
 import altair as alt
 
-from bench.anatomy import Measured
-from dashboard.theme import SERIES
-from dashboard.views.benchmark import Cells
+from ctxbench.bench.anatomy import Measured
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.dashboard.views.benchmark import Cells
 
 LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
     "prefix tokens": lambda sample: sample.prefix_tokens,

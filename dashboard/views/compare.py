@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from dashboard.theme import SERIES
-from dashboard.views.tables import Figure
-from harness.leaderboard import numbers
-from harness.leaderboard.columns import completed
-from harness.leaderboard.compare import Compared
-from harness.leaderboard.pairs import can_be_told_apart
-from harness.leaderboard.stats import Over
-from harness.leaderboard.unlike import bits_apart, unlike_runs
-from harness.results import RunTable, Status
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import completed
+from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.pairs import can_be_told_apart
+from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.unlike import bits_apart, unlike_runs
+from ctxbench.harness.results import RunTable, Status
 
 Row = dict[str, object]
 

@@ -6,9 +6,9 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.leaderboard import choices
-from harness.leaderboard.columns import scale_of, values
-from harness.results import RunInfo, RunTable
+from ctxbench.harness.leaderboard import choices
+from ctxbench.harness.leaderboard.columns import scale_of, values
+from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST = 3, 6
 """Runs compared unasked, and at most."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from dashboard.theme import SERIES
-from harness.leaderboard.solved import Region, Solved
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.harness.leaderboard.solved import Region, Solved
 
 Row = dict[str, object]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from dashboard.theme import SERIES
-from dashboard.views.compare import Row
-from dashboard.views.compare_choice import labels
-from dashboard.views.tables import Figure
-from harness.leaderboard import numbers
-from harness.leaderboard.rows import Group
-from harness.leaderboard.rows import Row as BoardRow
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.dashboard.views.compare import Row
+from ctxbench.dashboard.views.compare_choice import labels
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.rows import Row as BoardRow
 
 COSTS: Mapping[str, str] = {
     "tokens_in": "tokens in",

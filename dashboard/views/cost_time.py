@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from dashboard.theme import SERIES
-from dashboard.views.compare import Row
-from dashboard.views.compare_choice import labels
-from dashboard.views.cost import amount, cost
-from harness.leaderboard import numbers
-from harness.leaderboard.rows import Group
+from ctxbench.dashboard.theme import SERIES
+from ctxbench.dashboard.views.compare import Row
+from ctxbench.dashboard.views.compare_choice import labels
+from ctxbench.dashboard.views.cost import amount, cost
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.rows import Group
 
 if TYPE_CHECKING:
-    from harness.store.attempts import Built
+    from ctxbench.harness.store.attempts import Built
 
 STAGES: Mapping[str, str] = {"strategy_seconds": "method", "generator_seconds": "model", "test_seconds": "tests"}
 """Where a sample's time goes, in the order in which it passes."""

@@ -12,16 +12,16 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.views.tables import Figure
-from harness.leaderboard import Board, Group, Row, choices, numbers
-from harness.leaderboard.levels import COMBINED, order
-from harness.leaderboard.notes import notes
-from harness.leaderboard.published_text import published_notes, published_table, published_title
-from harness.leaderboard.records import to_csv
-from harness.leaderboard.rows import ALL_LEVELS
-from harness.leaderboard.signflip import ALPHA
-from harness.leaderboard.ways import PAGE
-from harness.results import Origin, RunTable
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
+from ctxbench.harness.leaderboard.levels import COMBINED, order
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
+from ctxbench.harness.leaderboard.records import to_csv
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS
+from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.leaderboard.ways import PAGE
+from ctxbench.harness.results import Origin, RunTable
 
 Line = dict[str, object]
 _MARK = re.compile(r"\(\d+\)|[a-zA-Z]")

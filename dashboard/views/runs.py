@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dashboard.views.tables import Figure
-from harness.leaderboard import numbers
-from harness.results import Status
-from harness.store.attempts import Attempted, FaultGroup
-from harness.store.work import RunWork
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.attempts import Attempted, FaultGroup
+from ctxbench.harness.store.work import RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
 COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"

@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.errors import InputFault
-from harness.leaderboard import choices
-from harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
-from harness.results import Status
-from harness.store.counted import PASS
-from harness.store.facets import Facets, RunChoice
-from harness.store.queries import CONTEXT
-from harness.store.searching import Differs, FoundSample, Measure, Order
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.leaderboard import choices
+from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.counted import PASS
+from ctxbench.harness.store.facets import Facets, RunChoice
+from ctxbench.harness.store.queries import CONTEXT
+from ctxbench.harness.store.searching import Differs, FoundSample, Measure, Order
 
 PAGE = 25
 """Samples of one page of a listing."""

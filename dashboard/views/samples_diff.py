@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.visible import blanks, visible
+from ctxbench.bench.visible import blanks, visible
 
 LIMIT = 20_000
 """Characters of each text that are compared."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.testing.types import FLAGS
-from dashboard.views.samples import belongs, named
-from dashboard.views.tables import Figure
-from harness.answers import Task
-from harness.leaderboard import numbers
-from harness.leaderboard.columns import scale_of
-from harness.store.detail_records import CompletionFacts, Detail, Judged, StoredCall, StoredPiece
+from ctxbench.bench.testing.types import FLAGS
+from ctxbench.dashboard.views.samples import belongs, named
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.answers import Task
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.columns import scale_of
+from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Judged, StoredCall, StoredPiece
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """What is shown of the task before the cursor, at most."""

@@ -9,11 +9,11 @@ written, and no network is reached; elsewhere `describe` says ``isolation: proce
 Not covered: a strategy that already carries the answers in its own file.
 """
 
-from harness.cells.base import Card, Cells, InlineCells, StrategyFault
-from harness.cells.bounds import Bounds
-from harness.cells.copies import copies
-from harness.cells.pool import checked, open_cells, open_registrations
-from harness.cells.registrations import Registrations
+from ctxbench.harness.cells.base import Card, Cells, InlineCells, StrategyFault
+from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.copies import copies
+from ctxbench.harness.cells.pool import checked, open_cells, open_registrations
+from ctxbench.harness.cells.registrations import Registrations
 
 __all__ = [
     "Bounds",

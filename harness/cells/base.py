@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bench.errors import InputFault
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies import resolve
-from strategies.api import Execute, Model, Prompt
-from strategies.registration import Bound
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies import resolve
+from ctxbench.strategies.api import Execute, Model, Prompt
+from ctxbench.strategies.registration import Bound
 
 
 class StrategyFault(InputFault):

@@ -5,21 +5,23 @@ from __future__ import annotations
 import functools
 import resource
 import socket
+import sys
 import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.retrieval.types import Hit
-from bench.types import Language
-from bench.windows import SIZE, STRIDE, WindowHit
-from harness.cells import bounds, wire
-from harness.cells.arguments import fitting
-from strategies import asking, conformance, registry, resolve
-from strategies.api import Execution, Prompt
-from strategies.returned import Misshapen
+from ctxbench.bench import old_names
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Language
+from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
+from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells.arguments import fitting
+from ctxbench.strategies import asking, conformance, registry, resolve
+from ctxbench.strategies.api import Execution, Prompt
+from ctxbench.strategies.returned import Misshapen
 
 _HERE = Path(__file__).parent
 
@@ -122,7 +124,11 @@ def work(channel: socket.socket) -> None:
 def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
     try:
         if "register" in job:
-            return {"registration": wire.dump_registration(registry.get(job["register"]).registration)}
+            registration = registry.get(job["register"]).registration
+            if hint := old_names.hint():
+                # Here and not for each sample: this is asked for once.
+                sys.stderr.write(f"{job['register']}: {hint}\n")
+            return {"registration": wire.dump_registration(registration)}
         bound = resolve(job["spec"])
     except InputFault as error:
         return {"fault": [error.what, error.where, error.cure]}

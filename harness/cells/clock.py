@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cells.bounds import GIGABYTE, Bounds, Excess
+from ctxbench.harness.cells.bounds import GIGABYTE, Bounds, Excess
 
 EVERY = 0.5
 """Seconds between two looks at a cell."""

@@ -15,24 +15,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.errors import InputFault, MachineFault
-from bench.repository import Repository
-from bench.retrieval.retrieval import NoRanker
-from bench.types import Query
-from harness.cells import bounds, wire
-from harness.cells.base import Card, StrategyFault
-from harness.cells.bounds import Bounds
-from harness.cells.clock import Clock, ended_for_memory
-from harness.cells.process import ForkServer
-from harness.cells.questions import Questions
-from harness.cells.registrations import Registrations, is_ours
-from harness.cells.remarks import Remarks
-from harness.cells.shown import beside, shown
-from harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
-from harness.generators.base import TooLong
-from strategies.api import Execute, Model, Prompt
-from strategies.conformance import Finding, findings
-from strategies.registration import Registration
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.retrieval import NoRanker
+from ctxbench.bench.types import Query
+from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells.base import Card, StrategyFault
+from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.clock import Clock, ended_for_memory
+from ctxbench.harness.cells.process import ForkServer
+from ctxbench.harness.cells.questions import Questions
+from ctxbench.harness.cells.registrations import Registrations, is_ours
+from ctxbench.harness.cells.remarks import Remarks
+from ctxbench.harness.cells.shown import beside, shown
+from ctxbench.harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
+from ctxbench.harness.generators.base import TooLong
+from ctxbench.strategies.api import Execute, Model, Prompt
+from ctxbench.strategies.conformance import Finding, findings
+from ctxbench.strategies.registration import Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.errors import MachineFault
-from harness.cells import wire
-from harness.cells.scratch import Scratch
-from harness.cells.wire import END, ORDER, START
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.cells import wire
+from ctxbench.harness.cells.scratch import Scratch
+from ctxbench.harness.cells.wire import END, ORDER, START
 
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
@@ -46,7 +46,7 @@ class ForkServer:
         self.scratch = Scratch()
         self._control, theirs = socket.socketpair()
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "harness.cells.server", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "ctxbench.harness.cells.server", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=2,  # the server's own words only: what strategies print goes elsewhere
             pass_fds=[theirs.fileno()],

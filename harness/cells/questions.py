@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bench import spec as specs
-from bench.errors import InputFault, MachineFault
-from bench.repository import Repository
-from bench.retrieval.retrieval import NoRanker
-from harness.cells import bounds, wire
-from harness.cells.arguments import ARGUMENTS, misfit
-from harness.cells.bounds import Account, Excess
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.retrieval import NoRanker
+from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells.arguments import ARGUMENTS, misfit
+from ctxbench.harness.cells.bounds import Account, Excess
 
 _CALLS = ("files", "read", "similar_windows", "search", "similarity")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {"similar_windows": wire.dump_hits, "search": wire.dump_found}

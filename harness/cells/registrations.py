@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench import spec as specs
-from bench.errors import InputFault
-from bench.files import explained
-from strategies import registry
-from strategies.registration import Bound, Registration
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained
+from ctxbench.strategies import registry
+from ctxbench.strategies.registration import Bound, Registration
 
 _AT_ONCE = 8
 

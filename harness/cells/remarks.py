@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 
-from bench.visible import visible
+from ctxbench.bench.visible import visible
 
 MOST_OF_CELL = 1 << 16
 """Bytes shown of what one strategy prints for one sample."""

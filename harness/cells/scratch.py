@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.files import explained
+from ctxbench.bench.files import explained
 
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0

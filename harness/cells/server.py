@@ -25,20 +25,20 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-import strategies
-from bench.files import explained
-from bench.languages.outline import outline
-from bench.types import Language
-from harness.cells import namespaces, privileges, wire
-from harness.cells.bounds import RESERVE
-from harness.cells.cell import work
-from harness.cells.namespaces import Namespaces
-from harness.cells.shown import private
-from harness.cells.wire import GREETING, ORDER, START
-from sandbox.bubblewrap import host
-from sandbox.guest import landlock, seccomp
-from sandbox.guest.seccomp import Judged
-from sandbox.guest.syscalls import REFUSED_TO_JOBS
+from ctxbench import strategies
+from ctxbench.bench.files import explained
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Language
+from ctxbench.harness.cells import namespaces, privileges, wire
+from ctxbench.harness.cells.bounds import RESERVE
+from ctxbench.harness.cells.cell import work
+from ctxbench.harness.cells.namespaces import Namespaces
+from ctxbench.harness.cells.shown import private
+from ctxbench.harness.cells.wire import GREETING, ORDER, START
+from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.guest import landlock, seccomp
+from ctxbench.sandbox.guest.seccomp import Judged
+from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 _SYSTEM = ("/dev", "/proc", "/sys")
 """Closed to cells but for what follows: a disk's device or the kernel's memory holds every answer, for root."""
@@ -315,7 +315,7 @@ def _prctl(option: int, value: int) -> None:
 def _load_builtins() -> None:
     """Import our own strategies and the parsers once, instead of in every cell; foreign ones in their cells."""
     for module in pkgutil.iter_modules(strategies.__path__):
-        importlib.import_module(f"strategies.{module.name}")
+        importlib.import_module(f"ctxbench.strategies.{module.name}")
     for language in Language:
         outline("", language)
 

@@ -14,13 +14,10 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import bench
-import harness
-import sandbox
-import strategies
-from bench import spec as specs
-from bench.errors import InputFault
-from sandbox.bubblewrap import host
+import ctxbench
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault
+from ctxbench.sandbox.bubblewrap import host
 
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
@@ -79,8 +76,10 @@ def _files(spec: str) -> Iterator[Path]:
 def _imported() -> Iterator[Path]:
     for entry in sys.path:
         yield Path(entry).absolute()
-    for package in (bench, harness, sandbox, strategies):
-        yield from map(Path, package.__path__)
+    for folder in map(Path, ctxbench.__path__):
+        yield folder
+        # Where these are links, what they lead to lies elsewhere.
+        yield from (folder / room for room in ("bench", "harness", "sandbox", "strategies"))
     # Packages that are installed from where they are developed may be in no folder of the path.
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("__editable__"):

@@ -8,10 +8,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from harness.cells import bounds, wire
-from harness.cells.base import StrategyFault
-from harness.cells.bounds import Account, Bounds, Excess
-from harness.cells.clock import EVERY, Clock
+from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells.base import StrategyFault
+from ctxbench.harness.cells.bounds import Account, Bounds, Excess
+from ctxbench.harness.cells.clock import EVERY, Clock
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
 """What Python raises for files and networks that are not there."""

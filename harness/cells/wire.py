@@ -15,14 +15,14 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bench.errors import InputFault
-from bench.retrieval.types import Hit
-from bench.types import Cursor, Kind, Language, Place, Query, Snippet, StoredContext
-from bench.windows import WindowHit
-from harness.cells import bounds
-from strategies.api import Block, BlockKind, Dropped, Prompt
-from strategies.parameters import Parameter
-from strategies.registration import Registration
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, Snippet, StoredContext
+from ctxbench.bench.windows import WindowHit
+from ctxbench.harness.cells import bounds
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.parameters import Parameter
+from ctxbench.strategies.registration import Registration
 
 T = TypeVar("T")
 LIMIT = 64 << 20

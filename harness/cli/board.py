@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
-from bench.errors import InputFault
-from bench.home import Home
-from harness.cli.options import db_option, home_option, k_option, prices_option
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option, k_option, prices_option
 
 if TYPE_CHECKING:
-    from harness.leaderboard.rows import Board
-    from harness.results import RunTable
+    from ctxbench.harness.leaderboard.rows import Board
+    from ctxbench.harness.results import RunTable
 
 Marked: TypeAlias = Literal["exclude", "include"]
 NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples NAME --strategy SPEC --generator SPEC`"
@@ -55,7 +55,7 @@ class Asked:
         Raises:
             InputFault: as `read_tables`, and if no run has the metric or the baseline.
         """
-        from harness.leaderboard import board
+        from ctxbench.harness.leaderboard import board
 
         try:
             tables = read_tables(
@@ -155,19 +155,19 @@ def read_tables(
         NothingStored: if there is no run.
         InputFault: if the file of rates is wrong.
     """
-    from bench.errors import UnknownName
-    from harness.metrics import PROFILES
-    from harness.prices import load
+    from ctxbench.bench.errors import UnknownName
+    from ctxbench.harness.metrics import PROFILES
+    from ctxbench.harness.prices import load
 
     if profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
-    from harness.store.reading import exists, open_current
+    from ctxbench.harness.store.reading import exists, open_current
 
     url = db or home.database
     # Looking must not leave an empty database behind.
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
-    from harness.store import queries
+    from ctxbench.harness.store import queries
 
     rates = load(prices) if prices else None
     name = samples and samples.partition("[:")[0]

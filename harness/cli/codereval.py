@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.errors import InputFault
+from ctxbench.bench.errors import InputFault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.formats.types import Task
+    from ctxbench.bench.formats.types import Task
 
 
 @click.group()
@@ -41,7 +41,7 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
     network, as the user and under the limits that completions are run with. Exits with 1 if something is
     missing.
     """
-    from bench.codereval.image import check as checked
+    from ctxbench.bench.codereval.image import check as checked
 
     found = checked(name, _tasks(tasks), report=lambda line: click.echo(line, err=True))
     for line in found.there:
@@ -57,7 +57,7 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
 
 
 def _tasks(files: Sequence[Path]) -> Sequence[Task]:
-    from bench.formats.importing import read_tasks
+    from ctxbench.bench.formats.importing import read_tasks
 
     if not files:
         return ()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, format_option, home_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
-    from harness.leaderboard.compare import Compared
-    from harness.results import RunTable
+    from ctxbench.harness.leaderboard.compare import Compared
+    from ctxbench.harness.results import RunTable
 
 
 @click.command()
@@ -30,9 +30,9 @@ def compare(
 
     RUN is the id that `ctxbench run` printed (also in `ctxbench runs`), or its beginning.
     """
-    from harness.cli.board import read_tables
-    from harness.leaderboard import compare as comparing
-    from harness.leaderboard import records, render
+    from ctxbench.harness.cli.board import read_tables
+    from ctxbench.harness.leaderboard import compare as comparing
+    from ctxbench.harness.leaderboard import records, render
 
     tables = read_tables(home, db, samples=None, profile=profile)
     chosen = [_find(tables, run) for run in runs]
@@ -45,7 +45,7 @@ def compare(
 
 def _find(tables: Sequence[RunTable], wanted: str) -> list[RunTable]:
     """Return the tables (one a language) of the run with that id or the only one that begins so."""
-    from bench.errors import InputFault, UnknownName
+    from ctxbench.bench.errors import InputFault, UnknownName
 
     ids = sorted({table.run.id for table in tables})
     found = [one for one in ids if one == wanted] or [one for one in ids if one.startswith(wanted)]

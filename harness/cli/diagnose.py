@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, format_option, home_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
-    from harness.diagnostics.gains import Diagnosed
-    from harness.store import Store
+    from ctxbench.harness.diagnostics.gains import Diagnosed
+    from ctxbench.harness.store import Store
 
 
 @click.command()
@@ -28,10 +28,10 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
     RUN is the id that `ctxbench run` printed, or its beginning. Every block costs a pricing, so try --limit first.
     The same command again prices only what is missing. Afterwards the leaderboard's JSON has `block_gain`.
     """
-    from bench.files import dump_line
-    from harness.cli.progress import progress
-    from harness.diagnostics.gains import diagnose as price
-    from harness.diagnostics.gains import find
+    from ctxbench.bench.files import dump_line
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.diagnostics.gains import diagnose as price
+    from ctxbench.harness.diagnostics.gains import find
 
     with _open(db or home.database) as store:
         for run in [find(store, wanted) for wanted in runs]:
@@ -41,9 +41,9 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
 
 def _open(url: str) -> Store:
     """Open a database to price what is missing there, or for reading where nothing can be written."""
-    from harness.store import open_store
-    from harness.store.faults import Unwritable
-    from harness.store.reading import open_reader
+    from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.faults import Unwritable
+    from ctxbench.harness.store.reading import open_reader
 
     try:
         return open_store(url, create=False)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import click
 
-from bench.errors import CtxbenchError
-from bench.home import Home
-from harness.cli.options import base_image_option, home_option
-from sandbox.errors import SandboxError
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import base_image_option, home_option
+from ctxbench.sandbox.errors import SandboxError
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
@@ -71,9 +71,9 @@ def _show(finding: Finding) -> None:
 
 
 def _docker(base_image: str) -> list[Finding]:
-    from sandbox.docker import bases
-    from sandbox.docker.engine import connected
-    from sandbox.registry import docker_fault
+    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker.engine import connected
+    from ctxbench.sandbox.registry import docker_fault
 
     if (fault := docker_fault()) is not None:
         return [Finding("docker", False, fault.what, fault.cure)]
@@ -94,7 +94,7 @@ def _docker(base_image: str) -> list[Finding]:
 
 def _gvisor() -> Finding:
     """Return whether boxes can have a kernel of their own, in the engine's runtime ``runsc``."""
-    from sandbox.registry import runtime_fault
+    from ctxbench.sandbox.registry import runtime_fault
 
     if (fault := runtime_fault("runsc")) is not None:
         return Finding("gvisor", None, fault.what, fault.cure)
@@ -102,8 +102,8 @@ def _gvisor() -> Finding:
 
 
 def _bubblewrap() -> list[Finding]:
-    from sandbox.bubblewrap import cgroups, host
-    from sandbox.bubblewrap.backend import available
+    from ctxbench.sandbox.bubblewrap import cgroups, host
+    from ctxbench.sandbox.bubblewrap.backend import available
 
     # Nothing is written into a home folder by asking.
     with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:
@@ -117,8 +117,8 @@ def _bubblewrap() -> list[Finding]:
 
 
 def _kernel() -> Iterator[Finding]:
-    from sandbox.bubblewrap import cgroups
-    from sandbox.guest import landlock
+    from ctxbench.sandbox.bubblewrap import cgroups
+    from ctxbench.sandbox.guest import landlock
 
     if not sys.platform.startswith("linux"):
         return
@@ -130,7 +130,7 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _python() -> Iterator[Finding]:
-    from sandbox.wheels import pip_missing
+    from ctxbench.sandbox.wheels import pip_missing
 
     yield Finding("python", True, f"{platform.python_version()} at {sys.executable}")
     fault = pip_missing()
@@ -138,8 +138,8 @@ def _python() -> Iterator[Finding]:
 
 
 def _java() -> Iterator[Finding]:
-    from bench.testing.java import PROGRAMS
-    from sandbox.bubblewrap import host
+    from ctxbench.bench.testing.java import PROGRAMS
+    from ctxbench.sandbox.bubblewrap import host
 
     if shutil.which("java"):
         done = _ask(["java", "-version"])
@@ -161,7 +161,7 @@ def _gpu() -> Iterator[Finding]:
 
 def _encoders() -> Iterator[Finding]:
     """Yield which encoders can be used; none is read for it, and nothing is fetched."""
-    from bench.retrieval import encoders
+    from ctxbench.bench.retrieval import encoders
 
     for name in encoders.names():
         try:
@@ -203,14 +203,14 @@ def _disk(home: Home) -> Finding:
 
 
 def _left(home: Home) -> Finding:
-    from sandbox.leftovers import find
+    from ctxbench.sandbox.leftovers import find
 
     count = sum(1 for _ in find(home.root))
     return Finding("left behind", None if count else True, f"{count or 'nothing'}", "ctxbench doctor --clean")
 
 
 def _clean(home: Home) -> int:
-    from sandbox.leftovers import find
+    from ctxbench.sandbox.leftovers import find
 
     removed = failed = 0
     for leftover in find(home.root):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, home_option, sandbox_name
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from bench.errors import MachineFault
-    from bench.samples import SampleSet
-    from harness.completions import Given, Row
-    from harness.execution import Executor
-    from harness.store import Store
+    from ctxbench.bench.errors import MachineFault
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.completions import Given, Row
+    from ctxbench.harness.execution import Executor
+    from ctxbench.harness.store import Store
 
     Work = Callable[[Executor], Generator[Row]]
 
@@ -73,10 +73,10 @@ def execute(
     """
     import os
 
-    from bench import samples as sets
-    from harness.completions import read
-    from harness.execution import open_executor
-    from harness.store import open_store
+    from ctxbench.bench import samples as sets
+    from ctxbench.harness.completions import read
+    from ctxbench.harness.execution import open_executor
+    from ctxbench.harness.store import open_store
 
     if (file is None) == (run is None):
         raise click.UsageError("give either --completions or --run")
@@ -99,15 +99,15 @@ def execute(
 
 
 def _of_file(given: list[Given], *, again: bool) -> tuple[int, Work]:
-    from harness.completions import judge, judge_all_again
+    from ctxbench.harness.completions import judge, judge_all_again
 
     return len(given), lambda executor: judge_all_again(executor, given) if again else judge(executor, given)
 
 
 def _of_run(store: Store, sample_set: SampleSet, wanted: str, *, again: bool) -> tuple[int, Work]:
-    from harness.completions import judge_run, judge_run_again
-    from harness.store import verdicts
-    from harness.store.queries import run_of
+    from ctxbench.harness.completions import judge_run, judge_run_again
+    from ctxbench.harness.store import verdicts
+    from ctxbench.harness.store.queries import run_of
 
     run = run_of(store, wanted, sample_set)
     if again:
@@ -122,8 +122,8 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
     from collections import Counter
     from contextlib import closing
 
-    from bench.files import dump_line, write_atomic
-    from harness.cli.progress import progress
+    from ctxbench.bench.files import dump_line, write_atomic
+    from ctxbench.harness.cli.progress import progress
 
     lines: list[str] = []
     faults: list[MachineFault] = []
@@ -150,7 +150,7 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
 
 
 def _fail(faults: list[MachineFault], cure: str) -> None:
-    from bench.errors import MachineFault
+    from ctxbench.bench.errors import MachineFault
 
     verdicts = "1 verdict is" if len(faults) == 1 else f"{len(faults)} verdicts are"
     raise MachineFault(f"{verdicts} missing; the first: {faults[0]}", cure=cure)

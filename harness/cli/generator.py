@@ -13,8 +13,8 @@ def generator() -> None:
 @generator.command("list")
 def list_() -> None:
     """List the installed generators: name, summary, parameters with their defaults."""
-    from bench.errors import InputFault
-    from harness.generators import registry
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.generators import registry
 
     broken = []
     for name in registry.names():
@@ -43,10 +43,10 @@ def check(spec: str) -> None:
     """
     from contextlib import closing
 
-    from harness.cli.progress import remarks
-    from harness.generators import registry
-    from harness.generators.abilities import abilities, served, speed
-    from harness.generators.conformance import check as conformance
+    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.harness.generators import registry
+    from ctxbench.harness.generators.abilities import abilities, served, speed
+    from ctxbench.harness.generators.conformance import check as conformance
 
     with remarks(), closing(registry.resolve(spec)) as made:
         findings = conformance(made)

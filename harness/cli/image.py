@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import base_image_option, home_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import base_image_option, home_option
 
 if TYPE_CHECKING:
-    from sandbox.docker.stock import Stored
+    from ctxbench.sandbox.docker.stock import Stored
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -28,8 +28,8 @@ def list_images(base_image: str, home: Home) -> None:
 
     Images share what they have in common: the sizes do not add up.
     """
-    from sandbox.docker.engine import connected
-    from sandbox.docker.stock import stored
+    from ctxbench.sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker.stock import stored
 
     with connected() as client:
         found = stored(client, home.cache / "sandbox" / "docker", base_image)
@@ -53,8 +53,8 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
 
     Images that are not ctxbench's stay, the base image among them.
     """
-    from sandbox.docker import stock
-    from sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker import stock
+    from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
         gone, kept = stock.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.board import Asked, board_options
-from harness.cli.options import format_option
+from ctxbench.harness.cli.board import Asked, board_options
+from ctxbench.harness.cli.options import format_option
 
 if TYPE_CHECKING:
-    from harness.leaderboard.rows import Board
+    from ctxbench.harness.leaderboard.rows import Board
 
 FORMS = ("table", "json", "csv", "markdown", "latex")
 _WIDEST = 120
@@ -39,7 +39,7 @@ def printed(made: Board, form: str, *, diagnostics: bool = False, full: bool = F
 
     With `full` the levels of CoderEval have rankings of their own, not only a table.
     """
-    from harness.leaderboard import latex, records, render
+    from ctxbench.harness.leaderboard import latex, records, render
 
     if form == "json":
         return records.to_json(made)

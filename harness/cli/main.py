@@ -15,31 +15,40 @@ from typing import Any
 
 import click
 
-from bench.errors import CtxbenchError
-from bench.files import fault_of
-from harness.cli import interrupts
-from sandbox.errors import SandboxError
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.files import fault_of
+from ctxbench.harness.cli import interrupts
+from ctxbench.sandbox.errors import SandboxError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "quickstart": ("harness.cli.quickstart:quickstart", "Build samples, run two strategies, print the leaderboard."),
-    "doctor": ("harness.cli.doctor:doctor", "Say what this machine offers; --clean removes what a crash left."),
-    "repo": ("harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
-    "samples": ("harness.cli.samples:samples", "Build, show, import and export sample sets."),
-    "strategy": ("harness.cli.strategy:strategy", "List, show and check context strategies."),
-    "generator": ("harness.cli.generator:generator", "List and check generators."),
-    "run": ("harness.cli.run:run", "Run strategies over a sample set with a generator."),
-    "runs": ("dashboard.cli.runs:runs", "List the stored runs: how far, what went wrong, the command to go on."),
-    "exec": ("harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
-    "score": ("harness.cli.score:score", "Score a file of predictions under a metric profile."),
-    "results": ("harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
-    "leaderboard": ("harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
-    "compare": ("harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "dashboard": ("dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
-    "report": ("dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
-    "diagnose": ("harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
-    "reproduce": ("harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
-    "codereval": ("harness.cli.codereval:codereval", "Look at CoderEval's official image."),
-    "image": ("harness.cli.image:image", "List and remove the sandbox's Docker images."),
+    "quickstart": (
+        "ctxbench.harness.cli.quickstart:quickstart",
+        "Build samples, run two strategies, print the leaderboard.",
+    ),
+    "doctor": (
+        "ctxbench.harness.cli.doctor:doctor",
+        "Say what this machine offers; --clean removes what a crash left.",
+    ),
+    "repo": ("ctxbench.harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
+    "samples": ("ctxbench.harness.cli.samples:samples", "Build, show, import and export sample sets."),
+    "strategy": ("ctxbench.harness.cli.strategy:strategy", "List, show and check context strategies."),
+    "generator": ("ctxbench.harness.cli.generator:generator", "List and check generators."),
+    "run": ("ctxbench.harness.cli.run:run", "Run strategies over a sample set with a generator."),
+    "runs": (
+        "ctxbench.dashboard.cli.runs:runs",
+        "List the stored runs: how far, what went wrong, the command to go on.",
+    ),
+    "exec": ("ctxbench.harness.cli.exec:execute", "Run the tests of function samples on completions, in a sandbox."),
+    "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
+    "results": ("ctxbench.harness.cli.results:results", "Bring recorded predictions and verdicts in and out."),
+    "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs, honestly."),
+    "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "dashboard": ("ctxbench.dashboard.cli.dashboard:dashboard", "Show the stored runs as web pages."),
+    "report": ("ctxbench.dashboard.cli.report:report", "Write the leaderboard as one file, for a paper or a web page."),
+    "diagnose": ("ctxbench.harness.cli.diagnose:diagnose", "Price what each retrieved block of stored runs is worth."),
+    "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a table of a paper, ours beside theirs."),
+    "codereval": ("ctxbench.harness.cli.codereval:codereval", "Look at CoderEval's official image."),
+    "image": ("ctxbench.harness.cli.image:image", "List and remove the sandbox's Docker images."),
 }
 
 
@@ -116,7 +125,7 @@ def _say(message: str) -> int:
     if interrupts.came():
         # What was cut short fails in many ways.
         return interrupts.CODE
-    from bench.visible import visible  # what fails may quote a server or a repository
+    from ctxbench.bench.visible import visible  # what fails may quote a server or a repository
 
     click.echo(f"ctxbench: {visible(message)}", err=True)
     return 1

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from bench.errors import InputFault
-from bench.home import Home
-from sandbox.registry import SPELLINGS, runtime_of
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.sandbox.registry import SPELLINGS, runtime_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10_000

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator
 import click
 
 _EVERY_SECONDS = 5.0
-_REMARKS = ("bench.retrieval", "harness.attempt", "harness.cells", "harness.generators", "harness.portion")
+_REMARKS = (
+    "ctxbench.bench.retrieval",
+    "ctxbench.harness.attempt",
+    "ctxbench.harness.cells",
+    "ctxbench.harness.generators",
+    "ctxbench.harness.portion",
+)
 """The loggers of what else may take long while a run goes on, or a model is asked."""
 _CLEAR = "\r\x1b[2K"
 """Takes a bar's line off a terminal; the bar is drawn anew below."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from bench.errors import CtxbenchError
-from bench.home import Home
-from harness.cli.options import db_option, home_option
-from harness.cli.samples_functions import sandbox_option
-from sandbox.errors import SandboxError
+from ctxbench.bench.errors import CtxbenchError
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.samples_functions import sandbox_option
+from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
-    from bench.samples import SampleSet
-    from harness.attempt import Summary
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.attempt import Summary
 
 _Done: TypeAlias = "tuple[list[Summary], CtxbenchError | None]"
 
@@ -38,10 +38,10 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     GPU and no model: the built-in generator learns from the prompt alone. Run it again and it takes
     seconds, since everything that is stored is used; no number changes.
     """
-    from harness.cli.board import read_tables
-    from harness.cli.leaderboard import printed
-    from harness.leaderboard import board
-    from harness.store import open_store
+    from ctxbench.harness.cli.board import read_tables
+    from ctxbench.harness.cli.leaderboard import printed
+    from ctxbench.harness.leaderboard import board
+    from ctxbench.harness.store import open_store
 
     # What is wrong with a database is told now and not after the minutes that samples take.
     open_store(db or home.database).close()
@@ -63,7 +63,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 
 
 def _lines(limit: int | None, home: Home, db: str | None) -> _Done:
-    from harness import quickstart as job
+    from ctxbench.harness import quickstart as job
 
     manifests = job.fetch_set(home, _say)
     chosen = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=_say)
@@ -71,8 +71,8 @@ def _lines(limit: int | None, home: Home, db: str | None) -> _Done:
 
 
 def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
-    from harness import quickstart as job
-    from sandbox.registry import open_sandbox
+    from ctxbench.harness import quickstart as job
+    from ctxbench.sandbox.registry import open_sandbox
 
     judge = open_sandbox(sandbox, home.cache / "sandbox")
     _say(f"tests run in {judge.name}")
@@ -82,10 +82,10 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 
 
 def _run(chosen: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
-    from harness import quickstart as job
-    from harness.cli.progress import progress
-    from harness.runner import Choices, fault_of, run
-    from harness.store import open_store
+    from ctxbench.harness import quickstart as job
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.runner import Choices, fault_of, run
+    from ctxbench.harness.store import open_store
 
     repositories = len(chosen.manifest["repositories"])
     _say(f"{len(chosen.samples)} samples of {repositories} repositories in {home.samples / chosen.name}")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.errors import CtxbenchError, InputFault
-from bench.home import Home
-from harness.cli.options import home_option
+from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import home_option
 
 if TYPE_CHECKING:
-    from bench.manifest_types import RepoManifest
+    from ctxbench.bench.manifest_types import RepoManifest
 
 SAMPLE = """\
 # A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.
@@ -73,7 +73,7 @@ def repo() -> None:
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
     """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
-    from bench import checkout, manifest
+    from ctxbench.bench import checkout, manifest
 
     chosen = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
     rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
@@ -95,7 +95,7 @@ def sample() -> None:
 @click.argument("refs", metavar="FILE|NAME...", nargs=-1, required=True)
 def check(refs: tuple[str, ...]) -> None:
     """Check manifests and say everything that is wrong, a line each."""
-    from bench.manifest import ManifestFault, load
+    from ctxbench.bench.manifest import ManifestFault, load
 
     faults = wrong = 0
     for ref in refs:
@@ -120,7 +120,7 @@ def check(refs: tuple[str, ...]) -> None:
 @home_option
 def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     """Fetch repositories into the home folder; print each one's name and folder."""
-    from bench import checkout
+    from ctxbench.bench import checkout
 
     failed: list[CtxbenchError] = []
     chosen = _chosen(refs, set_name)
@@ -143,7 +143,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
 
 
 def _chosen(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
-    from bench.manifest import in_set, load
+    from ctxbench.bench.manifest import in_set, load
 
     if not refs and not set_name:
         raise click.UsageError("Give names or files of repositories, or --set NAME.")

@@ -7,9 +7,9 @@ import sys
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, format_option, home_option
-from harness.cli.samples_functions import sandbox_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, format_option, home_option
+from ctxbench.harness.cli.samples_functions import sandbox_option
 
 _WIDEST = 120
 
@@ -78,12 +78,12 @@ def reproduce(
     Rows that differ in the model only are one run, with the generator given. It is no reproduction as long as samples,
     model or encoder are others, and says in what they are. The same command again does only what is missing.
     """
-    from bench.spec import parse
-    from harness.cli.progress import progress
-    from harness.papers import render, tables
-    from harness.papers import reproduce as job
-    from harness.runner import Choices
-    from harness.store import open_store
+    from ctxbench.bench.spec import parse
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.papers import render, tables
+    from ctxbench.harness.papers import reproduce as job
+    from ctxbench.harness.runner import Choices
+    from ctxbench.harness.store import open_store
 
     found = tables.table(table)
     if encoder is not None:

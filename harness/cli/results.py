@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, home_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option
 
 if TYPE_CHECKING:
-    from bench.samples import SampleSet
-    from harness.imported.importing import Summary
-    from harness.store.completions import Completed
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.imported.importing import Summary
+    from ctxbench.harness.store.completions import Completed
 
 _IMPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder"])
 
@@ -66,13 +66,13 @@ def import_files(
     without verdicts can be judged afterwards with `ctxbench exec --run`. Samples that a file lacks are missing,
     never dropped. Nothing of a file is stored if one of its lines is wrong, and nothing twice.
     """
-    from bench import samples as sets
-    from bench.formats.rows import open_tables
-    from bench.types import Language
-    from harness.cli.progress import progress
-    from harness.imported.importing import import_results
-    from harness.imported.matching import Labels
-    from harness.store import open_store
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.formats.rows import open_tables
+    from ctxbench.bench.types import Language
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.imported.importing import import_results
+    from ctxbench.harness.imported.matching import Labels
+    from ctxbench.harness.store import open_store
 
     sample_set = None if samples is None else sets.load(home, samples)
     tables = open_tables(files)
@@ -121,11 +121,11 @@ def export(
     codereval (_id, generate_results), crosscodeeval (task_id, pred), repocoder (the task with choices), projbench
     (the task with pred_res and choices, as InferCom writes it).
     """
-    from bench.errors import InputFault
-    from bench.files import write_jsonl
-    from harness.exported import check, rows
-    from harness.store.completions import completed
-    from harness.store.reading import open_current
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.bench.files import write_jsonl
+    from ctxbench.harness.exported import check, rows
+    from ctxbench.harness.store.completions import completed
+    from ctxbench.harness.store.reading import open_current
 
     if repeat > 1 and shape != "codereval":
         raise click.UsageError("--repeat is for --format codereval")
@@ -147,9 +147,9 @@ def export(
 
 def _samples_of(found: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
     """Return the sample set of a run where its tasks are written too."""
-    from bench import samples as sets
-    from bench.errors import InputFault
-    from harness.tasklines import SHAPES
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.tasklines import SHAPES
 
     if shape not in SHAPES:
         return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import (
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import (
     Finite,
     check_ks,
     check_n,
@@ -21,8 +21,8 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.attempt import Summary
-    from harness.generators.base import Sampling
+    from ctxbench.harness.attempt import Summary
+    from ctxbench.harness.generators.base import Sampling
 
 
 @click.command()
@@ -114,12 +114,12 @@ def run(
     pass@k over the samples whose completions all have verdicts. The same command again does only what is
     missing; it ends with exit code 1 as long as something is.
     """
-    from bench import samples as sets
-    from harness.cli.progress import progress
-    from harness.papers.presets import spec_of
-    from harness.runner import Choices, decoding, fault_of
-    from harness.runner import run as run_strategies
-    from harness.store import open_store
+    from ctxbench.bench import samples as sets
+    from ctxbench.harness.cli.progress import progress
+    from ctxbench.harness.papers.presets import spec_of
+    from ctxbench.harness.runner import Choices, decoding, fault_of
+    from ctxbench.harness.runner import run as run_strategies
+    from ctxbench.harness.store import open_store
 
     sample_set = sets.load(home, samples)
     functions = any(sample.tested for sample in sample_set.samples)
@@ -166,7 +166,7 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
 
 
 def _say(summary: Summary, *, ks: Sequence[int], n: int) -> None:
-    from harness.metrics import mean_pass_at_k
+    from ctxbench.harness.metrics import mean_pass_at_k
 
     line = (
         f"{summary.run}  {summary.strategy}  scored {summary.scored}  "

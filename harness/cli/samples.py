@@ -7,12 +7,12 @@ import os
 
 import click
 
-from bench.errors import InputFault
-from bench.home import Home
-from harness.cli.options import home_option
-from harness.cli.samples_functions import build_functions, sandbox_option, verify
-from harness.cli.samples_import import export, import_files
-from harness.cli.samples_show import show_sample, show_set
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.samples_functions import build_functions, sandbox_option, verify
+from ctxbench.harness.cli.samples_import import export, import_files
+from ctxbench.harness.cli.samples_show import show_sample, show_set
 
 _LANGUAGES = click.Choice(["python", "java"])
 
@@ -34,7 +34,7 @@ for _command in (verify, import_files, export):
 @home_option
 def list_sets(home: Home) -> None:
     """List the sample sets in the home folder."""
-    from bench import samples as sets
+    from ctxbench.bench import samples as sets
 
     found = sets.names(home)
     if not found:
@@ -99,9 +99,9 @@ def build(
         raise click.UsageError("--again is for --kind function: lines are not run")
     if kind == "line" and sandbox is not None:
         raise click.UsageError("--sandbox is for --kind function: lines are not run")
-    from bench import manifest
-    from bench import samples as sets
-    from bench.projbench.build import build as build_set
+    from ctxbench.bench import manifest
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.projbench.build import build as build_set
 
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]
@@ -134,7 +134,7 @@ def build(
 @home_option
 def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Home) -> None:
     """Show what the set NAME holds and dropped, or the sample ID as a person wants to read it."""
-    from bench import samples as sets
+    from ctxbench.bench import samples as sets
 
     made = sets.load(home, name)
     if ids:

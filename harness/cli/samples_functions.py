@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bench.home import Home
-from harness.cli.options import db_option, home_option, sandbox_name
-from harness.cli.progress import progress
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
+from ctxbench.harness.cli.progress import progress
 
 if TYPE_CHECKING:
-    from bench.functions.verify import Verification
-    from bench.manifest_types import RepoManifest
-    from sandbox.types import Sandbox
+    from ctxbench.bench.functions.verify import Verification
+    from ctxbench.bench.manifest_types import RepoManifest
+    from ctxbench.sandbox.types import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ def _say(text: str) -> None:
 
 
 def _open(name: str | None, home: Home) -> Sandbox:
-    from sandbox.registry import open_sandbox
+    from ctxbench.sandbox.registry import open_sandbox
 
     found = open_sandbox(name, home.cache / "sandbox")
     _say(f"tests run in {found.name}")
@@ -58,8 +58,8 @@ def build_functions(
     force: bool,
 ) -> None:
     """Build a set of function samples and say what came of it."""
-    from bench.functions.build import build, check
-    from sandbox import wheels
+    from ctxbench.bench.functions.build import build, check
+    from ctxbench.sandbox import wheels
 
     check(manifests, per_repo)
 
@@ -107,8 +107,8 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
     not so are marked, as broken or vacuous, and exit 1 is for faults of the machine alone. Marks stay. What an earlier
     verification found, or one that was interrupted, is taken up.
     """
-    from bench import samples as sets
-    from bench.functions.verify import verify as verify_set
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.functions.verify import verify as verify_set
 
     made = sets.load(home, name)
     run = functools.partial(verify_set, home, made, _open(sandbox, home), workers=workers, report=_say, again=again)
@@ -127,9 +127,9 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
 
 
 def _marked(found: Verification, digest: str, url: str) -> str:
-    from harness.store import open_store
-    from harness.store.notes import add_marks
-    from harness.store.records import Mark
+    from ctxbench.harness.store import open_store
+    from ctxbench.harness.store.notes import add_marks
+    from ctxbench.harness.store.records import Mark
 
     marks = [
         Mark(sample_id=each.id, mark=mark, reason=reason, image=each.image)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench import formats
-from bench.home import Home
-from harness.cli.options import home_option
-from harness.cli.samples_functions import sandbox_option
+from ctxbench.bench import formats
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.samples_functions import sandbox_option
 
 if TYPE_CHECKING:
-    from bench.formats.types import Options, Task
-    from bench.samples import SampleSet
+    from ctxbench.bench.formats.types import Options, Task
+    from ctxbench.bench.samples import SampleSet
 
 _SHAPES = click.Choice(formats.NAMES)
 
@@ -82,9 +82,9 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
     What cannot be used is told, counted and kept in the set's manifest.
     """
     _check(shape, chosen)
-    from bench import samples as sets
-    from bench.formats.types import Options
-    from bench.types import Language
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.formats.types import Options
+    from ctxbench.bench.types import Language
 
     sets.folder(chosen["home"], name)
     options = Options(
@@ -96,7 +96,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
     if chosen["rebuild"] or chosen["image"] is not None:
         made = _executable(files, options, name, chosen)
     else:
-        from bench.formats.importing import import_set
+        from ctxbench.bench.formats.importing import import_set
 
         made = import_set(
             shape,
@@ -109,7 +109,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
             force=chosen["force"],
             report=_say,
         )
-    from bench.formats.telling import listed
+    from ctxbench.bench.formats.telling import listed
 
     about = made.manifest
     prompts = f", {about['prompts']} prompts" if "prompts" in about else ""
@@ -139,8 +139,8 @@ def _check(shape: str, chosen: Mapping[str, Any]) -> None:
 
 def _executable(files: Sequence[str], options: Options, name: str, chosen: Mapping[str, Any]) -> SampleSet:
     """Make a set whose completions are judged by execution."""
-    from bench.formats.importing import read_tasks
-    from bench.formats.types import Remarking
+    from ctxbench.bench.formats.importing import read_tasks
+    from ctxbench.bench.formats.types import Remarking
 
     read = read_tasks("codereval", files, options=options, report=_say)
     home, force = chosen["home"], chosen["force"]
@@ -152,7 +152,7 @@ def _executable(files: Sequence[str], options: Options, name: str, chosen: Mappi
         "remarks": list(form.remarks(read.tasks)) if isinstance(form, Remarking) else [],
     }
     if chosen["image"] is not None:
-        from bench.codereval.image import import_image
+        from ctxbench.bench.codereval.image import import_image
 
         return import_image(read.tasks, home, name, image=chosen["image"], report=_say, force=force, about=about)
     return _rebuilt(read.tasks, home, name, about, chosen)
@@ -161,9 +161,9 @@ def _executable(files: Sequence[str], options: Options, name: str, chosen: Mappi
 def _rebuilt(
     tasks: Sequence[Task], home: Home, name: str, about: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> SampleSet:
-    from bench.codereval.rebuild import rebuild
-    from sandbox import wheels
-    from sandbox.registry import open_sandbox
+    from ctxbench.bench.codereval.rebuild import rebuild
+    from ctxbench.sandbox import wheels
+    from ctxbench.sandbox.registry import open_sandbox
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
         return wheels.lock(requirements, project, home.cache / "sandbox", _say)
@@ -194,8 +194,8 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     `ctxbench` puts each sample's reference under the key `reference`. A shape that has no place for a
     sample refuses it.
     """
-    from bench import samples as sets
-    from bench.files import write_atomic, write_jsonl
+    from ctxbench.bench import samples as sets
+    from ctxbench.bench.files import write_atomic, write_jsonl
 
     made = sets.load(home, name)
     rows = formats.named(shape).records(made.samples, made.references)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from bench.samples import SampleSet
-    from bench.types import Reference, Sample
+    from ctxbench.bench.samples import SampleSet
+    from ctxbench.bench.types import Reference, Sample
 
 _SHOWN_LINES = 12
 _REASONS = {

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench.types import Language
-from harness.cli.progress import progress
+from ctxbench.bench.types import Language
+from ctxbench.harness.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.metrics import Values
+    from ctxbench.harness.metrics import Values
 
 _ALL = "all"
 _SHOWN = ("em", "es", "id_em", "id_f1")
@@ -51,8 +51,8 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
     go to stderr. `prompt` is the file before the cursor, without what a strategy put in front of it. With
     --profile all, prints a table of what each profile says, in percent.
     """
-    from bench.files import dump_line, write_atomic
-    from harness.metrics import PROFILES, load
+    from ctxbench.bench.files import dump_line, write_atomic
+    from ctxbench.harness.metrics import PROFILES, load
 
     names = PROFILES if profile == _ALL else (load(profile).name,)
     records = _read(file)
@@ -80,8 +80,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
     Raises:
         InputFault: naming file, line and field of each fault (the first few of them).
     """
-    from bench.errors import InputFault
-    from bench.files import read_lines
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.bench.files import read_lines
 
     records: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -108,8 +108,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
     """Return the object of one line and what is wrong with it."""
-    from bench.errors import InputFault
-    from bench.files import json_object, parse_json
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.bench.files import json_object, parse_json
 
     try:
         record = json_object(parse_json(line.rstrip("\r\n"), str(file), number), "")
@@ -123,7 +123,7 @@ def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str
 
 
 def _score(records: Sequence[Mapping[str, str]], name: str, language: str, workers: int | None) -> list[Values]:
-    from harness.metrics import Case, score_many
+    from ctxbench.harness.metrics import Case, score_many
 
     cases = [
         Case(language=language, prompt=one["prompt"], prediction=one["prediction"], ground_truth=one["ground_truth"])
@@ -149,7 +149,7 @@ def _number(value: float) -> float | int:
 
 def _table(scored: Mapping[str, Sequence[Values]]) -> str:
     """Return a row a profile, in percent as its official aggregation prints it; ``-``: it has no such metric."""
-    from harness.metrics import aggregate
+    from ctxbench.harness.metrics import aggregate
 
     rows: list[tuple[str, ...]] = [("profile", "n", *_SHOWN)]
     for name, values in scored.items():

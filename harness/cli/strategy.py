@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.home import Home
-from harness.cli.options import home_option, strategy_seconds_option
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.options import home_option, strategy_seconds_option
 
 if TYPE_CHECKING:
-    from strategies.registration import Registration
+    from ctxbench.strategies.registration import Registration
 
 _LINES, _FUNCTIONS, _BOTH = "For lines", "For functions", "For lines and functions"
 _WRAPPERS = "Wrappers: take another strategy, as in aim(lc.repocoder)"
@@ -52,7 +52,7 @@ def list_(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
             if spelling:
                 click.echo(f"  {'':{width}}  {spelling}")
     if not text:
-        from harness.papers.presets import presets as known
+        from ctxbench.harness.papers.presets import presets as known
 
         click.echo(f"Presets: {len(known())} rows of the papers' tables (`ctxbench strategy list --presets`)")
     for line in broken:
@@ -61,9 +61,9 @@ def list_(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
 
 def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
     """Return group -> (name, summary, spelling) of each strategy, and why others are left out."""
-    from bench.errors import InputFault
-    from harness.cells import open_registrations
-    from strategies import controls
+    from ctxbench.bench.errors import InputFault
+    from ctxbench.harness.cells import open_registrations
+    from ctxbench.strategies import controls
 
     grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
     broken = []
@@ -79,7 +79,7 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
 
 
 def _group(found: Registration) -> str:
-    from bench.types import Kind
+    from ctxbench.bench.types import Kind
 
     if any(parameter.wraps for parameter in found.parameters):
         return _WRAPPERS
@@ -89,7 +89,7 @@ def _group(found: Registration) -> str:
 
 
 def _spelling(found: Registration) -> str:
-    from bench.spec import Spec
+    from ctxbench.bench.spec import Spec
 
     if not found.parameters:
         return ""
@@ -98,7 +98,7 @@ def _spelling(found: Registration) -> str:
 
 
 def _presets() -> Iterator[str]:
-    from harness.papers.presets import presets
+    from ctxbench.harness.papers.presets import presets
 
     rows = [
         (row.preset, row.strategy or "external", row.model, row.encoder or "-", row.table) for row in presets().values()
@@ -116,9 +116,9 @@ def show(name: str, *, home: Home) -> None:
 
     NAME is an installed strategy, path/to/file.py@name, a preset, or a control.
     """
-    from harness.cells import open_registrations
-    from harness.papers.presets import presets, spec_of
-    from strategies import controls
+    from ctxbench.harness.cells import open_registrations
+    from ctxbench.harness.papers.presets import presets, spec_of
+    from ctxbench.strategies import controls
 
     if name in controls.NAMES:
         click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{controls.NAMES[name]}")
@@ -146,8 +146,8 @@ def show(name: str, *, home: Home) -> None:
 
 def _papers(name: str) -> Iterator[str]:
     """Yield the tables that have rows of a strategy, with what the rows are called there."""
-    from bench.spec import parse
-    from harness.papers import tables
+    from ctxbench.bench.spec import parse
+    from ctxbench.harness.papers import tables
 
     for table in map(tables.table, tables.NAMES):
         methods = dict.fromkeys(row.method for row in table.rows if row.strategy and parse(row.strategy).name == name)
@@ -164,9 +164,9 @@ def check(spec: str, *, strategy_seconds: float, home: Home) -> None:
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
-    from harness.cells import Bounds, checked
-    from harness.cli.progress import remarks
-    from harness.papers.presets import spec_of
+    from ctxbench.harness.cells import Bounds, checked
+    from ctxbench.harness.cli.progress import remarks
+    from ctxbench.harness.papers.presets import spec_of
 
     with remarks():
         findings = checked(spec_of(spec), [home.root], Bounds.of_work(strategy_seconds))

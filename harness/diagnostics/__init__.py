@@ -4,6 +4,6 @@ Definitions, ranges and limits are in docs/diagnostics.md. They are stored besid
 profile, and rank nothing unless asked to.
 """
 
-from harness.diagnostics.measures import HALLUCINATED, MADE_UP, RECALL, WASTE, Diagnostics
+from ctxbench.harness.diagnostics.measures import HALLUCINATED, MADE_UP, RECALL, WASTE, Diagnostics
 
 __all__ = ["HALLUCINATED", "MADE_UP", "RECALL", "WASTE", "Diagnostics"]

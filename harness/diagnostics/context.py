@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from bench.code_tokens import count
-from bench.types import Language, Place, Use
-from harness.metrics import identifiers
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.types import Language, Place, Use
+from ctxbench.harness.metrics import identifiers
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.languages.outline import Function, Outline, Type, outline
-from bench.types import Kind, Language, Sample
+from ctxbench.bench.languages.outline import Function, Outline, Type, outline
+from ctxbench.bench.types import Kind, Language, Sample
 
 _IMPORT = {
     Language.PYTHON: re.compile(r"\s*(?:from\s+[\w.]+\s+import\b|import\s+\w)"),

@@ -12,19 +12,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from bench import samples as sets
-from bench.errors import InputFault, UnknownName
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Language
-from harness.bits import Pricer, behind_cursor, goes_on, has_answer
-from harness.generators import registry
-from harness.generators.base import Coder, Generator
-from harness.generators.fim import left
-from harness.store import gains
-from harness.store.gains import RETRIEVED, Gain, StoredRun
-from harness.store.store import Store
-from strategies.api import Prompt
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Language
+from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Coder, Generator
+from ctxbench.harness.generators.fim import left
+from ctxbench.harness.store import gains
+from ctxbench.harness.store.gains import RETRIEVED, Gain, StoredRun
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Prompt
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.languages.members import Project, Reading, project
-from bench.snapshot import Snapshot
-from bench.types import Kind, Place, Sample
-from harness.diagnostics import context
-from harness.diagnostics.excerpt import File
-from harness.metrics import ctxbench
-from strategies.api import Prompt
+from ctxbench.bench.languages.members import Project, Reading, project
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Kind, Place, Sample
+from ctxbench.harness.diagnostics import context
+from ctxbench.harness.diagnostics.excerpt import File
+from ctxbench.harness.metrics import ctxbench
+from ctxbench.strategies.api import Prompt
 
 RECALL, WASTE = "api_recall", "context_waste"
 HALLUCINATED, MADE_UP = "hallucinated", "made_up_names"

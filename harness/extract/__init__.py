@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.types import Language, Sample
-from harness.extract import java, python
-from harness.extract.given import Given, given
-from harness.extract.unwrap import tagged
+from ctxbench.bench.types import Language, Sample
+from ctxbench.harness.extract import java, python
+from ctxbench.harness.extract.given import Given, given
+from ctxbench.harness.extract.unwrap import tagged
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is no function of the language; it is kept as it came, and its tests will say so."""

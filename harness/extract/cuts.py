@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.extract.given import Given
+from ctxbench.harness.extract.given import Given
 
 _MOST = 50
 """Lines at which an answer is tried to be cut, the first ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bench.types import Sample
+from ctxbench.bench.types import Sample
 
 _STEP = "    "
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from harness.extract.given import Given
-from harness.extract.unwrap import fenced
+from ctxbench.harness.extract.given import Given
+from ctxbench.harness.extract.unwrap import fenced
 
 _HIDDEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?(?:\*/|\Z)",

@@ -7,10 +7,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from bench import asts
-from harness.extract.cuts import cuts, leaves
-from harness.extract.given import Given
-from harness.extract.unwrap import fenced
+from ctxbench.bench import asts
+from ctxbench.harness.extract.cuts import cuts, leaves
+from ctxbench.harness.extract.given import Given
+from ctxbench.harness.extract.unwrap import fenced
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(", re.M)

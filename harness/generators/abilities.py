@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Language
-from harness.generators.base import Coder, Generator, Request, Response, Sampling
-from harness.generators.fim import Infilling
-from harness.generators.fitting import Windowed
-from harness.generators.openai.spread import spread
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Coder, Generator, Request, Response, Sampling
+from ctxbench.harness.generators.fim import Infilling
+from ctxbench.harness.generators.fitting import Windowed
+from ctxbench.harness.generators.openai.spread import spread
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _MOST = 16
 """Requests of the timed batch, if as many go out at once."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from bench.errors import MachineFault
-from bench.types import Kind, Language
-from strategies.api import Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.strategies.api import Prompt
 
 MOST_TOKENS = 100_000_000
 """Tokens of a prompt or an answer: no model takes a tenth of it, and sums of what is stored stay whole numbers."""

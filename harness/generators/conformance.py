@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from bench.errors import CtxbenchError, MachineFault
-from bench.types import Language
-from harness.generators import reading
-from harness.generators.base import Coder, Generator, Request, Response, Sampling, accounted
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import CtxbenchError, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import reading
+from ctxbench.harness.generators.base import Coder, Generator, Request, Response, Sampling, accounted
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return "
 _ANSWER = "area(width, height) * depth"

@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from bench import code_tokens
-from bench.types import Kind, Place
-from harness.generators.base import Generator, Request
-from strategies.api import Block, BlockKind, Dropped, Prompt
-from strategies.closing import TITLE
-from strategies.icl.overflow import FAILED, TRIMMED
+from ctxbench.bench import code_tokens
+from ctxbench.bench.types import Kind, Place
+from ctxbench.harness.generators.base import Generator, Request
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.closing import TITLE
+from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"

@@ -7,10 +7,10 @@ they grow by the same number with every repetition of a piece of code, and what 
 
 from __future__ import annotations
 
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators.base import Generator, Request, Response, Sampling, TooLong
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Generator, Request, Response, Sampling, TooLong
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560

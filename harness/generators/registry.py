@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench import spec as specs
-from bench.errors import InputFault
-from bench.factories import arguments, check_signature, spelled
-from bench.registry import Registry, origin_of
-from bench.spec import Spec
-from harness.generators.base import Generator
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.factories import arguments, check_signature, spelled
+from ctxbench.bench.registry import Registry, origin_of
+from ctxbench.bench.spec import Spec
+from ctxbench.harness.generators.base import Generator
 
 Factory = Callable[..., Generator]
 F = TypeVar("F", bound=Factory)

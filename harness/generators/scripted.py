@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.code_tokens import count, pieces
-from bench.errors import InputFault, MachineFault
-from bench.files import read_jsonl, sha256, sha256_file
-from harness.generators.base import Request, Response
-from harness.generators.registry import generator
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import read_jsonl, sha256, sha256_file
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.registry import generator
 
 _CONDITIONS = ("prompt_digest", "contains", "index")
 _FORM = 'write {"contains": "…", "text": "…"}; the keys are text and, if wanted, prompt_digest, contains, index'

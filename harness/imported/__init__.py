@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from harness.imported.types import Shape
+    from ctxbench.harness.imported.types import Shape
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder")
 """The shapes that are known, sorted."""
@@ -14,4 +14,4 @@ NAMES = ("codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder")
 
 def named(name: str) -> Shape:
     """Return the module of a shape; `name` is one of `NAMES`."""
-    return cast("Shape", importlib.import_module(f"harness.imported.{name}"))
+    return cast("Shape", importlib.import_module(f"ctxbench.harness.imported.{name}"))

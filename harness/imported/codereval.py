@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bench.errors import InputFault
-from bench.formats.checking import Odd, Strict, checked, explained
-from bench.formats.types import Row
-from bench.functions.types import Level
-from bench.testing.types import Verdict
-from bench.types import Cursor, Kind, Language, Sample
-from harness.imported.types import Answer, Recorded
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.checking import Odd, Strict, checked, explained
+from ctxbench.bench.formats.types import Row
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Cursor, Kind, Language, Sample
+from ctxbench.harness.imported.types import Answer, Recorded
 
 SHAPE = (
     'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bench.errors import InputFault
-from bench.files import sha256
-from bench.formats.checking import Odd, Own, checked, explained
-from bench.formats.types import Row
-from bench.testing.types import FLAGS, Verdict
-from bench.types import Kind
-from harness.imported.types import Answer, Recorded
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.formats.checking import Odd, Own, checked, explained
+from ctxbench.bench.formats.types import Row
+from ctxbench.bench.testing.types import FLAGS, Verdict
+from ctxbench.bench.types import Kind
+from ctxbench.harness.imported.types import Answer, Recorded
 
 SHAPE = (
     'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.formats.types import Table
-from bench.samples import SampleSet
-from bench.types import Language
-from harness import imported
-from harness.asking import Made
-from harness.attempt import Progress
-from harness.imported.made import generation, made_of, remarks, spec_of, unscored
-from harness.imported.matching import Labels, Matched, matched
-from harness.runner import silent
-from harness.runspec import RunSpec
-from harness.scoring import Scorer
-from harness.store import notes, verdicts
-from harness.store.records import Finished, Imported
-from harness.store.store import Store
+from ctxbench.bench.formats.types import Table
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Language
+from ctxbench.harness import imported
+from ctxbench.harness.asking import Made
+from ctxbench.harness.attempt import Progress
+from ctxbench.harness.imported.made import generation, made_of, remarks, spec_of, unscored
+from ctxbench.harness.imported.matching import Labels, Matched, matched
+from ctxbench.harness.runner import silent
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.store import notes, verdicts
+from ctxbench.harness.store.records import Finished, Imported
+from ctxbench.harness.store.store import Store
 
 _Scored = tuple[Made, Finished]
 

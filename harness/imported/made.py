@@ -6,22 +6,22 @@ from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from pathlib import PurePath
 
-from bench.code_tokens import NAME as TOKENIZER
-from bench.files import sha256
-from bench.types import Sample
-from harness.asking import FINAL, Completion, Made, completion
-from harness.batcher import Answer as Kept
-from harness.generators.base import Response, Sampling
-from harness.imported.codereval import NO_RESULT
-from harness.imported.matching import Matched
-from harness.imported.types import Answer
-from harness.results import Status
-from harness.runspec import RunSpec
-from harness.scoring import EMPTY
-from harness.store.counted import PASS, PROFILE
-from harness.store.records import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
-from harness.store.verdicts import passed
-from strategies.api import Prompt
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.files import sha256
+from ctxbench.bench.types import Sample
+from ctxbench.harness.asking import FINAL, Completion, Made, completion
+from ctxbench.harness.batcher import Answer as Kept
+from ctxbench.harness.generators.base import Response, Sampling
+from ctxbench.harness.imported.codereval import NO_RESULT
+from ctxbench.harness.imported.matching import Matched
+from ctxbench.harness.imported.types import Answer
+from ctxbench.harness.results import Status
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.scoring import EMPTY
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.records import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
+from ctxbench.harness.store.verdicts import passed
+from ctxbench.strategies.api import Prompt
 
 SANDBOX = "imported"
 """Instead of a back end's name: the verdict is the file's, nothing was run here."""

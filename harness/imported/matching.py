@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.errors import InputFault, UnknownName
-from bench.files import dump_line, sha256
-from bench.samples import SampleSet
-from bench.types import Kind, Language, Reference, Sample
-from harness.imported.types import Answer, Recorded, Shape
-from harness.tasklines import task_lines
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.files import dump_line, sha256
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Language, Reference, Sample
+from ctxbench.harness.imported.types import Answer, Recorded, Shape
+from ctxbench.harness.tasklines import task_lines
 
 STRATEGY = "recorded"
 """Label of predictions whose strategy nobody names."""

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bench.formats.checking import Strict, checked
-from bench.formats.types import Row
-from bench.types import Kind
-from harness.imported.types import Answer, Recorded
+from ctxbench.bench.formats.checking import Strict, checked
+from ctxbench.bench.formats.types import Row
+from ctxbench.bench.types import Kind
+from ctxbench.harness.imported.types import Answer, Recorded
 
 SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
 KIND: Kind | None = None

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bench.formats.types import Row
-from bench.testing.types import Verdict
-from bench.types import Kind, Sample
+from ctxbench.bench.formats.types import Row
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Kind, Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rank stored runs honestly: intervals, paired tests over repositories, tiers. Pure; reads no store, prints nothing."""
 
-from harness.leaderboard.rows import Board, Group, Row
-from harness.leaderboard.table import board
+from ctxbench.harness.leaderboard.rows import Board, Group, Row
+from ctxbench.harness.leaderboard.table import board
 
 __all__ = ["Board", "Group", "Row", "board"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from bench.errors import InputFault, UnknownName
-from bench.spec import parse
-from harness.results import RunInfo, RunTable, Status
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.spec import parse
+from ctxbench.harness.results import RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from harness.results import RunTable, Status
+from ctxbench.harness.results import RunTable, Status
 
 BLOCK_GAIN = "block_gain"
 CONTEXT_METRICS = ("context_gain", "bits", BLOCK_GAIN)
@@ -56,7 +56,7 @@ def scale_of(profile: str, metric: str) -> Scale:
         return Scale(factor=1.0, worst=None, bounds=None, unit="names", lower_is_better=True)
     if metric.startswith("pass@"):
         return PERCENT
-    from harness import metrics  # noqa: PLC0415 - scorers and their grammars are not needed for the two above
+    from ctxbench.harness import metrics  # noqa: PLC0415 - scorers and their grammars are not needed for the two above
 
     info = metrics.info(profile, metric)
     return replace(PERCENT, factor=info.factor_to_percent, worst=info.worst * info.factor_to_percent)

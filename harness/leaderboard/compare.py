@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.errors import InputFault, UnknownName
-from harness.leaderboard import pairs, stats, unlike
-from harness.leaderboard.choices import default_metric
-from harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
-from harness.leaderboard.pairs import Difference, Paired
-from harness.leaderboard.stats import Over
-from harness.results import RunInfo, RunTable
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.harness.leaderboard import pairs, stats, unlike
+from ctxbench.harness.leaderboard.choices import default_metric
+from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
+from ctxbench.harness.leaderboard.pairs import Difference, Paired
+from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.results import RunInfo, RunTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from harness.leaderboard import choices, pairs, signflip, stats, tiers
-from harness.leaderboard.columns import ScaleOf, completed
-from harness.leaderboard.levels import BENCHMARK, mean_of_levels
-from harness.leaderboard.pairs import Difference
-from harness.leaderboard.rows import Group, Row, Sensitivity
-from harness.leaderboard.stats import Estimate
-from harness.leaderboard.vectors import Column, Samples, Table, align
-from harness.results import PRICE, RunTable, Status
+from ctxbench.harness.leaderboard import choices, pairs, signflip, stats, tiers
+from ctxbench.harness.leaderboard.columns import ScaleOf, completed
+from ctxbench.harness.leaderboard.levels import BENCHMARK, mean_of_levels
+from ctxbench.harness.leaderboard.pairs import Difference
+from ctxbench.harness.leaderboard.rows import Group, Row, Sensitivity
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
+from ctxbench.harness.results import PRICE, RunTable, Status
 
 Values = Mapping[str, Column]
 """Metric -> its values in the unit shown."""

@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from harness.leaderboard.rows import Board, Group
-from harness.leaderboard.sections import Section, TextTable, sections, title
-from harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.rows import Board, Group
+from ctxbench.harness.leaderboard.sections import Section, TextTable, sections, title
+from ctxbench.harness.leaderboard.stats import Over
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
 """What the preamble of the paper has to say."""

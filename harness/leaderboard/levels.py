@@ -11,10 +11,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from harness.leaderboard.columns import at_level, at_levels
-from harness.leaderboard.rows import ALL_LEVELS, Group, Overall, OverallMean, Row
-from harness.papers.tables import LEVELS
-from harness.results import RunTable, Status
+from ctxbench.harness.leaderboard.columns import at_level, at_levels
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group, Overall, OverallMean, Row
+from ctxbench.harness.papers.tables import LEVELS
+from ctxbench.harness.results import RunTable, Status
 
 BENCHMARK = "codereval"
 """The benchmark whose sets are shown by level unasked, with means of levels."""

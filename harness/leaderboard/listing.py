@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from harness.papers.tables import LEVELS, Row
+from ctxbench.harness.papers.tables import LEVELS, Row
 
 BOTH = "both"
 """The language of an average over two."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from harness.leaderboard import choices, levels, numbers
-from harness.leaderboard.rows import Group, Overall, Row
-from harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
-from harness.leaderboard.stats import FEWEST, Over
-from harness.leaderboard.unlike import unlike
-from harness.leaderboard.ways import COMMAND, Ways
-from harness.papers.tables import LEVELS
-from harness.results import PRICE, Origin
+from ctxbench.harness.leaderboard import choices, levels, numbers
+from ctxbench.harness.leaderboard.rows import Group, Overall, Row
+from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
+from ctxbench.harness.leaderboard.stats import FEWEST, Over
+from ctxbench.harness.leaderboard.unlike import unlike
+from ctxbench.harness.leaderboard.ways import COMMAND, Ways
+from ctxbench.harness.papers.tables import LEVELS
+from ctxbench.harness.results import PRICE, Origin
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 

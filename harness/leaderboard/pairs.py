@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.leaderboard import signflip, stats
-from harness.leaderboard.columns import Scale
-from harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
+from ctxbench.harness.leaderboard import signflip, stats
+from ctxbench.harness.leaderboard.columns import Scale
+from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
 
 _NOISE = 1e-9
 """Below this a difference, or a standard error, is what rounding left of none."""

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from harness.leaderboard.levels import LANGUAGES
-from harness.leaderboard.listing import BOTH, Listing, columns, levels, printed, ranking
-from harness.leaderboard.rows import Group
-from harness.papers import tables
-from harness.papers.tables import Row
-from harness.results import Origin
+from ctxbench.harness.leaderboard.levels import LANGUAGES
+from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, levels, printed, ranking
+from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.papers import tables
+from ctxbench.harness.papers.tables import Row
+from ctxbench.harness.results import Origin
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.leaderboard.listing import AtLevel, Listing, Printed, levels
-from harness.leaderboard.published_text import PROFILE
-from harness.papers.tables import STATUSES, Row, paper_of
-from harness.results import Origin
+from ctxbench.harness.leaderboard.listing import AtLevel, Listing, Printed, levels
+from ctxbench.harness.leaderboard.published_text import PROFILE
+from ctxbench.harness.papers.tables import STATUSES, Row, paper_of
+from ctxbench.harness.results import Origin
 
 
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:

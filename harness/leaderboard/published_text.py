@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.leaderboard.listing import BOTH, Listing, columns, printed
-from harness.leaderboard.ways import COMMAND, Ways
-from harness.papers.tables import ORIGINS, STATUSES, Row, paper_of
+from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, printed
+from ctxbench.harness.leaderboard.ways import COMMAND, Ways
+from ctxbench.harness.papers.tables import ORIGINS, STATUSES, Row, paper_of
 
 PROFILE = "infercom"
 """The metric profile of the papers' line tables."""

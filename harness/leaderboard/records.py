@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.leaderboard.compare import AtLevel, Compared
-from harness.leaderboard.listing import BOTH
-from harness.leaderboard.pairs import Difference
-from harness.leaderboard.published_records import published_records
-from harness.leaderboard.rows import Board, Group, Overall, Row
-from harness.leaderboard.stats import Estimate
-from harness.results import COSTS, PRICE
+from ctxbench.harness.leaderboard.compare import AtLevel, Compared
+from ctxbench.harness.leaderboard.listing import BOTH
+from ctxbench.harness.leaderboard.pairs import Difference
+from ctxbench.harness.leaderboard.published_records import published_records
+from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.results import COSTS, PRICE
 
 _DECIMALS = 6
 _PRICE_DECIMALS = 12

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bench.visible import markdown as plain_markdown
-from harness.leaderboard import numbers
-from harness.leaderboard.compare import Compared
-from harness.leaderboard.pairs import can_be_told_apart
-from harness.leaderboard.rows import Board
-from harness.leaderboard.sections import TextTable, sections
-from harness.leaderboard.unlike import bits_apart, unlike_runs
+from ctxbench.bench.visible import markdown as plain_markdown
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.leaderboard.compare import Compared
+from ctxbench.harness.leaderboard.pairs import can_be_told_apart
+from ctxbench.harness.leaderboard.rows import Board
+from ctxbench.harness.leaderboard.sections import TextTable, sections
+from ctxbench.harness.leaderboard.unlike import bits_apart, unlike_runs
 
 WIDTH = 120
 _BLANK = "    \n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.leaderboard.columns import Scale
-from harness.leaderboard.listing import Listing
-from harness.leaderboard.pairs import Difference
-from harness.leaderboard.stats import Estimate
-from harness.results import RunInfo
+from ctxbench.harness.leaderboard.columns import Scale
+from ctxbench.harness.leaderboard.listing import Listing
+from ctxbench.harness.leaderboard.pairs import Difference
+from ctxbench.harness.leaderboard.stats import Estimate
+from ctxbench.harness.results import RunInfo
 
 ALL_LEVELS = "all"
 

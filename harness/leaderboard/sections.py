@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from harness.leaderboard import choices, levels, numbers
-from harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
-from harness.leaderboard.listing import BOTH, Listing
-from harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
-from harness.leaderboard.published_text import published_notes, published_table, published_title
-from harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
-from harness.leaderboard.signflip import ALPHA
-from harness.results import PRICE, Origin
+from ctxbench.harness.leaderboard import choices, levels, numbers
+from ctxbench.harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
+from ctxbench.harness.leaderboard.listing import BOTH, Listing
+from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
+from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
+from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
+from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.results import PRICE, Origin
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")

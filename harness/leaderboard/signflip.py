@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.doubles import rounded, term_bits
-from harness.leaderboard.stats import Array, generator
+from ctxbench.bench.doubles import rounded, term_bits
+from ctxbench.harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05
 EXACT_UP_TO = 16

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.leaderboard import pairs
-from harness.leaderboard.columns import ScaleOf, scale_of, values
-from harness.results import RunTable
+from ctxbench.harness.leaderboard import pairs
+from ctxbench.harness.leaderboard.columns import ScaleOf, scale_of, values
+from ctxbench.harness.results import RunTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.doubles import rounded, term_bits
-from harness.leaderboard import student
+from ctxbench.bench.doubles import rounded, term_bits
+from ctxbench.harness.leaderboard import student
 
 FEWEST = 5
 """Fewest repositories over which an interval is given."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from bench.elementary import exp, log
+from ctxbench.bench.elementary import exp, log
 
 _TINY = 1e-300
 _EPSILON = 1e-16

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from harness.leaderboard import choices, levels
-from harness.leaderboard import published as published_rows
-from harness.leaderboard.columns import ScaleOf, scale_of
-from harness.leaderboard.group import GroupMaker
-from harness.leaderboard.rows import Board
-from harness.results import RunTable
+from ctxbench.harness.leaderboard import choices, levels
+from ctxbench.harness.leaderboard import published as published_rows
+from ctxbench.harness.leaderboard.columns import ScaleOf, scale_of
+from ctxbench.harness.leaderboard.group import GroupMaker
+from ctxbench.harness.leaderboard.rows import Board
+from ctxbench.harness.results import RunTable
 
 
 def board(

@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.leaderboard.rows import Group
-from harness.results import RunInfo
+from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.results import RunInfo
 
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
 """Whose versions rows should share; that of a strategy is its own."""

@@ -11,11 +11,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.leaderboard import pairs, stats
-from harness.leaderboard.columns import Scale, completed
-from harness.leaderboard.pairs import Aligned
-from harness.leaderboard.stats import Array, Clustered, Codes
-from harness.results import RunTable, Status
+from ctxbench.harness.leaderboard import pairs, stats
+from ctxbench.harness.leaderboard.columns import Scale, completed
+from ctxbench.harness.leaderboard.pairs import Aligned
+from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes
+from ctxbench.harness.results import RunTable, Status
 
 Places: TypeAlias = NDArray[np.intp]
 

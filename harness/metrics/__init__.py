@@ -6,13 +6,13 @@ from two published scorers. Scores of different profiles are never compared.
 
 from __future__ import annotations
 
-from bench.errors import UnknownName
-from bench.types import Language
-from harness.metrics.aggregate import aggregate
-from harness.metrics.passk import mean_pass_at_k, pass_at_k
-from harness.metrics.pool import score_many
-from harness.metrics.profile import Case, MetricInfo, Values
-from harness.metrics.profiles import PROFILES, load
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.types import Language
+from ctxbench.harness.metrics.aggregate import aggregate
+from ctxbench.harness.metrics.passk import mean_pass_at_k, pass_at_k
+from ctxbench.harness.metrics.pool import score_many
+from ctxbench.harness.metrics.profile import Case, MetricInfo, Values
+from ctxbench.harness.metrics.profiles import PROFILES, load
 
 __all__ = [
     "FUNCTIONS",
@@ -65,7 +65,7 @@ def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
         ground_truth: the body of the reference.
     """
     # Imported late, as the profiles are: their module registers itself.
-    from harness.metrics import ctxbench  # noqa: PLC0415
+    from ctxbench.harness.metrics import ctxbench  # noqa: PLC0415
 
     return ctxbench.compare(str(language), "", prediction, ground_truth)
 

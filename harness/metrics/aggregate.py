@@ -11,7 +11,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.errors import InputFault
+from ctxbench.bench.errors import InputFault
 
 Row = Mapping[str, float | None]
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from rapidfuzz.distance import Indel
 
-from harness.metrics import identifiers
-from harness.metrics.profile import Profile, Values, points, share
-from harness.metrics.profiles import profile
-from harness.metrics.statement import cut
+from ctxbench.harness.metrics import identifiers
+from ctxbench.harness.metrics.profile import Profile, Values, points, share
+from ctxbench.harness.metrics.profiles import profile
+from ctxbench.harness.metrics.statement import cut
 
 _HASH = re.compile(r"#[^\n]*")
 _SLASHES = re.compile(r"//[^\n]*")

@@ -15,9 +15,9 @@ import re
 
 from rapidfuzz.distance import Indel
 
-from harness.metrics import identifiers, lexing
-from harness.metrics.profile import Profile, Values, share
-from harness.metrics.profiles import profile
+from ctxbench.harness.metrics import identifiers, lexing
+from ctxbench.harness.metrics.profile import Profile, Values, share
+from ctxbench.harness.metrics.profiles import profile
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

@@ -6,9 +6,9 @@ lines, and the lines are joined with nothing between them, so that words at line
 
 from __future__ import annotations
 
-from harness.metrics import identifiers, repocoder
-from harness.metrics.profile import Profile, Values, share
-from harness.metrics.profiles import profile
+from ctxbench.harness.metrics import identifiers, repocoder
+from ctxbench.harness.metrics.profile import Profile, Values, share
+from ctxbench.harness.metrics.profiles import profile
 
 _COMMENT_SIGN = {"python": "#", "java": "//"}
 

@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 
-from bench.errors import InputFault
+from ctxbench.bench.errors import InputFault
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -5,8 +5,8 @@ A plugin's module calls `profile` when it is imported; it is imported when its n
 
 from __future__ import annotations
 
-from bench.registry import Registry
-from harness.metrics.profile import Profile
+from ctxbench.bench.registry import Registry
+from ctxbench.harness.metrics.profile import Profile
 
 _REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metrics", command="ctxbench score --help")
 DEFAULT = "ctxbench"

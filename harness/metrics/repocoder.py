@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from rapidfuzz.distance import Levenshtein
 
-from harness.metrics.profile import Profile, Values, share
-from harness.metrics.profiles import profile
+from ctxbench.harness.metrics.profile import Profile, Values, share
+from ctxbench.harness.metrics.profiles import profile
 
 
 def score(_language: str, _prompt: str, prediction: str, ground_truth: str) -> Values:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.metrics import repocoder
-from harness.metrics.crosscodeeval import cleaned
-from harness.metrics.profile import Profile, Values
-from harness.metrics.profiles import profile
+from ctxbench.harness.metrics import repocoder
+from ctxbench.harness.metrics.crosscodeeval import cleaned
+from ctxbench.harness.metrics.profile import Profile, Values
+from ctxbench.harness.metrics.profiles import profile
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:

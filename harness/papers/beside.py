@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.types import Kind
-from harness.leaderboard.columns import PERCENT, Scale, at_level, completed, repositories, scale_of, values
-from harness.leaderboard.stats import estimate
-from harness.papers.tables import LEVELS, Table
-from harness.results import RunTable, Status
+from ctxbench.bench.types import Kind
+from ctxbench.harness.leaderboard.columns import PERCENT, Scale, at_level, completed, repositories, scale_of, values
+from ctxbench.harness.leaderboard.stats import estimate
+from ctxbench.harness.papers.tables import LEVELS, Table
+from ctxbench.harness.results import RunTable, Status
 
 PROFILE = "infercom"
 """The metric profile of the line tables: the scorer released with InferCom."""

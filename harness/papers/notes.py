@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.code_tokens import NAME as TOKENIZER
-from bench.spec import parse
-from bench.types import Kind
-from harness.papers.beside import PROFILE, Ours
-from harness.papers.presets import encoders_of
-from harness.papers.reproduce import Beside
-from harness.papers.tables import BENCHMARKS, LEVELS
+from ctxbench.bench.code_tokens import NAME as TOKENIZER
+from ctxbench.bench.spec import parse
+from ctxbench.bench.types import Kind
+from ctxbench.harness.papers.beside import PROFILE, Ours
+from ctxbench.harness.papers.presets import encoders_of
+from ctxbench.harness.papers.reproduce import Beside
+from ctxbench.harness.papers.tables import BENCHMARKS, LEVELS
 
 _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
 

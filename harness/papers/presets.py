@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from bench import spec as specs
-from bench.errors import InputFault, UnknownName
-from bench.spec import Spec, Value
-from harness.papers.tables import Row, rows
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.spec import Spec, Value
+from ctxbench.harness.papers.tables import Row, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
 """What the twin ``+releaseB`` switches: the oddities of InferCom's later code, as far as a view allows them.
@@ -93,7 +93,7 @@ def _twin(spec: Spec, name: str, twin: str) -> Spec:
 
 def _released(spec: Spec) -> Spec:
     """Switch on what the strategy has of `RELEASE_B`, in a wrapped one too."""
-    from strategies import registry  # noqa: PLC0415 - it imports the strategy, and a list of presets needs none
+    from ctxbench.strategies import registry  # noqa: PLC0415 - it imports the strategy, and a list of presets needs none
 
     known = {parameter.name for parameter in registry.get(spec.name).parameters}
     arguments = {**spec.arguments, **{key: value for key, value in RELEASE_B.items() if key in known}}

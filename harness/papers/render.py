@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.visible import markdown as plain_markdown
-from harness.leaderboard import numbers
-from harness.papers.beside import Cell, Ours, overall
-from harness.papers.notes import notes
-from harness.papers.reproduce import Beside
-from harness.papers.tables import ORIGINS, STATUSES, Row
+from ctxbench.bench.visible import markdown as plain_markdown
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.papers.beside import Cell, Ours, overall
+from ctxbench.harness.papers.notes import notes
+from ctxbench.harness.papers.reproduce import Beside
+from ctxbench.harness.papers.tables import ORIGINS, STATUSES, Row
 
 WIDTH = 120
 _BLANK = "    \n"

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import samples as sets
-from bench import spec as specs
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Kind
-from harness import quickstart, runner
-from harness.attempt import Progress
-from harness.papers.beside import PROFILE, Ours, ours
-from harness.papers.presets import LEXICAL, encoders_of, with_encoder
-from harness.papers.tables import Table
-from harness.runner import Choices
-from harness.store import queries
-from harness.store.store import Store
+from ctxbench.bench import samples as sets
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
+from ctxbench.harness import quickstart, runner
+from ctxbench.harness.attempt import Progress
+from ctxbench.harness.papers.beside import PROFILE, Ours, ours
+from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
+from ctxbench.harness.papers.tables import Table
+from ctxbench.harness.runner import Choices
+from ctxbench.harness.store import queries
+from ctxbench.harness.store.store import Store
 
 DEFAULT_SAMPLES = {Kind.LINE: quickstart.SET, Kind.FUNCTION: quickstart.FUNCTION_SET}
 """The sample sets that are taken if none is named."""
@@ -63,7 +63,7 @@ def check_encoders(wanted: Iterable[str]) -> None:
     Raises:
         InputFault: with the way to do without.
     """
-    from bench.retrieval import encoders  # noqa: PLC0415 - heavy, and needed only for a run
+    from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - heavy, and needed only for a run
 
     for encoder in dict.fromkeys(one for spec in wanted for one in encoders_of(specs.parse(spec))):
         try:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
-from bench.errors import UnknownName
-from bench.types import Kind
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
 LEVELS = ("class", "file", "project")
@@ -113,7 +113,7 @@ NAMES = tuple(table.name for table in _TABLES)
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """Return the rows of every table, in the papers' order."""
-    text = files("harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
+    text = files("ctxbench.harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
 

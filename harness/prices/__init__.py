@@ -1,6 +1,6 @@
 """What answers cost: rates of models, built in and the user's own, and the price of an answer."""
 
-from harness.prices.rates import Prices, Rate
-from harness.prices.reading import FILE, builtin, load, of_home
+from ctxbench.harness.prices.rates import Prices, Rate
+from ctxbench.harness.prices.reading import FILE, builtin, load, of_home
 
 __all__ = ["FILE", "Prices", "Rate", "builtin", "load", "of_home"]

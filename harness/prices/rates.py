@@ -8,8 +8,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from bench import spec as specs
-from bench.errors import InputFault
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault
 
 _MILLION = 1_000_000
 _HOUR = 3600.0
@@ -83,7 +83,7 @@ def _model(generator: str) -> tuple[str, str]:
     whole spec can fit it.
     """
     # Not at the top: `Prices` is read where no generator is made.
-    from harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
+    from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 
     try:
         parsed = specs.parse(generator)

@@ -23,10 +23,10 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import read_text
-from bench.home import Home
-from harness.prices.rates import Prices, Rate
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import read_text
+from ctxbench.bench.home import Home
+from ctxbench.harness.prices.rates import Prices, Rate
 
 FILE = "prices.toml"
 """The user's own rates, in the home folder."""

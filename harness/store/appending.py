@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
 
-from harness.store import rows
-from harness.store import tables as t
-from harness.store.records import Finished
+from ctxbench.harness.store import rows
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.records import Finished
 
 _MANY = 500
 """Keys looked up at once; databases bound the number of parameters."""

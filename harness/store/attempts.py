@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from harness.results import Load
-from harness.store import tables as t
-from harness.store.store import Store
+from ctxbench.harness.results import Load
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.store import Store
 
 _JUDGING = "tests "
 """What the account of an attempt's isolation begins with that ran tests and nothing else."""

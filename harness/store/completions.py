@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from bench.secrets import redacted
-from harness.store import counted, rows
-from harness.store import tables as t
-from harness.store.queries import run_named
-from harness.store.store import Store
+from ctxbench.bench.secrets import redacted
+from ctxbench.harness.store import counted, rows
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.queries import run_named
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
-from harness.store import tables as t
-from harness.store.store import Store
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

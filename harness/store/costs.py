@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select
 
-from harness.prices import Prices, Rate
-from harness.store import counted
-from harness.store import tables as t
-from harness.store.fetching import fetched
+from ctxbench.harness.prices import Prices, Rate
+from ctxbench.harness.store import counted
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.fetching import fetched
 
 _SECONDS, _DOLLARS = 9, 15
 """Decimals that are kept of a sum."""

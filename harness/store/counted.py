@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, select
 
-from harness.store import tables as t
+from ctxbench.harness.store import tables as t
 
 PROFILE, PASS = "ctxbench", "pass"
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.types import Place
-from harness.results import Status
+from ctxbench.bench.types import Place
+from ctxbench.harness.results import Status
 
 Kinds = Mapping[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""

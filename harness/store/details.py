@@ -12,16 +12,25 @@ from typing import Any
 
 from sqlalchemy import CTE, Connection, Select, func, select
 
-from bench.errors import UnknownName
-from bench.types import Place
-from harness.results import Status
-from harness.store import counted, rows
-from harness.store import tables as t
-from harness.store.counted import PASS, PROFILE
-from harness.store.detail_records import Asked, CompletionFacts, Detail, Judged, Kinds, Made, StoredCall, StoredPiece
-from harness.store.planned import Facts, status_of
-from harness.store.store import Store
-from harness.store.verdicts import history
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.types import Place
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import counted, rows
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.detail_records import (
+    Asked,
+    CompletionFacts,
+    Detail,
+    Judged,
+    Kinds,
+    Made,
+    StoredCall,
+    StoredPiece,
+)
+from ctxbench.harness.store.planned import Facts, status_of
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.verdicts import history
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 
-from bench.errors import InputFault
-from bench.files import explained as explained_file
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import explained as explained_file
 
 _LOG = logging.getLogger(__name__)
 _BUSY_MS = 60_000

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from harness.store import counted
-from harness.store import tables as t
-from harness.store.details import kinds_of
-from harness.store.notes import judged_again
-from harness.store.store import Store
+from ctxbench.harness.store import counted
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.details import kinds_of
+from ctxbench.harness.store.notes import judged_again
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import exc
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 
 
 class Unwritable(InputFault):

@@ -11,9 +11,9 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, insert, select
 
-from harness.store import tables as t
-from harness.store.store import Store
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.store import Store
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 """Kinds of blocks that can be left out of a prompt."""

@@ -9,9 +9,9 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from bench.errors import InputFault
-from harness.store import schema
-from harness.store.tables import METADATA
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.store import schema
+from ctxbench.harness.store.tables import METADATA
 
 
 def _config(connection: Connection) -> Config:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection, case, exists, func, insert, select
 
-from harness.store import counted, rows
-from harness.store import tables as t
-from harness.store.records import Imported, Mark
-from harness.store.store import Store
+from ctxbench.harness.store import counted, rows
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.records import Imported, Mark
+from ctxbench.harness.store.store import Store
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:

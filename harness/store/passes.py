@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import Connection, func, select
 
-from harness.metrics.passk import pass_at_k
-from harness.store.counted import PASS, PROFILE, SCORE
+from ctxbench.harness.metrics.passk import pass_at_k
+from ctxbench.harness.store.counted import PASS, PROFILE, SCORE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
 """The ks that are shown of a run with so many completions a sample, whatever else is asked for."""

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Select, bindparam, select
 
-from bench.types import UNTESTED, Kind
-from harness.results import Status
-from harness.store import passes
-from harness.store import tables as t
-from harness.store.counted import PASS
-from harness.store.fetching import fetched
+from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import passes
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.counted import PASS
+from ctxbench.harness.store.fetching import fetched
 
 Values: TypeAlias = Mapping[str, float | None]
 """Sample -> value."""

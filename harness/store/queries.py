@@ -9,17 +9,17 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Table, func, select
 
-from bench.errors import InputFault, UnknownName
-from bench.samples import SampleSet
-from bench.secrets import redacted
-from harness.prices import Prices
-from harness.results import RunTable, Status
-from harness.store import attempts, costs, gains, notes, passes, planned
-from harness.store import tables as t
-from harness.store.fetching import uncollected
-from harness.store.runtables import Stored, shown_samples
-from harness.store.sets import shown_generator
-from harness.store.store import Store
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.secrets import redacted
+from ctxbench.harness.prices import Prices
+from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.store import attempts, costs, gains, notes, passes, planned
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.fetching import uncollected
+from ctxbench.harness.store.runtables import Stored, shown_samples
+from ctxbench.harness.store.sets import shown_generator
+from ctxbench.harness.store.store import Store
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from bench.errors import InputFault
-from harness.store import schema
-from harness.store.engine import read_url, reading_engine
-from harness.store.faults import explained
-from harness.store.store import Store, open_store
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.store import schema
+from ctxbench.harness.store.engine import read_url, reading_engine
+from ctxbench.harness.store.faults import explained
+from ctxbench.harness.store.store import Store, open_store
 
 _SEEN = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END

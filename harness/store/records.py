@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.results import Status
+from ctxbench.harness.results import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

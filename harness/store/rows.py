@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Table
 
-from bench.types import Sample
-from harness.store import tables as t
-from harness.store.records import Finished, StoredGeneration, StoredVerdict
+from ctxbench.bench.types import Sample
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.records import Finished, StoredGeneration, StoredVerdict
 
 Row = dict[str, Any]
 V = TypeVar("V")

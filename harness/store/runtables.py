@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.results import Load, Origin, RunInfo, RunTable
-from harness.store import passes
-from harness.store.costs import Costs
-from harness.store.planned import Planned, Values
-from harness.store.rows import versions
-from harness.store.sets import shown_generator
-from strategies.controls import is_control
+from ctxbench.harness.results import Load, Origin, RunInfo, RunTable
+from ctxbench.harness.store import passes
+from ctxbench.harness.store.costs import Costs
+from ctxbench.harness.store.planned import Planned, Values
+from ctxbench.harness.store.rows import versions
+from ctxbench.harness.store.sets import shown_generator
+from ctxbench.strategies.controls import is_control
 
 
 def shown_samples(run: Any) -> str:

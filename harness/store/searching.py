@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, case, exists, func, or_, select
 
-from bench.types import UNTESTED, Kind
-from harness.results import Status
-from harness.store import counted
-from harness.store import tables as t
-from harness.store.counted import PASS, PROFILE
-from harness.store.store import Store
+from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import counted
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.store import Store
 
 Order = Literal["plan", "lowest", "highest"]
 Differs = Literal["", "any", "first", "second"]

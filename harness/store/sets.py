@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from bench.secrets import redacted
-from harness.store import tables as t
-from harness.store.store import Store
+from ctxbench.bench.secrets import redacted
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,17 +18,17 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from bench.types import Sample
-from harness.generators.base import Response
-from harness.results import Load
-from harness.runspec import RunSpec, sampling_key
-from harness.store import rows, schema
-from harness.store import tables as t
-from harness.store.appending import append, append_finished, append_new, parts
-from harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
-from harness.store.engine import for_reading, make_engine, read_url, use_wal
-from harness.store.faults import explained
-from harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
+from ctxbench.bench.types import Sample
+from ctxbench.harness.generators.base import Response
+from ctxbench.harness.results import Load
+from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.harness.store import rows, schema
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.appending import append, append_finished, append_new, parts
+from ctxbench.harness.store.claims import Claims, Unshared, attempt_key, held_in_file, held_on_server, open_claims
+from ctxbench.harness.store.engine import for_reading, make_engine, read_url, use_wal
+from ctxbench.harness.store.faults import explained
+from ctxbench.harness.store.records import Finished, StoredConstruction, StoredFault, StoredGeneration
 
 T = TypeVar("T")
 _TRIES = 3
@@ -229,7 +229,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
         try:
             with engine.begin() as connection:
                 if schema.revision(connection) != schema.HEAD:
-                    from harness.store import migrate  # noqa: PLC0415 - slow to import, and seldom needed
+                    from ctxbench.harness.store import migrate  # noqa: PLC0415 - slow to import, and seldom needed
 
                     migrate.upgrade(connection, where=where)
             use_wal(engine)

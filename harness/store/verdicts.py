@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from bench.files import sha256
-from bench.types import UNTESTED, Kind
-from harness.results import Status
-from harness.store import counted, rows
-from harness.store import tables as t
-from harness.store.appending import append_new, parts
-from harness.store.counted import PASS, PROFILE
-from harness.store.records import StoredVerdict
-from harness.store.store import Store
+from ctxbench.bench.files import sha256
+from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import counted, rows
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.appending import append_new, parts
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

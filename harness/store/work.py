@@ -9,18 +9,18 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from bench.secrets import redacted
-from bench.types import UNTESTED, Kind
-from harness.repeat import Choices, File
-from harness.store import attempts as tries
-from harness.store import notes
-from harness.store import tables as t
-from harness.store.attempts import Attempted
-from harness.store.claims import attempt_key
-from harness.store.counted import PASS, PROFILE
-from harness.store.records import Imported
-from harness.store.rows import versions
-from harness.store.store import Store
+from ctxbench.bench.secrets import redacted
+from ctxbench.bench.types import UNTESTED, Kind
+from ctxbench.harness.repeat import Choices, File
+from ctxbench.harness.store import attempts as tries
+from ctxbench.harness.store import notes
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.attempts import Attempted
+from ctxbench.harness.store.claims import attempt_key
+from ctxbench.harness.store.counted import PASS, PROFILE
+from ctxbench.harness.store.records import Imported
+from ctxbench.harness.store.rows import versions
+from ctxbench.harness.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

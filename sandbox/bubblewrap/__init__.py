@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sandbox.bubblewrap.backend import BubblewrapSandbox
+from ctxbench.sandbox.bubblewrap.backend import BubblewrapSandbox
 
 __all__ = ["BubblewrapSandbox"]

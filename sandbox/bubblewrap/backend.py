@@ -8,13 +8,13 @@ import time
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from sandbox.bubblewrap import host
-from sandbox.bubblewrap.box import BubblewrapLauncher
-from sandbox.bubblewrap.image import PYTHON, Image, make
-from sandbox.bubblewrap.layout import layout
-from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from sandbox.pool import open_pool
-from sandbox.types import Environment, Limits, Pool, Report
+from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.bubblewrap.box import BubblewrapLauncher
+from ctxbench.sandbox.bubblewrap.image import PYTHON, Image, make
+from ctxbench.sandbox.bubblewrap.layout import layout
+from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.pool import open_pool
+from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 _PROBE = (PYTHON, "-I", "-S", "-c", "print('box')")
 _SECONDS = 30.0

@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sandbox.bubblewrap import cgroups, host
-from sandbox.bubblewrap.layout import GUEST, Layout
-from sandbox.bubblewrap.starter import starter
-from sandbox.errors import SandboxLost
-from sandbox.types import Limits
+from ctxbench.sandbox.bubblewrap import cgroups, host
+from ctxbench.sandbox.bubblewrap.layout import GUEST, Layout
+from ctxbench.sandbox.bubblewrap.starter import starter
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.types import Limits
 
 _CHUNK = 64 * 1024
 _LAST_WORDS = 4096

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sandbox.owners import alive, owner
-from sandbox.types import Limits
+from ctxbench.sandbox.owners import alive, owner
+from ctxbench.sandbox.types import Limits
 
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "ctxbench-box-"

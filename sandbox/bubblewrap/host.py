@@ -16,7 +16,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-from sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.errors import SandboxUnavailable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of the system that every program needs; some are links into ``/usr``."""

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import sandbox
-from sandbox import wheels
-from sandbox.bubblewrap import host
-from sandbox.errors import SandboxUnavailable
-from sandbox.folders import once
-from sandbox.types import Environment, Report
+from ctxbench import sandbox
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.folders import once
+from ctxbench.sandbox.types import Environment, Report
 
 _FORMAT = 1
 """Of the folders; a new one gives every folder, and every image, a new name."""

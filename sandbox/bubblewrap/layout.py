@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.box import NETWORK
-from sandbox.bubblewrap import host
-from sandbox.bubblewrap.image import LIBRARY, PACKAGES, PYTHON, Image
-from sandbox.types import MIB, Environment, Limits
+from ctxbench.sandbox.box import NETWORK
+from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.bubblewrap.image import LIBRARY, PACKAGES, PYTHON, Image
+from ctxbench.sandbox.types import MIB, Environment, Limits
 
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
 """bwrap sets PWD, which goes stale with the first change of folder; the rest is as it is asked to be."""

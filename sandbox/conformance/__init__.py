@@ -4,6 +4,6 @@ for finding in check(MySandbox()):
     print(finding.name, finding.passed, finding.detail)
 """
 
-from sandbox.conformance.running import LIMITS, NAMES, Finding, check
+from ctxbench.sandbox.conformance.running import LIMITS, NAMES, Finding, check
 
 __all__ = ["LIMITS", "NAMES", "Finding", "check"]

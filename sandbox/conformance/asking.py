@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sandbox.types import Command, Ended, Job, Outcome, Pool
+from ctxbench.sandbox.types import Command, Ended, Job, Outcome, Pool
 
 SECONDS = 30.0
 

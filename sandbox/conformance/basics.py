@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.conformance.asking import described, expect, python
-from sandbox.types import Call, Check, Command, Ended, Job, Outcome, Pool
+from ctxbench.sandbox.conformance.asking import described, expect, python
+from ctxbench.sandbox.types import Call, Check, Command, Ended, Job, Outcome, Pool
 
 LIBRARY = '''
 """Functions that the conformance list calls."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from sandbox.conformance.asking import described, expect, python
-from sandbox.types import Command, Ended, Job, Pool
+from ctxbench.sandbox.conformance.asking import described, expect, python
+from ctxbench.sandbox.types import Command, Ended, Job, Pool
 
 _FORKS = """
 import os, time

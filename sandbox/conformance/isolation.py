@@ -7,8 +7,8 @@ import secrets
 import socket
 from collections.abc import Iterator
 
-from sandbox.conformance.asking import expect, python, refused
-from sandbox.types import Pool
+from ctxbench.sandbox.conformance.asking import expect, python, refused
+from ctxbench.sandbox.types import Pool
 
 _WRITES = {
     f"write to {folder}": f"open({folder!r} + '/ctxbench-probe', 'w').close()"

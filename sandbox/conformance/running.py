@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sandbox.conformance import basics, bounds, isolation, traces
-from sandbox.errors import SandboxError
-from sandbox.types import MIB, Environment, Limits, Pool, Sandbox
+from ctxbench.sandbox.conformance import basics, bounds, isolation, traces
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import MIB, Environment, Limits, Pool, Sandbox
 
 Checks = Mapping[str, Callable[[Pool], str]]
 """What is demanded -> a function that returns what is wrong, empty if nothing is."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from sandbox.conformance.asking import described, expect, python
-from sandbox.types import Ended, Outcome, Pool
+from ctxbench.sandbox.conformance.asking import described, expect, python
+from ctxbench.sandbox.types import Ended, Outcome, Pool
 
 _LITTER = """
 import ctypes, os, subprocess, sys

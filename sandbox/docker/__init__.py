@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox import wheels
-from sandbox.docker import bases, foreign, images
-from sandbox.docker.engine import Client, answers, connected
-from sandbox.docker.launcher import DockerLauncher
-from sandbox.docker.stock import BUILDS, sweep, touch
-from sandbox.errors import SandboxUnavailable
-from sandbox.folders import held
-from sandbox.types import Environment, Limits, Pool, Report
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.docker import bases, foreign, images
+from ctxbench.sandbox.docker.engine import Client, answers, connected
+from ctxbench.sandbox.docker.launcher import DockerLauncher
+from ctxbench.sandbox.docker.stock import BUILDS, sweep, touch
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 __all__ = ["DockerSandbox", "answers"]
 
@@ -59,7 +59,7 @@ class DockerSandbox:
     @contextlib.contextmanager
     def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
         """Open a pool of containers of a prepared environment; what killed pools left stopped is removed first."""
-        from sandbox.pool import open_pool  # noqa: PLC0415
+        from ctxbench.sandbox.pool import open_pool  # noqa: PLC0415
 
         with connected() as client:
             sweep(client)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sandbox.docker.engine import Client, absent, told
-from sandbox.errors import SandboxUnavailable
-from sandbox.owners import owner
-from sandbox.types import Report
+from ctxbench.sandbox.docker.engine import Client, absent, told
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.types import Report
 
 OFFICIAL = "python:3.11-slim-bookworm"
 HOME_MADE = "ctxbench-debian-base"

@@ -10,8 +10,8 @@ import threading
 import time
 from typing import Any
 
-from sandbox.docker.engine import Client, absent, fault, told
-from sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.docker.engine import Client, absent, fault, told
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 _CHUNK = 64 * 1024
 _KEPT = 4096

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from sandbox.errors import SandboxError, SandboxUnavailable
+from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 
 Client = Any
 """A `docker.DockerClient`; the SDK has no types."""

@@ -20,16 +20,16 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sandbox.docker.box import DockerBox
-from sandbox.docker.engine import Client
-from sandbox.docker.foreign_job import ForeignJob
-from sandbox.docker.images import find
-from sandbox.docker.launcher import SHM, Engine, hardened, in_memory, started
-from sandbox.docker.tree import archive
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.link import check_paths
-from sandbox.owners import owner
-from sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.docker.box import DockerBox
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.docker.foreign_job import ForeignJob
+from ctxbench.sandbox.docker.images import find
+from ctxbench.sandbox.docker.launcher import SHM, Engine, hardened, in_memory, started
+from ctxbench.sandbox.docker.tree import archive
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.link import check_paths
+from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Outcome, Pool
 
 _PAUSES = (0.0, 0.2, 1.0)
 """Seconds before each try."""

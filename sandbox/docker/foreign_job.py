@@ -9,11 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox.docker.box import DockerBox, Late, Over
-from sandbox.docker.engine import Client, told
-from sandbox.errors import SandboxError, SandboxLost
-from sandbox.guest.capture import Output
-from sandbox.types import Ended, Outcome
+from ctxbench.sandbox.docker.box import DockerBox, Late, Over
+from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.guest.capture import Output
+from ctxbench.sandbox.types import Ended, Outcome
 
 SETUP_SECONDS = 180.0
 """Until a container has started and holds its tree, on a busy machine."""

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import sandbox
-from sandbox import wheels
-from sandbox.docker.engine import Client, absent, fault, told
-from sandbox.errors import SandboxUnavailable
-from sandbox.types import Environment, Report
+from ctxbench import sandbox
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.docker.engine import Client, absent, fault, told
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"
 _KEPT = 16 * 1024

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.docker import bases, images
-from sandbox.docker.engine import Client, told
-from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from sandbox.folders import held
-from sandbox.owners import alive
+from ctxbench.sandbox.docker import bases, images
+from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.owners import alive
 
 LABEL = "ctxbench.image"
 """What the Dockerfile marks every image of ours with."""

@@ -7,10 +7,10 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-from sandbox.docker.engine import Client, absent, told
-from sandbox.docker.launcher import tidy
-from sandbox.errors import SandboxError, SandboxUnavailable
-from sandbox.owners import owner
+from ctxbench.sandbox.docker.engine import Client, absent, told
+from ctxbench.sandbox.docker.launcher import tidy
+from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
+from ctxbench.sandbox.owners import owner
 
 _TIME = 1_600_000_000
 """When every file was changed last: tar warns of files from 1970."""

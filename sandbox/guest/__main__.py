@@ -1,6 +1,6 @@
 """``python3 -s -P -B -m sandbox.guest``: the first process of a box."""
 
-from sandbox.guest.server import main
+from .server import main
 
 if __name__ == "__main__":
     main()

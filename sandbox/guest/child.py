@@ -17,8 +17,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from sandbox.guest import capture, confine, frames
-from sandbox.guest.confine import Bounds
+from . import capture, confine, frames
+from .confine import Bounds
 
 _NOT_FOUND, _NOT_RUN, REFUSED = 127, 126, 125
 _READY = b"+"

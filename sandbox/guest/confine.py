@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.guest import landlock
+from . import landlock
 
 _PR_SET_DUMPABLE = 4
 _HIDDEN = ("proc", "sys", "dev", "work")

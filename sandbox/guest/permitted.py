@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sandbox.guest import seccomp
-from sandbox.guest.seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, RETURN, Line
-from sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
+from . import seccomp
+from .seccomp import ALLOW, ANY_BIT, AT_LEAST, EQUAL, ERROR, FIRST_ARGUMENT, LOAD, RETURN, Line
+from .syscalls import ALLOWED, NEWEST, NUMBERS
 
 PROTOCOLS = (0, 1, 6, 17)
 """The families' own, ICMP (without capabilities: an echo), TCP, UDP. Others would load modules of the machine's."""

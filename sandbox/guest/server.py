@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sandbox.guest import child, confine, files, frames, groups, landlock, permitted
-from sandbox.guest.confine import SHARED_MEMORY, Bounds, Limits
-from sandbox.guest.supervisor import ORACLE, Supervisor
+from . import child, confine, files, frames, groups, landlock, permitted
+from .confine import SHARED_MEMORY, Bounds, Limits
+from .supervisor import ORACLE, Supervisor
 
 PROTOCOL = 1
 _IN, _OUT = 0, 1

@@ -15,10 +15,10 @@ import sys
 import time
 from typing import Any
 
-from sandbox.guest import capture, child, confine, files, frames
-from sandbox.guest.confine import Bounds
-from sandbox.guest.groups import MemoryGroup
-from sandbox.guest.watchdog import SECONDS, Watchdog
+from . import capture, child, confine, files, frames
+from .confine import Bounds
+from .groups import MemoryGroup
+from .watchdog import SECONDS, Watchdog
 
 _IN = 0
 _LAST = 1 << 20

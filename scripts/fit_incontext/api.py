@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.types import Language
+from ctxbench.bench.types import Language
 
 _JAVA_METHOD = re.compile(
     r"^[ \t]+(?:public|protected|private|static)[\w<>\[\], .?]*?[ \t](\w+)\(([^)]*)\)[^;{]*\{", re.MULTILINE

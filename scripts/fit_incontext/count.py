@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.types import Language
-from harness.generators.incontext.frame import Frame, advance
-from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
-from harness.generators.incontext.prior import ALPHABET, END, STEPS, code, context_keys
-from harness.generators.incontext.source import clean
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.frame import Frame, advance
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
+from ctxbench.harness.generators.incontext.prior import ALPHABET, END, STEPS, code, context_keys
+from ctxbench.harness.generators.incontext.source import clean
 
 STATIC = 500
 """Tokens listed."""

@@ -19,18 +19,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from bench import snapshot
-from bench.projbench.build import build_samples
-from bench.repository import Repository, digest_of, view
-from bench.snapshot import Snapshot
-from bench.types import Language, Query, Reference, Sample
-from harness.cells import InlineCells
-from harness.generators.incontext.decode import complete
-from harness.generators.incontext.model import Model
+from ctxbench.bench import snapshot
+from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.repository import Repository, digest_of, view
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Language, Query, Reference, Sample
+from ctxbench.harness.cells import InlineCells
+from ctxbench.harness.generators.incontext.decode import complete
+from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.infile_text import WHOLE, infile_prompt
+from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
 from scripts.fit_incontext.api import signatures
-from strategies.api import Block, BlockKind, Prompt
-from strategies.infile_text import WHOLE, infile_prompt
-from strategies.similar import as_found, draft_query, similar_prompt
 
 CHANCES = {
     "infile": 0.2,

@@ -18,8 +18,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from bench.errors import InputFault
-from bench.files import sha256_file
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256_file
 
 SOURCES = Path(__file__).with_name("sources.json")
 _DEBIAN = Path("/etc/apt/sources.list.d/debian.sources")

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.types import Language
-from harness.generators.incontext import features
-from harness.generators.incontext.context import UNKNOWN
-from harness.generators.incontext.lexer import lex
-from harness.generators.incontext.model import QUANTUM, Model
-from harness.generators.incontext.prior import Floats, Prior
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext import features
+from ctxbench.harness.generators.incontext.context import UNKNOWN
+from ctxbench.harness.generators.incontext.lexer import lex
+from ctxbench.harness.generators.incontext.model import QUANTUM, Model
+from ctxbench.harness.generators.incontext.prior import Floats, Prior
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 BATCH = 32
 _LOADED: dict[str, Any] = {}

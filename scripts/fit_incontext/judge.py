@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.files import sha256_file, write_atomic
-from bench.types import Language
-from harness.generators.incontext.decode import complete
-from harness.generators.incontext.model import Model
-from harness.metrics import score
+from ctxbench.bench.files import sha256_file, write_atomic
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.decode import complete
+from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.metrics import score
 from scripts.fit_incontext.fetch import SOURCES
 from scripts.fit_incontext.fit import prompt_of
 

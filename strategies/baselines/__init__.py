@@ -6,10 +6,10 @@ last prompt: the harness makes the last call, and cuts the function out of the a
 
 from __future__ import annotations
 
-from strategies.baselines.cocogen import cocogen
-from strategies.baselines.reacc import reacc
-from strategies.baselines.repocoder_fn import repocoder_fn
-from strategies.baselines.rlcoder import rlcoder
-from strategies.baselines.selfcollab import selfcollab
+from ctxbench.strategies.baselines.cocogen import cocogen
+from ctxbench.strategies.baselines.reacc import reacc
+from ctxbench.strategies.baselines.repocoder_fn import repocoder_fn
+from ctxbench.strategies.baselines.rlcoder import rlcoder
+from ctxbench.strategies.baselines.selfcollab import selfcollab
 
 __all__ = ["cocogen", "reacc", "repocoder_fn", "rlcoder", "selfcollab"]

@@ -9,9 +9,9 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from bench.languages.outline import outline
-from bench.types import Language, Query
-from strategies.icl.source import bare
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.icl.source import bare
 
 END = "[END OF CODE]"
 """Ends CoCoGen's answers."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from bench.errors import InputFault
-from bench.repository import Repository
-from bench.types import Kind, Language, Query
-from strategies.api import Block, BlockKind, Generate, Prompt
-from strategies.baselines import cocogen_prompts as prompts
-from strategies.baselines.answer import Placed, placed
-from strategies.baselines.diagnosis import Category, Checker, Fault
-from strategies.baselines.left import left_block, left_flags
-from strategies.baselines.mini_blocks import WHOLE
-from strategies.baselines.symbols import Symbol, Symbols
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
+from ctxbench.strategies.baselines import cocogen_prompts as prompts
+from ctxbench.strategies.baselines.answer import Placed, placed
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, Fault
+from ctxbench.strategies.baselines.left import left_block, left_flags
+from ctxbench.strategies.baselines.mini_blocks import WHOLE
+from ctxbench.strategies.baselines.symbols import Symbol, Symbols
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
 """New tokens of a draft; as many as the harness asks for last, so that what was checked is what is scored."""

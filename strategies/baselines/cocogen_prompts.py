@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.types import Query
-from strategies.api import Block, BlockKind, Prompt
-from strategies.baselines.answer import END, Placed
-from strategies.baselines.diagnosis import Category, Fault
-from strategies.baselines.symbols import Symbol
-from strategies.icl.source import bare
+from ctxbench.bench.types import Query
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.baselines.answer import END, Placed
+from ctxbench.strategies.baselines.diagnosis import Category, Fault
+from ctxbench.strategies.baselines.symbols import Symbol
+from ctxbench.strategies.icl.source import bare
 
 _SIGNATURE = "Function signature:  "
 _PROBLEM = (

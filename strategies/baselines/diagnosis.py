@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.languages.members import Project, project
-from bench.repository import Repository
-from bench.types import Query
-from strategies.baselines.answer import Placed
-from strategies.icl.source import bare
+from ctxbench.bench.languages.members import Project, project
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Query
+from ctxbench.strategies.baselines.answer import Placed
+from ctxbench.strategies.icl.source import bare
 
 
 class Category(StrEnum):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.code_tokens import pieces
-from bench.types import Place, Query
-from strategies.api import Block, BlockKind
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.types import Place, Query
+from ctxbench.strategies.api import Block, BlockKind
 
 TRIMMED = "overflow_trimmed"
 

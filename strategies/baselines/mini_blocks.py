@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.code_tokens import count, pieces
-from bench.repository import Repository
-from bench.retrieval.types import Hit
-from bench.types import Language, Place, Query
-from bench.windows import split_lines
-from strategies.api import Block, BlockKind, Dropped, Prompt
-from strategies.baselines.left import last_tokens, left_block, left_flags
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Language, Place, Query
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.strategies.baselines.left import last_tokens, left_block, left_flags
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
 CROSS_FILE, WHOLE, SPARE = 1536, 2048, 10

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from bench.code_tokens import count, pieces
-from bench.repository import Repository
-from bench.retrieval.types import Hit, Unit
-from bench.retrieval.units import units
-from bench.types import Kind, Place, Query
-from strategies.api import Block, BlockKind, Generate, Prompt
-from strategies.baselines.left import TRIMMED, left_block, left_flags
-from strategies.icl.frame import Section, render
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.retrieval.units import units
+from ctxbench.bench.types import Kind, Place, Query
+from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
+from ctxbench.strategies.baselines.left import TRIMMED, left_block, left_flags
+from ctxbench.strategies.icl.frame import Section, render
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 UNIT = "words(count=300)"
 QUERY_WORDS = 300

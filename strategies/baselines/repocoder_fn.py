@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies.api import Generate, Prompt
-from strategies.baselines.mini_blocks import CROSS_FILE, WHOLE, Choices, prompt, question, retrieve
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
-from strategies.repocoder import repocoder
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.baselines.mini_blocks import CROSS_FILE, WHOLE, Choices, prompt, question, retrieve
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
+from ctxbench.strategies.repocoder import repocoder
 
 EMPTY_DRAFT = "empty_draft"
 

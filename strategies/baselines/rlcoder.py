@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies.api import Generate, Prompt
-from strategies.baselines.mini_blocks import CROSS_FILE, FIXED, MINI, WHOLE, Choices, prompt, question, retrieve
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.baselines.mini_blocks import (
+    CROSS_FILE,
+    FIXED,
+    MINI,
+    WHOLE,
+    Choices,
+    prompt,
+    question,
+    retrieve,
+)
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 DRAFT = 64
 """New tokens of one call in the release."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from bench.types import Query
-from strategies.closing import target
+from ctxbench.bench.types import Query
+from ctxbench.strategies.closing import target
 
 TEAM = (
     "There is a development team that includes a requirement analyst, a Python developer, and a tester. The "

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bench.languages.outline import outline
-from bench.repository import Repository
-from bench.types import Kind, Language, Query
-from strategies.api import Block, BlockKind, Execute, Generate, Prompt
-from strategies.baselines import roles
-from strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
-from strategies.closing import closing
-from strategies.icl import steps
-from strategies.parameters import AtLeast
-from strategies.registry import strategy
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
+from ctxbench.strategies.baselines import roles
+from ctxbench.strategies.baselines.cocogen import DRAFT, NO_INSTRUCTIONS, python_only
+from ctxbench.strategies.closing import closing
+from ctxbench.strategies.icl import steps
+from ctxbench.strategies.parameters import AtLeast
+from ctxbench.strategies.registry import strategy
 
 ROLE = 512
 """New tokens of the analyst's and the tester's answers, as in the release."""

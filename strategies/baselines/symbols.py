@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bench.languages.outline import Function, outline
-from bench.languages.python.modules import ModuleIndex
-from bench.repository import Repository
-from bench.types import Language, Place
-from strategies.api import Block, BlockKind
+from ctxbench.bench.languages.outline import Function, outline
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Language, Place
+from ctxbench.strategies.api import Block, BlockKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from bench.repository import Repository
-from bench.types import Kind, Query
-from strategies.api import Generate, Prompt
-from strategies.icl.build import Build
-from strategies.icl.choices import Choices, Recipe, documentation, parameters
-from strategies.registry import strategy
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Kind, Query
+from ctxbench.strategies.api import Generate, Prompt
+from ctxbench.strategies.icl.build import Build
+from ctxbench.strategies.icl.choices import Choices, Recipe, documentation, parameters
+from ctxbench.strategies.registry import strategy
 
 _ROWS: dict[str, tuple[str, Recipe]] = {
     "icl.direct": ("Show the signature and the docstring alone.", Recipe(instruction="direct")),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from bench.repository import Repository
-from bench.retrieval.types import Hit
-from bench.types import Query
-from strategies.api import Block, Generate, Prompt
-from strategies.icl import documents, overflow, steps
-from strategies.icl.choices import Choices, Recipe
-from strategies.icl.excerpt import Excerpt
-from strategies.icl.found import Finder, Shown
-from strategies.icl.frame import Section, render
-from strategies.icl.source import SourceFile
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Query
+from ctxbench.strategies.api import Block, Generate, Prompt
+from ctxbench.strategies.icl import documents, overflow, steps
+from ctxbench.strategies.icl.choices import Choices, Recipe
+from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.found import Finder, Shown
+from ctxbench.strategies.icl.frame import Section, render
+from ctxbench.strategies.icl.source import SourceFile
 
 
 class Build:

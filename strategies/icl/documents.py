@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import textwrap
 
-from bench.languages.outline import Function
-from bench.types import Language
-from strategies.api import Block, BlockKind, Prompt
-from strategies.icl.source import SourceFile
+from ctxbench.bench.languages.outline import Function
+from ctxbench.bench.types import Language
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.icl.source import SourceFile
 
 TOKENS = 1024
 """Most new tokens of one file's documentation [decision; the paper's prompts grow by 0.94K to 0.97K a file]."""

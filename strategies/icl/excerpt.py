@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from bench.types import Place
-from bench.windows import split_lines
+from ctxbench.bench.types import Place
+from ctxbench.bench.windows import split_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.repository import Repository
-from bench.retrieval.types import Hit
-from bench.types import Place, Query
-from strategies.api import Block, BlockKind
-from strategies.icl.excerpt import Excerpt
-from strategies.icl.frame import Section
-from strategies.icl.scope import scope
-from strategies.icl.source import SourceFile, bare, read_file
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Place, Query
+from ctxbench.strategies.api import Block, BlockKind
+from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.frame import Section
+from ctxbench.strategies.icl.scope import scope
+from ctxbench.strategies.icl.source import SourceFile, bare, read_file
 
 _FIRST = 16
 """How many functions are asked for at first."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.types import Query
-from strategies.api import Block, BlockKind, Prompt
-from strategies.closing import TITLE, closing
-from strategies.icl import steps as plan
+from ctxbench.bench.types import Query
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.closing import TITLE, closing
+from ctxbench.strategies.icl import steps as plan
 
 _BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
 _GIVEN = " provided in the context of the function "

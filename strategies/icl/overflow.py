@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from bench.code_tokens import count
-from strategies.api import BlockKind, Dropped, Prompt
-from strategies.icl.found import Shown
+from ctxbench.bench.code_tokens import count
+from ctxbench.strategies.api import BlockKind, Dropped, Prompt
+from ctxbench.strategies.icl.found import Shown
 
 ANSWER = 1024
 """Tokens that are kept free for the answer."""

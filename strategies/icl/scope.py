@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bench.languages.outline import Function
-from bench.types import Language
-from strategies.icl.excerpt import Excerpt
-from strategies.icl.source import SourceFile
+from ctxbench.bench.languages.outline import Function
+from ctxbench.bench.types import Language
+from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.source import SourceFile
 
 _MARKS = {Language.PYTHON: ("#",), Language.JAVA: ("//",)}
 

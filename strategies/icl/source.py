@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.languages.outline import Function, Outline, outline
-from bench.repository import Repository
-from bench.types import Language, Query
-from bench.windows import split_lines
-from strategies.icl.excerpt import Excerpt
+from ctxbench.bench.languages.outline import Function, Outline, outline
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Language, Query
+from ctxbench.bench.windows import split_lines
+from ctxbench.strategies.icl.excerpt import Excerpt
 
 
 @dataclass(frozen=True, slots=True)

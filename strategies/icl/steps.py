@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bench.types import Query
-from strategies.api import Block, BlockKind, Prompt
-from strategies.closing import closing
+from ctxbench.bench.types import Query
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.closing import closing
 
 TOKENS = 512
 """Most new tokens of the answer [decision]."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import anatomy
-from bench import samples as sets
-from bench.code_tokens import count
-from bench.errors import InputFault, UnknownName
-from bench.home import Home
+from ctxbench.bench import anatomy
+from ctxbench.bench import samples as sets
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.home import Home
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import checkout, manifest
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.manifest_types import RepoManifest
+from ctxbench.bench import checkout, manifest
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
 from tests.helpers.trees import write_tree
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
@@ -229,8 +229,8 @@ def test_many_threads_fetch_once(tmp_path: Path, home: Home, copy: Path) -> None
 FETCH = """
 import sys
 from pathlib import Path
-from bench import checkout, manifest
-from bench.home import Home
+from ctxbench.bench import checkout, manifest
+from ctxbench.bench.home import Home
 print(checkout.fetch(manifest.load(sys.argv[1]), Home(Path(sys.argv[2])), report=lambda _: None).root)
 """
 

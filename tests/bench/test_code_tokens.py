@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.code_tokens import NAME, count, pieces
+from ctxbench.bench.code_tokens import NAME, count, pieces
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bench import doubles, elementary
+from ctxbench.bench import doubles, elementary
 
 
 def hostile_rows(count: int, length: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from decimal import Context, Decimal
 import numpy as np
 import pytest
 
-from bench import elementary
+from ctxbench.bench import elementary
 
 FINE = Context(prec=30)
 POSITIVE = [*np.geomspace(1e-300, 1e300, 301).tolist(), *np.linspace(0.5, 2, 301).tolist(), 5e-324, 1e308, 1.0000001]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench import spec
-from bench.errors import InputFault
-from bench.factories import arguments, check_signature
+from ctxbench.bench import spec
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.factories import arguments, check_signature
 
 
 def factory(*, model: str, top: int = 3, weight: float = 1.0, fold: bool = False, kind: object = None) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault, MachineFault, UnknownName
-from bench.files import explained, fault_of, read_jsonl, sha256, write_atomic, write_jsonl
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.files import explained, fault_of, read_jsonl, sha256, write_atomic, write_jsonl
 
 
 def test_write_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:

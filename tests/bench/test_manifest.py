@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest
-from bench.errors import InputFault, UnknownName
-from bench.manifest import ManifestFault
-from bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource
-from bench.types import Language
+from ctxbench.bench import manifest
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.manifest import ManifestFault
+from ctxbench.bench.sources.base import DebianSource, GitSource, LocalSource, PypiSource
+from ctxbench.bench.types import Language
 
 SHA = "ab" * 32
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'

@@ -6,9 +6,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from bench import registry as module
-from bench.errors import InputFault, UnknownName
-from bench.registry import Registry
+from ctxbench.bench import registry as module
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.registry import Registry
 
 
 def make(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> Registry[int]:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.repository import Repository, view
-from bench.snapshot import Snapshot
-from bench.types import Cursor, Kind, Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository, view
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Cursor, Kind, Language
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import CtxbenchError, InputFault, UnknownName
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Cursor, Reference, Sample, Use
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import CtxbenchError, InputFault, UnknownName
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Cursor, Reference, Sample, Use
 from tests.helpers.samples import make_reference, make_sample
 from tests.helpers.trees import make_snapshot
 

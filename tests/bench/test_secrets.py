@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench import secrets, spec
-from bench.errors import InputFault
+from ctxbench.bench import secrets, spec
+from ctxbench.bench.errors import InputFault
 
 KEYS = [
     "sk-proj-5Zq8Wd2aB3cD4eF5gH6",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.spec import Spec, parse
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.spec import Spec, parse
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from bench.visible import markdown, visible
+from ctxbench.bench.visible import markdown, visible
 
 GITHUB = MarkdownIt("gfm-like", {"html": True, "linkify": True})
 HOSTILE = (

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench import windows
-from bench.code_tokens import pieces
-from bench.types import Place
-from bench.windows import Target, WindowIndex, index, spans, split_lines
+from ctxbench.bench import windows
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.types import Place
+from ctxbench.bench.windows import Target, WindowIndex, index, spans, split_lines
 
 
 def test_the_windows_of_the_definition() -> None:

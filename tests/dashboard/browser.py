@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from dashboard.app import PAGES, tab_title
+from ctxbench.dashboard.app import PAGES, tab_title
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -47,7 +47,9 @@ def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[s
 
     os.environ["CTXBENCH_HOME"] = str(home)
     os.environ.pop("CTXBENCH_DB", None)
-    test = AppTest.from_string(f"from dashboard.app import show_page\n\nshow_page({page!r})\n", default_timeout=timeout)
+    test = AppTest.from_string(
+        f"from ctxbench.dashboard.app import show_page\n\nshow_page({page!r})\n", default_timeout=timeout
+    )
     for name, value in query.items():
         test.query_params[name] = value if isinstance(value, str) else list(value)
     with own_main():
@@ -152,7 +154,7 @@ def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
 def serving(home: Path) -> Iterator[Site]:
     """Run `ctxbench dashboard` on any free port; end it as Ctrl-C does."""
     log = home / "dashboard.log"
-    program = "from harness.cli.main import main; main()"
+    program = "from ctxbench.harness.cli.main import main; main()"
     command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0"]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, Site, own_main, serving
 from tests.dashboard.stored import make_database
 from tests.helpers.extras import missing
@@ -68,7 +68,7 @@ def page(browser: Browser, server: Site) -> Iterator[Page]:
 @pytest.fixture
 def empty_home(tmp_path: Path) -> Home:
     """Return a home whose database holds no run."""
-    from harness.store import open_store
+    from ctxbench.harness.store import open_store
 
     home = Home(tmp_path / "empty")
     open_store(home.database).close()

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Language
-from harness.cells import Cells, InlineCells
-from harness.generators.base import Request, Response
-from harness.generators.scripted import Scripted
-from harness.runner import Choices, run
-from harness.store import open_store
-from strategies.api import Prompt
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Language
+from ctxbench.harness.cells import Cells, InlineCells
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.store import open_store
+from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
 from tests.helpers.sets import make_set

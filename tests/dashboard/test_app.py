@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
-from dashboard.app import PAGES
-from dashboard.cli.dashboard import _options
-from dashboard.theme import FILE, SERIES, icon
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.app import PAGES
+from ctxbench.dashboard.cli.dashboard import _options
+from ctxbench.dashboard.theme import FILE, SERIES, icon
+from ctxbench.harness.store import open_store
 from tests.dashboard.browser import app
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.cli import assert_fault, run_cli
@@ -28,7 +28,7 @@ NAMES = [page.name for page in PAGES]
 
 def test_every_page_is_a_module_with_one_function() -> None:
     for name in NAMES:
-        assert callable(importlib.import_module(f"dashboard.pages.{name}").page), name
+        assert callable(importlib.import_module(f"ctxbench.dashboard.pages.{name}").page), name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,7 +62,7 @@ def test_a_run_without_a_result_does_no_harm(name: str, tmp_path: Path) -> None:
 
 
 def dashboard(*arguments: str) -> tuple[str, ...]:
-    program = "from harness.cli.main import main; main()"
+    program = "from ctxbench.harness.cli.main import main; main()"
     return (sys.executable, "-c", program, "dashboard", *arguments)
 
 
@@ -134,7 +134,7 @@ def test_the_sign_is_a_picture_of_our_own() -> None:
 
 def test_help_needs_no_extra() -> None:
     code = (
-        "import sys; from harness.cli.main import run; run(['dashboard', '--help']); "
+        "import sys; from ctxbench.harness.cli.main import run; run(['dashboard', '--help']); "
         "sys.exit(any(name in sys.modules for name in ('streamlit', 'altair', 'pandas', 'sqlalchemy')))"
     )
     assert (

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bench import samples as sets
-from bench.home import Home
-from harness.store import open_store
-from harness.store.notes import add_marks
-from harness.store.records import Mark
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.notes import add_marks
+from ctxbench.harness.store.records import Mark
 from tests.dashboard.browser import app, cells, own_main
 from tests.dashboard.stored import PLANTED
 from tests.dashboard.test_runs_page import ended, page_text
@@ -92,7 +92,8 @@ def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
     ended(home, samples="other")
     ended(home, samples="other", limit=2)
     two_pages = (
-        "import streamlit as st\nfrom dashboard.app import show_page\nshow_page(st.session_state.get('page', 'runs'))\n"
+        "import streamlit as st\nfrom ctxbench.dashboard.app import show_page\n"
+        "show_page(st.session_state.get('page', 'runs'))\n"
     )
     page = AppTest.from_string(two_pages, default_timeout=60)
     page.query_params["samples"] = "other[:2]"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.anatomy import Measured
-from dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
-from harness.store.contents import Counted
-from harness.store.records import Mark
+from ctxbench.bench.anatomy import Measured
+from ctxbench.dashboard.views import benchmark, benchmark_audit, benchmark_drops, benchmark_lengths
+from ctxbench.harness.store.contents import Counted
+from ctxbench.harness.store.records import Mark
 
 ENTRY: dict[str, Any] = {
     "language": "python",

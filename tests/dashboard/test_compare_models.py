@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.home import Home
-from harness.generators import registry
-from harness.generators.fim import Template, family
-from harness.generators.scripted import Scripted
-from harness.runner import Choices
+from ctxbench.bench.home import Home
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.fim import Template, family
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.runner import Choices
 from tests.dashboard.browser import app
 from tests.dashboard.stored import make_runs
 from tests.dashboard.test_compare_page import comparison, frame, page_text, query_of, stored

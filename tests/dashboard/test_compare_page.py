@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bench.home import Home
-from harness.leaderboard import numbers
+from ctxbench.bench.home import Home
+from ctxbench.harness.leaderboard import numbers
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED
 from tests.helpers.cli import run_cli

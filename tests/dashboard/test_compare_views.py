@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from dashboard.views import compare as view
-from dashboard.views import compare_choice as choice
-from dashboard.views import compare_solved as drawing
-from harness.leaderboard import records
-from harness.leaderboard.compare import compare
-from harness.leaderboard.solved import Region, Solved, solved
-from harness.results import Origin, Status
+from ctxbench.dashboard.views import compare as view
+from ctxbench.dashboard.views import compare_choice as choice
+from ctxbench.dashboard.views import compare_solved as drawing
+from ctxbench.harness.leaderboard import records
+from ctxbench.harness.leaderboard.compare import compare
+from ctxbench.harness.leaderboard.solved import Region, Solved, solved
+from ctxbench.harness.results import Origin, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.home import Home
-from dashboard.views import cost as view
-from harness.generators.base import Request
-from harness.generators.scripted import Scripted
-from harness.leaderboard import numbers
-from harness.store import open_store
-from harness.store.attempts import construction
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.views import cost as view
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import numbers
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.attempts import construction
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.dashboard.test_compare_page import frame, page_text, stored

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.views import cost as view
-from dashboard.views import cost_time as time
-from dashboard.views.cost import front
-from harness.leaderboard import board, records
-from harness.leaderboard.rows import Group
-from harness.results import COSTS, RunTable
-from harness.store.attempts import Built
+from ctxbench.dashboard.views import cost as view
+from ctxbench.dashboard.views import cost_time as time
+from ctxbench.dashboard.views.cost import front
+from ctxbench.harness.leaderboard import board, records
+from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.results import COSTS, RunTable
+from ctxbench.harness.store.attempts import Built
 from tests.dashboard.test_compare_views import data_of
 from tests.harness.leaderboard.test_board import noisy
 

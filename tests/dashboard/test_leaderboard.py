@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.home import Home
-from dashboard.views import leaderboard as view
-from dashboard.views.leaderboard import chart
-from harness.leaderboard import Group, board, numbers
-from harness.results import Origin, RunTable, Status
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.views import leaderboard as view
+from ctxbench.dashboard.views.leaderboard import chart
+from ctxbench.harness.leaderboard import Group, board, numbers
+from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES
 from tests.helpers.cli import run_cli
@@ -256,7 +256,7 @@ def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
 
 @pytest.mark.slow
 def test_the_csv_is_the_commands(database: Home) -> None:
-    from dashboard import data
+    from ctxbench.dashboard import data
 
     app("leaderboard", database.root, samples="demo", generator="incontext")
     ranked = data.board("demo", "python", "incontext")

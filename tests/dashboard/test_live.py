@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.home import Home
-from harness.results import RunTable, Status
-from harness.store import Store, queries
-from harness.store.attempts import faults
-from harness.store.reading import open_reader, version
-from harness.store.work import RunWork, works
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.store import Store, queries
+from ctxbench.harness.store.attempts import faults
+from ctxbench.harness.store.reading import open_reader, version
+from ctxbench.harness.store.work import RunWork, works
 from tests.dashboard.browser import app
 from tests.harness.store import postgres_server
 from tests.harness.store.postgres_server import shown
@@ -44,7 +44,7 @@ class Run:
         # A shell that starts the tests in the background lets them inherit an ignored interrupt.
         program = (
             "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-            "from harness.cli.main import main; main()"
+            "from ctxbench.harness.cli.main import main; main()"
         )
         words = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(mode=echo, delay=0.4)"]
         self.process = subprocess.Popen(

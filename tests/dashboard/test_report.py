@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dashboard.report import bars, model, page
-from harness.leaderboard import board, numbers
-from harness.runspec import RunSpec
-from harness.store import open_store
-from harness.store.records import StoredCompletion
-from harness.store.work import works
+from ctxbench.dashboard.report import bars, model, page
+from ctxbench.harness.leaderboard import board, numbers
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.records import StoredCompletion
+from ctxbench.harness.store.work import works
 from tests.harness.leaderboard.test_latex import cells as latex_cells
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -266,7 +266,7 @@ def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
 
 
 def test_a_group_without_a_single_value_has_no_bars() -> None:
-    from harness.results import Status
+    from ctxbench.harness.results import Status
 
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
     tree = read(page.html(model.report(board([failed]), {})))

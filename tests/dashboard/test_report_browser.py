@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.home import Home
-from harness.leaderboard import numbers
+from ctxbench.bench.home import Home
+from ctxbench.harness.leaderboard import numbers
 from tests.dashboard.browser import DESKTOP, PHONE
 from tests.helpers.cli import run_cli
 

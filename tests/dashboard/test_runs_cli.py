@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.home import Home
-from harness.repeat import place
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.harness.repeat import place
+from ctxbench.harness.store import open_store
 from tests.dashboard.stored import HARMFUL
 from tests.dashboard.test_runs_page import begun, ended
 from tests.helpers.cli import Result, assert_fault, run_cli

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench import samples as sets
-from bench.home import Home
-from harness import plan
-from harness.store import open_store
-from harness.store.claims import Claims, FileClaims, attempt_key
-from harness.store.records import StoredFault
-from harness.store.work import works
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.harness import plan
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.claims import Claims, FileClaims, attempt_key
+from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.work import works
 from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
 from tests.harness.store.making import make_finished, make_generation, make_spec

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.views import runs as view
-from dashboard.views.runs import Sighting
-from harness.repeat import Choices
-from harness.store.attempts import Attempted, FaultGroup
-from harness.store.work import RunWork
+from ctxbench.dashboard.views import runs as view
+from ctxbench.dashboard.views.runs import Sighting
+from ctxbench.harness.repeat import Choices
+from ctxbench.harness.store.attempts import Attempted, FaultGroup
+from ctxbench.harness.store.work import RunWork
 
 NOW = 1_000_000.0
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.home import Home
-from bench.types import UNTESTED, Kind, Reference
-from dashboard.pages.samples import PHONE_STYLE
-from harness.results import Status
-from harness.store import Store, open_store
-from harness.store import notes as notes_of
-from harness.store.queries import run_tables
-from harness.store.records import Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import UNTESTED, Kind, Reference
+from ctxbench.dashboard.pages.samples import PHONE_STYLE
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store import notes as notes_of
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.dashboard.browser import app
 from tests.dashboard.test_samples_views import HARMFUL, _Tags
 from tests.harness.store.making import make_finished, make_generation, make_spec

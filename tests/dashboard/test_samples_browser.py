@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bench.home import Home
-from harness.store import open_store
-from harness.store.queries import run_tables
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.queries import run_tables
 from tests.dashboard.browser import PATIENCE, PHONE, Site, cells, settled
 from tests.dashboard.stored import PLANTED
 

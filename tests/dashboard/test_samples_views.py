@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.testing.types import FLAGS
-from bench.types import Place
-from bench.visible import hidden, visible
-from dashboard.views import samples as view
-from dashboard.views import samples_diff as diff
-from dashboard.views import samples_one
-from harness.answers import Task
-from harness.results import Status
-from harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece
-from harness.store.facets import Facets
-from harness.store.searching import FoundSample, Measure
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.types import FLAGS
+from ctxbench.bench.types import Place
+from ctxbench.bench.visible import hidden, visible
+from ctxbench.dashboard.views import samples as view
+from ctxbench.dashboard.views import samples_diff as diff
+from ctxbench.dashboard.views import samples_one
+from ctxbench.harness.answers import Task
+from ctxbench.harness.results import Status
+from ctxbench.harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece
+from ctxbench.harness.store.facets import Facets
+from ctxbench.harness.store.searching import FoundSample, Measure
 
 HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](http://x.example/i.png) $x$ :smile:"
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bench.errors import InputFault
-from dashboard import show
-from dashboard.theme import FILE, INK, SERIES
+from ctxbench.bench.errors import InputFault
+from ctxbench.dashboard import show
+from ctxbench.dashboard.theme import FILE, INK, SERIES
 from tests.dashboard.stored import PLANTED
 
 
 def run_show(body: str, **names: Any) -> AppTest:
     """Run a few lines that call `show`; `names` are literals they may use."""
     head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
-    test = AppTest.from_string(f"from dashboard import show\n{head}{body}", default_timeout=60).run()
+    test = AppTest.from_string(f"from ctxbench.dashboard import show\n{head}{body}", default_timeout=60).run()
     assert not test.exception, test.exception
     return test
 
@@ -90,7 +90,7 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
 
 def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     body = (
-        "from dashboard.views.tables import Figure\n"
+        "from ctxbench.dashboard.views.tables import Figure\n"
         "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
     )
     rows = [{"block": 1, "share %": 33.3}, {"block": None, "share %": None}, {"block": 12345, "share %": 2.0}]
@@ -110,7 +110,7 @@ def test_a_frame_without_rows_has_its_headings() -> None:
 
 def test_a_fault_says_where_what_and_cure() -> None:
     fault = InputFault("is *broken*", where="a_b.toml", cure="mend <it>")
-    body = "from bench.errors import InputFault\nshow.fault(InputFault(what, where=where, cure=cure))"
+    body = "from ctxbench.bench.errors import InputFault\nshow.fault(InputFault(what, where=where, cure=cure))"
     test = run_show(body, what=fault.what, where=fault.where, cure=fault.cure)
     assert unescaped(test.error[0].value) == "a_b.toml: is *broken*"
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body

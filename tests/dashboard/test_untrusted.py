@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.home import Home
-from dashboard.app import PAGES
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.app import PAGES
 from tests.dashboard.browser import Site, app
 from tests.dashboard.stored import HARMFUL
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import url
+from ctxbench.dashboard import url
 
 BODY = """
 import streamlit as st
-from dashboard import url
+from ctxbench.dashboard import url
 
 options = st.session_state.get("options", ["a", "b", "<b>"])
 url.enter(st.session_state.get("page", "one"))

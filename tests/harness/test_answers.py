@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.home import Home
-from bench.types import Reference
-from harness import answers
-from harness.answers import Answers
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Reference
+from ctxbench.harness import answers
+from ctxbench.harness.answers import Answers
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 

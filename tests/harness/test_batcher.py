@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Language
-from harness.batcher import Answer, Batcher, Stopped
-from harness.generators.base import Request, Response, Sampling, TooLong
-from harness.generators.scripted import Scripted
-from harness.inflight import FIRST, GIVE_UP
-from harness.store.records import StoredGeneration
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.batcher import Answer, Batcher, Stopped
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.inflight import FIRST, GIVE_UP
+from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 
 class Memory:

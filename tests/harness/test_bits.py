@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.types import Language, Reference
-from harness.asking import Made
-from harness.bits import Bits, Pricer
-from harness.store import Store, open_store
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language, Reference
+from ctxbench.harness.asking import Made
+from ctxbench.harness.bits import Bits, Pricer
+from ctxbench.harness.store import Store, open_store
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample
 
 SAMPLE = make_sample()

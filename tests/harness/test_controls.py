@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.repository import Repository, View, digest_of
-from bench.types import Kind, Language, Query, Snippet, StoredContext, Use
-from harness.asking import OVERFLOW
-from harness.cells import InlineCells
-from harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
-from harness.diagnostics.gains import diagnose, find
-from harness.leaderboard import board, records
-from harness.results import Status
-from harness.runner import silent
-from harness.store.queries import run_tables
-from strategies.api import Block, BlockKind, Prompt
-from strategies.controls import NAMES, is_control
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.types import Kind, Language, Query, Snippet, StoredContext, Use
+from ctxbench.harness.asking import OVERFLOW
+from ctxbench.harness.cells import InlineCells
+from ctxbench.harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
+from ctxbench.harness.diagnostics.gains import diagnose, find
+from ctxbench.harness.leaderboard import board, records
+from ctxbench.harness.results import Status
+from ctxbench.harness.runner import silent
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.controls import NAMES, is_control
 from tests.harness import test_run_functions, test_runner
 from tests.harness.test_runner import Bench, model
 from tests.helpers.samples import make_reference, make_sample

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.types import Language
-from harness.batcher import Batcher
-from harness.generators.base import Request, Response
-from harness.generators.scripted import Scripted
-from harness.leaderboard import board, numbers, records, render
-from harness.leaderboard.columns import at_level
-from harness.prices import Prices, Rate, load, of_home
-from harness.results import COSTS, PRICE, RunTable, Status
-from harness.runner import Choices
-from harness.summaries import Summaries
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.batcher import Batcher
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import board, numbers, records, render
+from ctxbench.harness.leaderboard.columns import at_level
+from ctxbench.harness.prices import Prices, Rate, load, of_home
+from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
+from ctxbench.harness.runner import Choices
+from ctxbench.harness.summaries import Summaries
 from tests.harness.test_batcher import Memory
 from tests.harness.test_runner import Bench, right
 from tests.harness.test_summaries import PAY, answer

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from bench import samples as sets
-from bench.home import Home
-from harness.store import open_store
-from harness.store.queries import run_tables
-from harness.store.tables import COMPLETION
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.tables import COMPLETION
 from tests.helpers.cli import run_cli
 from tests.helpers.trees import write_tree
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench.errors import MachineFault
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.types import Judgement, Verdict
-from bench.types import Sample
-from harness.batcher import Stopped
-from harness.execution import GIVE_UP, Executor, open_executor
-from harness.store import Store, open_store
-from harness.store.records import StoredVerdict
-from harness.verdict import OUTPUT_KEPT, sample_digest, verdict_key
-from sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Sample
+from ctxbench.harness.batcher import Stopped
+from ctxbench.harness.execution import GIVE_UP, Executor, open_executor
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.records import StoredVerdict
+from ctxbench.harness.verdict import OUTPUT_KEPT, sample_digest, verdict_key
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from tests.helpers.functions import FakeJudge, make_function_set
 
 

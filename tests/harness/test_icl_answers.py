@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
-from bench.types import Kind, Language, Query, Sample
-from harness.extract import extract
-from harness.generators.base import Request, Sampling
-from harness.generators.incontext.generator import InContext
+from ctxbench.bench.types import Kind, Language, Query, Sample
+from ctxbench.harness.extract import extract
+from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.harness.generators.incontext.generator import InContext
 from tests.helpers.samples import make_sample
 from tests.strategies.icl.shop import Model, java_query, made, query
 

@@ -8,8 +8,8 @@ import sys
 import click
 import pytest
 
-from bench.errors import InputFault
-from harness.cli import main as module
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli import main as module
 from tests.helpers.cli import run_cli
 
 HEAVY = (
@@ -28,7 +28,7 @@ HEAVY = (
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from harness.cli.main import run; run(['--help']);"
+        "import sys; from ctxbench.harness.cli.main import run; run(['--help']);"
         f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,11 +13,11 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from benchmarks.stored import SHAPES, Shape, fill
-from harness.leaderboard import board
-from harness.store import Store, fetching, open_store
-from harness.store.details import detail
-from harness.store.queries import Chosen, run_tables
-from harness.store.tables import METADATA
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.store import Store, fetching, open_store
+from ctxbench.harness.store.details import detail
+from ctxbench.harness.store.queries import Chosen, run_tables
+from ctxbench.harness.store.tables import METADATA
 
 SETS = replace(SHAPES["sets"], samples=100)
 GROUP = replace(SHAPES["group"], samples=400)
@@ -47,7 +47,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
 
     event.listen(Engine, "before_cursor_execute", note)
     for module in ("planned", "costs"):
-        monkeypatch.setattr(f"harness.store.{module}.fetched", fetched)
+        monkeypatch.setattr(f"ctxbench.harness.store.{module}.fetched", fetched)
     try:
         yield read
     finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness import pace
-from harness.pace import Pace
+from ctxbench.harness import pace
+from ctxbench.harness.pace import Pace
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from harness import plan
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness import plan
 from tests.harness.store.making import make_samples, make_spec
 
 MANY = (*make_samples(6, "a"), *make_samples(2, "b"), *make_samples(4, "c"))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from harness import quickstart
-from sandbox.fake import FakeSandbox
+from ctxbench.bench import manifest
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.harness import quickstart
+from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -39,7 +39,7 @@ def builds(monkeypatch: pytest.MonkeyPatch, home: Home) -> list[bool]:
         made.append(force)
         return make_set(home, name="built")
 
-    monkeypatch.setattr("bench.functions.build.build", build)
+    monkeypatch.setattr("ctxbench.bench.functions.build.build", build)
     return made
 
 
@@ -124,7 +124,9 @@ def test_lines_are_shown_though_functions_cannot_be_made(home: Home, monkeypatch
 
     monkeypatch.setattr(quickstart, "fetch_set", fetched)
     monkeypatch.setattr(quickstart, "sample_set", lambda *_, **__: lines)
-    monkeypatch.setattr("sandbox.registry.open_sandbox", lambda *_: FakeSandbox(lambda job: pytest.fail("no job")))
+    monkeypatch.setattr(
+        "ctxbench.sandbox.registry.open_sandbox", lambda *_: FakeSandbox(lambda job: pytest.fail("no job"))
+    )
     result = run_cli("quickstart", "--home", str(home.root))
     assert_fault(result, str(fault))
     assert "lc.repocoder" in result.out and result.err.rstrip().endswith(str(fault))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench import samples as sets
+from ctxbench.bench import samples as sets
 from tests.harness.test_runner import Bench, model
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench.home import Home
-from bench.testing import judge as judging
-from harness.repeat import Choices, File, command
-from harness.store import open_store
-from harness.store.work import RunWork, works
-from sandbox import registry
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing import judge as judging
+from ctxbench.harness.repeat import Choices, File, command
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.work import RunWork, works
+from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
 from tests.helpers.cli import Result, run_cli

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.repository import Repository
-from bench.types import Query
-from harness.cells import InlineCells
-from harness.generators.base import Request, Response
-from harness.generators.fim import REMARK, Template, family
-from harness.generators.scripted import Scripted
-from harness.runner import Choices
-from harness.store.queries import run_tables
-from strategies.api import Block, BlockKind, Execute, Generate, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Query
+from ctxbench.harness.cells import InlineCells
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.fim import REMARK, Template, family
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.runner import Choices
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import serving

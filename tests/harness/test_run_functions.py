@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.testing.types import Judgement, Verdict
-from bench.types import Language, Sample
-from harness.attempt import Summary
-from harness.cells import Cells, InlineCells
-from harness.generators.base import Generator, Request
-from harness.generators.scripted import Scripted
-from harness.leaderboard import board, render
-from harness.leaderboard.compare import compare
-from harness.results import RunTable, Status
-from harness.runner import NO_SANDBOX, SEVERAL, Choices, fault_of, run
-from harness.store import open_store
-from harness.store.queries import run_tables
-from sandbox.errors import SandboxUnavailable
-from strategies.api import Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Language, Sample
+from ctxbench.harness.attempt import Summary
+from ctxbench.harness.cells import Cells, InlineCells
+from ctxbench.harness.generators.base import Generator, Request
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.leaderboard import board, render
+from ctxbench.harness.leaderboard.compare import compare
+from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.runner import NO_SANDBOX, SEVERAL, Choices, fault_of, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.strategies.api import Prompt
 from tests.helpers.functions import RIGHT, WRONG, FakeJudge, make_function_set
 from tests.helpers.sets import make_set
 

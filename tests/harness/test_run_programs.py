@@ -13,25 +13,25 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.types import Language
-from harness.attempt import Summary
-from harness.cells import Cells, InlineCells, open_cells
-from harness.generators.base import Request
-from harness.generators.scripted import Scripted
-from harness.runner import NO_SANDBOX, Choices, run
-from harness.store import open_store
-from harness.tools import open_tools
-from strategies.api import Execute, Execution, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Language
+from ctxbench.harness.attempt import Summary
+from ctxbench.harness.cells import Cells, InlineCells, open_cells
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.runner import NO_SANDBOX, Choices, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.tools import open_tools
+from ctxbench.strategies.api import Execute, Execution, Prompt
 from tests.helpers import sandboxes
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sandboxes import BACK_ENDS
 from tests.helpers.sets import make_set
 
 STRATEGY = """\
-from strategies import Prompt, strategy
-from strategies.infile_text import infile_block
+from ctxbench.strategies import Prompt, strategy
+from ctxbench.strategies.infile_text import infile_block
 
 
 @strategy("runs")

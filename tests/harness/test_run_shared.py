@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from bench.home import Home
-from harness.store.engine import read_url
+from ctxbench.bench.home import Home
+from ctxbench.harness.store.engine import read_url
 from tests.harness.store import postgres_server
 from tests.helpers.extras import missing
 from tests.helpers.openai_server import Server, serving
@@ -43,7 +43,14 @@ class Shared:
         command = ["run", "--samples", "demo", "--strategy", strategy, "--home", str(self.home.root)]
         command += ["--generator", f"openai(model=tiny, url={server.url}, endpoint=completions, concurrency=4)"]
         return subprocess.Popen(
-            [sys.executable, "-c", "from harness.cli.main import main; main()", *command, "--db", self.database],
+            [
+                sys.executable,
+                "-c",
+                "from ctxbench.harness.cli.main import main; main()",
+                *command,
+                "--db",
+                self.database,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

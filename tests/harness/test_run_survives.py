@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ class Bench:
     # A shell that starts the tests in the background lets them inherit an ignored interrupt.
     PROGRAM = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from harness.cli.main import main; main()"
+        "from ctxbench.harness.cli.main import main; main()"
     )
 
     def start(self, *more: str, delay: float = 0.15) -> subprocess.Popen[str]:
@@ -176,7 +176,7 @@ def test_two_at_once_store_every_sample_once(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "full")
     script = (
-        "import resource, sys; from harness.cli.main import main; "
+        "import resource, sys; from ctxbench.harness.cli.main import main; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); main()"
     )
     command = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x, delay=0.02)"]

@@ -15,22 +15,22 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.repository import Repository
-from bench.samples import SampleSet
-from bench.types import Kind, Language, Query
-from harness.attempt import GIVE_UP_AFTER, Summary
-from harness.cells import Cells, InlineCells, StrategyFault, open_cells
-from harness.generators.base import Generator, Request, Response, TooLong
-from harness.generators.scripted import Scripted
-from harness.inflight import GIVE_UP
-from harness.results import Load, RunTable, Status
-from harness.runner import Choices, _hidden, fault_of, run
-from harness.store import Store, open_store
-from harness.store.queries import run_tables
-from harness.store.work import works
-from strategies.api import Execute, Generate, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Language, Query
+from ctxbench.harness.attempt import GIVE_UP_AFTER, Summary
+from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
+from ctxbench.harness.generators.base import Generator, Request, Response, TooLong
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.inflight import GIVE_UP
+from ctxbench.harness.results import Load, RunTable, Status
+from ctxbench.harness.runner import Choices, _hidden, fault_of, run
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.work import works
+from ctxbench.strategies.api import Execute, Generate, Prompt
 from tests.helpers.sets import make_set
 
 
@@ -455,7 +455,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
     bench = Bench(tmp_path, kind=Kind.FUNCTION)
     source = tmp_path / "mine.py"
     source.write_text(
-        "from strategies import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise AssertionError\n"
+        "from ctxbench import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise AssertionError\n"
     )
     with pytest.raises(InputFault) as caught:
         bench.run(model(), f"{source}@mine")

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench import code_tokens
-from bench.apis.prompts import MAX_TOKENS, summary_prompt
-from bench.errors import MachineFault
-from bench.retrieval.types import Unit
-from bench.types import Language, Place
-from harness.batcher import Batcher
-from harness.generators.base import Request, Response
-from harness.generators.scripted import Scripted
-from harness.store.records import StoredGeneration
-from harness.summaries import Spent, Summaries
+from ctxbench.bench import code_tokens
+from ctxbench.bench.apis.prompts import MAX_TOKENS, summary_prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language, Place
+from ctxbench.harness.batcher import Batcher
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.store.records import StoredGeneration
+from ctxbench.harness.summaries import Spent, Summaries
 
 
 class Memory:

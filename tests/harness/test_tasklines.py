@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.home import Home
-from bench.types import Cursor
-from harness.tasklines import SHAPES, task_lines
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Cursor
+from ctxbench.harness.tasklines import SHAPES, task_lines
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.home import Home
-from harness.tools import OUTPUT, SECONDS, open_tools
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.fake import FakeSandbox
-from sandbox.types import Command, Ended, Job, Outcome
-from strategies.api import Execution
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.tools import OUTPUT, SECONDS, open_tools
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Command, Ended, Job, Outcome
+from ctxbench.strategies.api import Execution
 from tests.helpers import sandboxes
 from tests.helpers.sandboxes import BACK_ENDS
 

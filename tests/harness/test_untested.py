@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.files import write_jsonl
-from bench.home import Home
+from ctxbench.bench import samples as sets
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.home import Home
 from tests.bench.formats.test_repoeval import FILE, FUNCTION
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.trees import write_tree
@@ -30,7 +30,7 @@ def test_they_are_scored_as_texts_and_ranked(imported: str, monkeypatch: pytest.
     def opened(*_: object) -> None:
         raise AssertionError("nothing is there to run")
 
-    monkeypatch.setattr("harness.runner.open_executor", opened)
+    monkeypatch.setattr("ctxbench.harness.runner.open_executor", opened)
     generator = "scripted(text='return Cart(amount)')"
     result = run_cli("run", "--samples", imported, "--strategy", "lc.infile", "--generator", generator)
     assert result.code == 0 and "scored 1  model-failed 0  missing 0" in result.out, result.err

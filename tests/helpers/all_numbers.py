@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from bench.languages.facts import Span
-from bench.retrieval import encoders
-from bench.retrieval.corpus import Corpus, search
-from bench.retrieval.dense import Dense
-from bench.retrieval.encoders.vectors import Vectors
-from bench.retrieval.lexical import BM25, Jaccard
-from bench.retrieval.types import Unit
-from bench.types import Language, Place
-from harness.generators.incontext import decode
-from harness.generators.incontext.body import complete_body
-from harness.generators.incontext.generator import model
-from harness.generators.incontext.lexer import lex
-from harness.leaderboard import signflip, stats, student
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.corpus import Corpus, search
+from ctxbench.bench.retrieval.dense import Dense
+from ctxbench.bench.retrieval.encoders.vectors import Vectors
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language, Place
+from ctxbench.harness.generators.incontext import decode
+from ctxbench.harness.generators.incontext.body import complete_body
+from ctxbench.harness.generators.incontext.generator import model
+from ctxbench.harness.generators.incontext.lexer import lex
+from ctxbench.harness.leaderboard import signflip, stats, student
 from tests.helpers.incontext import prompt, similar
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from sandbox.errors import SandboxLost
+from ctxbench.sandbox.errors import SandboxLost
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from sandbox.guest import confine, landlock, server, watchdog
+from ctxbench.sandbox.guest import confine, landlock, server, watchdog
 
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -6,7 +6,7 @@ import contextlib
 import io
 from dataclasses import dataclass
 
-from harness.cli.main import run
+from ctxbench.harness.cli.main import run
 
 
 @dataclass(frozen=True)

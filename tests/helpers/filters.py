@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from sandbox.guest import seccomp
+from ctxbench.sandbox.guest import seccomp
 
 
 def run_filter(code: bytes, architecture: int, number: int, *arguments: int) -> int:

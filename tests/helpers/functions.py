@@ -8,12 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from bench import samples as sets
-from bench import snapshot
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.types import Judgement, Verdict
-from bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench import samples as sets
+from ctxbench.bench import snapshot
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 from tests.helpers.samples import make_sample
 
 RIGHT = "    return amount * {number}\n"

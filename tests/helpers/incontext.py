@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 RULE = "# " + "-" * 50
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from bench.testing.java_text import shifted
-from bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
 PATH = "src/main/java/shop/Prices.java"
 PRICES = """\

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bench import manifest
-from bench.manifest_types import RepoManifest
-from bench.testing import guest
-from bench.testing.canaries import Canary
-from sandbox.fake import FakeSandbox
-from sandbox.types import Call, Ended, Job, Outcome
+from ctxbench.bench import manifest
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.testing import guest
+from ctxbench.bench.testing.canaries import Canary
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.testing import told
 from tests.helpers.trees import write_tree
 

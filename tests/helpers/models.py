@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strategies.api import Prompt
+from ctxbench.strategies.api import Prompt
 
 
 class Model:

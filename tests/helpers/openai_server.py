@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from bench import code_tokens
+from ctxbench.bench import code_tokens
 
 Body = dict[str, Any]
 VLLM, VLLM_OLD, OPENAI, LLAMA_CPP = "vllm", "vllm-old", "openai", "llama.cpp"

@@ -24,7 +24,8 @@ exec setpriv --reuid {USER} --regid {USER} --clear-groups "$@"
 
 
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from harness.cli.main import main; main()"
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from ctxbench.harness.cli.main import main; main()"
 )
 """The command line; a shell that starts the tests in the background lets them inherit an ignored interrupt."""
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 
-from bench.windows import spans, split_lines
-from strategies import Context, Query, Repository, Snippet, strategy
+from ctxbench.bench.windows import spans, split_lines
+from ctxbench.strategies import Context, Query, Repository, Snippet, strategy
 
 
 @strategy("control.random")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.results import RunInfo, RunTable, Status
 
 
 def make_run(**changes: Any) -> RunInfo:

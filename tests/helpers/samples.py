@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.types import Cursor, Kind, Language, Query, Reference, Sample
+from ctxbench.bench.types import Cursor, Kind, Language, Query, Reference, Sample
 
 
 def make_sample(**changes: Any) -> Sample:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import SandboxUnavailable
-from sandbox.registry import open_sandbox
-from sandbox.types import Environment, Report, Sandbox
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.registry import open_sandbox
+from ctxbench.sandbox.types import Environment, Report, Sandbox
 from tests.helpers.extras import missing
 
 BACK_ENDS = ("docker", "bubblewrap")

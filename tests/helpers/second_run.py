@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from bench import spec as specs
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Kind, Language
-from harness.attempt import Summary
-from harness.cells import Cells, InlineCells, open_cells
-from harness.generators.base import Request
-from harness.generators.scripted import Scripted
-from harness.machinery import OpenCells
-from harness.papers.presets import presets, with_encoder
-from harness.runner import NO_SANDBOX, Choices, fault_of, run
-from harness.store import open_store
-from strategies import registry, resolve
-from strategies.api import Execute, Execution, Prompt
-from strategies.controls import NAMES as CONTROLS
+from ctxbench.bench import spec as specs
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.attempt import Summary
+from ctxbench.harness.cells import Cells, InlineCells, open_cells
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.machinery import OpenCells
+from ctxbench.harness.papers.presets import presets, with_encoder
+from ctxbench.harness.runner import NO_SANDBOX, Choices, fault_of, run
+from ctxbench.harness.store import open_store
+from ctxbench.strategies import registry, resolve
+from ctxbench.strategies.api import Execute, Execution, Prompt
+from ctxbench.strategies.controls import NAMES as CONTROLS
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench import samples as sets
-from bench import snapshot
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Cursor, Language, Reference, Sample
+from ctxbench.bench import samples as sets
+from ctxbench.bench import snapshot
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Cursor, Language, Reference, Sample
 from tests.helpers.samples import make_sample
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from bench import snapshot
-from bench.snapshot import Snapshot
-from bench.types import Language
+from ctxbench.bench import snapshot
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Language
 
 
 def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.store import open_store
+from ctxbench.harness.store import open_store
 
 DIGEST = "d" * 64
 GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.types import Reference
-from harness.asking import Completion, Made
-from harness.batcher import Answer
-from harness.generators.base import Response
-from harness.results import Status
-from harness.scoring import Scorer
-from strategies.api import Prompt
+from ctxbench.bench.types import Reference
+from ctxbench.harness.asking import Completion, Made
+from ctxbench.harness.batcher import Answer
+from ctxbench.harness.generators.base import Response
+from ctxbench.harness.results import Status
+from ctxbench.harness.scoring import Scorer
+from ctxbench.strategies.api import Prompt
 from tests.helpers.samples import make_sample
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.home import Home
-from bench.manifest import load
-from bench.projbench.build import build
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest import load
+from ctxbench.bench.projbench.build import build
 from tests.helpers.trees import write_tree
 from tests.independent.line_samples import Tree, check, check_set
 

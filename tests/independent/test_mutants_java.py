@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from sandbox.types import Sandbox
+from ctxbench.sandbox.types import Sandbox
 from tests.helpers.extras import missing
 from tests.helpers.java_shop import PATH, TOTAL, TOTAL_REFERENCE, TREE, total
 from tests.helpers.sandboxes import bubblewrap_sandbox

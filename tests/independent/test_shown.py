@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench.home import Home
-from dashboard.views.leaderboard import heading, lines
-from dashboard.views.tables import Figure
-from harness.cli.board import read_tables
-from harness.leaderboard import board as make_board
+from ctxbench.bench.home import Home
+from ctxbench.dashboard.views.leaderboard import heading, lines
+from ctxbench.dashboard.views.tables import Figure
+from ctxbench.harness.cli.board import read_tables
+from ctxbench.harness.leaderboard import board as make_board
 from tests.independent.drawing import Made
 from tests.independent.test_recomputed import board
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.errors import SandboxLost
-from sandbox.guest import frames
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.guest import frames
 
 GREETING = {"protocol": 1, "fault": "", "landlock": 7}
 ENDED = {

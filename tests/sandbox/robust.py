@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sandbox.types import Command, Environment, Job
+from ctxbench.sandbox.types import Command, Environment, Job
 from tests.sandbox.attacks import host
 
 T = TypeVar("T")
@@ -23,9 +23,9 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 import sys
 from pathlib import Path
-from sandbox.types import Limits
+from ctxbench.sandbox.types import Limits
 from tests.helpers.sandboxes import cache
-from sandbox.registry import open_sandbox
+from ctxbench.sandbox.registry import open_sandbox
 from tests.sandbox.robust import environment, sleeper
 name, token, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
 with open_sandbox(name, cache()).open(environment(token), limits=Limits(), width=1, reuse=9) as pool:

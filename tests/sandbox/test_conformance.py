@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.conformance import NAMES, check
-from sandbox.registry import runtime_fault
-from sandbox.types import Sandbox
+from ctxbench.sandbox.conformance import NAMES, check
+from ctxbench.sandbox.registry import runtime_fault
+from ctxbench.sandbox.types import Sandbox
 from tests.helpers.sandboxes import real
 
 pytestmark = pytest.mark.slow

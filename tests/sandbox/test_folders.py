@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.folders import abandoned, once, scratch
-from sandbox.owners import alive, owner, started
+from ctxbench.sandbox.folders import abandoned, once, scratch
+from ctxbench.sandbox.owners import alive, owner, started
 from tests.helpers.extras import missing
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from sandbox.folders import scratch
+from ctxbench.sandbox.folders import scratch
 with scratch(Path(sys.argv[1])) as made:
     (made / "half").write_text("")
     print(made, flush=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.guest import frames
-from sandbox.guest.frames import FrameError
+from ctxbench.sandbox.guest import frames
+from ctxbench.sandbox.guest.frames import FrameError
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()), st.lists(st.binary(max_size=50)))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.conformance import basics
-from sandbox.errors import SandboxError, SandboxUnavailable
-from sandbox.pool import BoxPool, open_pool
-from sandbox.types import MIB, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
+from ctxbench.sandbox.conformance import basics
+from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
+from ctxbench.sandbox.pool import BoxPool, open_pool
+from ctxbench.sandbox.types import MIB, Call, Check, Command, Ended, Environment, Job, Limits, Outcome
 from tests.helpers.bare import BareLauncher
 
 LIMITS = Limits(memory=150 * MIB, output=8 * 1024, result=64 * 1024)

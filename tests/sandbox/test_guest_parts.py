@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.guest import confine, files, frames, groups, permitted, seccomp, server, watchdog
-from sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
-from sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
+from ctxbench.sandbox.guest import confine, files, frames, groups, permitted, seccomp, server, watchdog
+from ctxbench.sandbox.guest.capture import RESULT_LENGTH, Output, Result, drain
+from ctxbench.sandbox.guest.syscalls import ALLOWED, NEWEST, NUMBERS
 from tests.helpers.filters import run_filter
 
 EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (1, 22, 38, 93, 97))

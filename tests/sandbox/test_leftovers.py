@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.leftovers import find, half_written
+from ctxbench.sandbox.leftovers import find, half_written
 from tests.helpers.extras import missing
 
 _LONG_AGO = 0.0
@@ -64,7 +64,7 @@ def test_what_is_young_or_may_be_a_living_process_is_left_alone(tmp_path: Path) 
     now = aged(tmp_path / "samples/.now.ab12cd.part", time.time() + 1)
     later = time.time() + 7200
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sandbox.leftovers.time.time", lambda: later)
+        patch.setattr("ctxbench.sandbox.leftovers.time.time", lambda: later)
         assert str(now) not in names(tmp_path)
         writer.communicate("")
         assert str(now) in names(tmp_path) or _others_are_older(now)
@@ -72,7 +72,7 @@ def test_what_is_young_or_may_be_a_living_process_is_left_alone(tmp_path: Path) 
 
 def _others_are_older(path: Path) -> bool:
     """Return whether another process here that may write into a home is older than a path: then it stays."""
-    from sandbox.leftovers import _writers
+    from ctxbench.sandbox.leftovers import _writers
 
     return any(start <= path.lstat().st_mtime for start in _writers())
 
@@ -108,7 +108,7 @@ def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (
         "import os, sys, time, tempfile; tempfile.tempdir = sys.argv[1]\n"
-        "from harness.cells.scratch import Scratch\n"
+        "from ctxbench.harness.cells.scratch import Scratch\n"
         "s = Scratch(); os.utime(s.path, (0, 0)); print(s.path, flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import link, pool
-from sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from sandbox.guest import frames
-from sandbox.pool import BoxPool, open_pool
-from sandbox.types import Call, Command, Ended, Environment, Job, Limits
+from ctxbench.sandbox import link, pool
+from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.guest import frames
+from ctxbench.sandbox.pool import BoxPool, open_pool
+from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits
 from tests.sandbox.boxes import ScriptedBox, ScriptedLauncher, outcome, usual
 
 EMPTY = Environment(name="empty")

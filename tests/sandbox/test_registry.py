@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-import sandbox.docker.engine
-from sandbox import registry
-from sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox import registry
+from ctxbench.sandbox.docker import engine
+from ctxbench.sandbox.errors import SandboxUnavailable
 
 DOCKER = SandboxUnavailable("no Docker engine answers", where="docker", cure="start Docker")
 BUBBLEWRAP = SandboxUnavailable("bubblewrap is not installed", where="bubblewrap", cure="apt-get install bubblewrap")
@@ -66,7 +66,7 @@ def engine_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
         monkeypatch.setattr(registry, "docker_fault", lambda: None)
         api = SimpleNamespace(info=lambda: {"Runtimes": {name: {} for name in names}})
         client = contextlib.nullcontext(SimpleNamespace(api=api))
-        monkeypatch.setattr(sandbox.docker.engine, "connected", lambda *_: client)
+        monkeypatch.setattr(engine, "connected", lambda *_: client)
 
     return make_up
 

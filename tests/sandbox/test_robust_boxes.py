@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox import link
-from sandbox.errors import SandboxLost
-from sandbox.types import Command, Ended, Job, Limits, Outcome, Sandbox
+from ctxbench.sandbox import link
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.types import Command, Ended, Job, Limits, Outcome, Sandbox
 from tests.helpers.sandboxes import BACK_ENDS, real
 from tests.sandbox.attacks import host
 from tests.sandbox.robust import box_of, container_of, environment, guests, sleeper, sleepers, token, until

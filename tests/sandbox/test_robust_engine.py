@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker import DockerSandbox
-from sandbox.errors import SandboxError, SandboxLost
-from sandbox.types import Ended, Limits, Outcome, Pool
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
+from ctxbench.sandbox.types import Ended, Limits, Outcome, Pool
 from tests.helpers.extras import missing
 from tests.helpers.sandboxes import real
 from tests.sandbox.attacks import host
@@ -92,8 +92,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def image(engine: Engine) -> str:
     """Give the engine what images are built on: the base of the usual one, whatever that is here."""
-    from sandbox.docker import bases
-    from sandbox.docker.engine import connected
+    from ctxbench.sandbox.docker import bases
+    from ctxbench.sandbox.docker.engine import connected
 
     base = os.environ.get("CTXBENCH_BASE_IMAGE", "") or bases.OFFICIAL
     with connected() as client:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import leftovers
-from sandbox.types import Limits, Sandbox
+from ctxbench.sandbox import leftovers
+from ctxbench.sandbox.types import Limits, Sandbox
 from tests.helpers.sandboxes import BACK_ENDS, cache, real
 from tests.sandbox.attacks import host
 from tests.sandbox.robust import ROOT, container_of, driver, environment, sleeper, sleepers, token, until
@@ -95,9 +95,9 @@ def test_a_killed_harness_does_no_harm_to_the_next(real_sandbox: Sandbox):
 _FULL = """
 import sys
 from pathlib import Path
-from sandbox.errors import SandboxError
-from sandbox.registry import open_sandbox
-from sandbox.types import Environment
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.registry import open_sandbox
+from ctxbench.sandbox.types import Environment
 folder = Path(sys.argv[1])
 environment = Environment(name="full", library={f"m{n}.py": b"#" * 40_000 for n in range(20)})
 try:
@@ -136,8 +136,8 @@ def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_pat
 
 def test_a_full_working_folder_is_the_jobs_fault_and_no_other_jobs(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
-    from sandbox.errors import SandboxError
-    from sandbox.types import Command, Job
+    from ctxbench.sandbox.errors import SandboxError
+    from ctxbench.sandbox.types import Command, Job
 
     big = Job(action=Command(argv=("python3", "-c", "print('never')")), files={"big": b"x" * (48 << 20)})
     limits = Limits(disk=16 << 20)

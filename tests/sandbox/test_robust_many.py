@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.types import Call, Environment, Job, Limits, Pool, Sandbox
+from ctxbench.sandbox.types import Call, Environment, Job, Limits, Pool, Sandbox
 from tests.helpers.sandboxes import BACK_ENDS, real
 from tests.sandbox.attacks import host
 from tests.sandbox.robust import token, until
@@ -80,6 +80,6 @@ def run(pool: Pool, count: int) -> None:
 
 
 def _owner() -> str:
-    from sandbox.owners import owner
+    from ctxbench.sandbox.owners import owner
 
     return owner()

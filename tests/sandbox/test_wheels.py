@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import wheels
-from sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.errors import SandboxUnavailable
 from tests.helpers.tiny_wheels import tiny_wheel
 
 

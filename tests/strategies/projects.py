@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.repository import Repository, View, digest_of
-from bench.types import Cursor, Kind, Language, Query
-from strategies.api import Prompt
+from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.types import Cursor, Kind, Language, Query
+from ctxbench.strategies.api import Prompt
 
 
 class Scripted:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.code_tokens import count
-from bench.errors import InputFault
-from bench.types import Kind, Place
-from strategies import BlockKind, Execution, Prompt, resolve
-from strategies.apis import HEADER
-from strategies.conformance import check
-from strategies.infile_text import infile_prompt
-from strategies.registry import get
-from strategies.similar import HEADER as SIMILAR
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind, Place
+from ctxbench.strategies import BlockKind, Execution, Prompt, resolve
+from ctxbench.strategies.apis import HEADER
+from ctxbench.strategies.conformance import check
+from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.registry import get
+from ctxbench.strategies.similar import HEADER as SIMILAR
 from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
 
 DRAFT, SUMMARY = "price_rules.apply_tax(cart.total, rate)\n", "Load the cart of a user"
@@ -34,8 +34,8 @@ APIS = """\
 
 """
 FOREIGN = '''\
-from strategies import *
-from strategies.infile_text import infile_block
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_block
 
 
 @strategy("foreign", kinds=(Kind.LINE, Kind.FUNCTION))

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.types import Kind
-from strategies import resolve
-from strategies.conformance import check
-from strategies.registry import names
-from strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
+from ctxbench.bench.types import Kind
+from ctxbench.strategies import resolve
+from ctxbench.strategies.conformance import check
+from ctxbench.strategies.registry import names
+from ctxbench.strategies.tiny import OTHER, PLANTED, bare_case, query_for, view_for
 from tests.helpers.extras import needed
 
 HEAD = """\
 import os, random, socket
-from strategies import *
-from strategies.infile_text import infile_prompt, infile_block
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_prompt, infile_block
 COUNT = [0]
 
 

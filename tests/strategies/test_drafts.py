@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.types import Language
-from strategies.drafts import calls, drafted_body, stretches
+from ctxbench.bench.types import Language
+from ctxbench.strategies.drafts import calls, drafted_body, stretches
 from tests.helpers.samples import make_query
 
 PYTHON = make_query(name="pay", language=Language.PYTHON)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from bench.code_tokens import count
-from bench.repository import Repository
-from bench.types import Cursor, Place, Query
-from strategies import BlockKind, Prompt, resolve
-from strategies.apis import HEADER, drafted_code, drafted_line
-from strategies.infile_text import infile_prompt
-from strategies.similar import HEADER as SIMILAR
-from strategies.similar import RULE
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.repository import Repository
+from ctxbench.bench.types import Cursor, Place, Query
+from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies.apis import HEADER, drafted_code, drafted_line
+from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.strategies.similar import HEADER as SIMILAR
+from ctxbench.strategies.similar import RULE
 from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
 
 DRAFT = "price_rules.apply_tax(cart.total, rate)\n"

@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.repository import Repository, View, digest_of
-from bench.types import Cursor, Kind, Language, Place, Query
-from strategies import BlockKind, Prompt, resolve
-from strategies.infile_text import build_infile, infile_prompt
-from strategies.similar import HEADER, RULE
-from strategies.tiny import TARGET, bare_case, query_for, view_for
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.repository import Repository, View, digest_of
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies.infile_text import build_infile, infile_prompt
+from ctxbench.strategies.similar import HEADER, RULE
+from ctxbench.strategies.tiny import TARGET, bare_case, query_for, view_for
 from tests.helpers.samples import make_query
 
 TEXT = "import os\n\ndef pay(user):\n    total = "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench import spec as specs
-from bench.errors import InputFault, UnknownName
-from harness.papers.presets import encoders_of, presets, spec_of, with_encoder
-from strategies import resolve
+from ctxbench.bench import spec as specs
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.harness.papers.presets import encoders_of, presets, spec_of, with_encoder
+from ctxbench.strategies import resolve
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bench.windows import spans
-from strategies import BlockKind, Prompt, resolve
-from strategies.similar import HEADER
+from ctxbench.bench.windows import spans
+from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies.similar import HEADER
 from tests.strategies.projects import Scripted, case
 
 FILES = {f"{name}.py": "".join(f"{name}_{i} = {i}\n" for i in range(100)) for name in "abcdef"}

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-import strategies
-from bench.errors import InputFault
-from bench.types import Kind
-from strategies import (
+from ctxbench import strategies
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind
+from ctxbench.strategies import (
     AtLeast,
     Context,
     Execute,
@@ -23,14 +23,14 @@ from strategies import (
     resolve,
     strategy,
 )
-from strategies.registry import get, names
-from strategies.tiny import query_for, view_for
+from ctxbench.strategies.registry import get, names
+from ctxbench.strategies.tiny import query_for, view_for
 
 NEIGHBOURS = '''\
 """Neighbours: the files that live beside the target."""
 from posixpath import commonprefix, dirname
 
-from strategies import Context, Query, Repository, Snippet, strategy
+from ctxbench.strategies import Context, Query, Repository, Snippet, strategy
 
 
 @strategy("neighbours")
@@ -88,7 +88,7 @@ def test_an_edited_file_is_read_again(file: Path) -> None:
 
 def test_two_files_may_use_one_name_and_a_built_in_name(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.py"
-    other.write_text(NEIGHBOURS.replace('"neighbours"', '"lc.infile"') + "import strategies.repocoder\n")
+    other.write_text(NEIGHBOURS.replace('"neighbours"', '"lc.infile"') + "import ctxbench.strategies.repocoder\n")
     assert resolve(f"{other}@lc.infile").strategy.function is not resolve("lc.infile").strategy.function
     assert resolve("lc.repocoder").spec == "lc.repocoder"
 

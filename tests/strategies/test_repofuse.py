@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from bench.code_tokens import count
-from bench.types import Language, Place
-from strategies import BlockKind, Prompt, resolve
-from strategies.rationale import rationale
-from strategies.stubs import stub
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.types import Language, Place
+from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies.rationale import rationale
+from ctxbench.strategies.stubs import stub
 from tests.strategies.projects import JAVA, PAY, Scripted, case
 
 STORE = '''\

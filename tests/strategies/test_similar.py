@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from bench.code_tokens import count
-from bench.types import Cursor, Place
-from bench.windows import WindowHit
-from strategies.api import BlockKind, Context, Snippet
-from strategies.similar import (
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.types import Cursor, Place
+from ctxbench.bench.windows import WindowHit
+from ctxbench.strategies.api import BlockKind, Context, Snippet
+from ctxbench.strategies.similar import (
     HEADER,
     Candidate,
     as_found,

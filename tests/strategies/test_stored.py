@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from bench.code_tokens import count, pieces
-from bench.errors import InputFault
-from bench.formats import repobench
-from bench.formats.types import Options, Table, Task
-from bench.repository import View
-from bench.types import Cursor, Language, Query, Snippet, StoredContext
-from strategies import BlockKind, Prompt, resolve
-from strategies.infile_text import infile_prompt
+from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import repobench
+from ctxbench.bench.formats.types import Options, Table, Task
+from ctxbench.bench.repository import View
+from ctxbench.bench.types import Cursor, Language, Query, Snippet, StoredContext
+from ctxbench.strategies import BlockKind, Prompt, resolve
+from ctxbench.strategies.infile_text import infile_prompt
 from tests.helpers.samples import make_query
 
 PREFIX = "from shop.tax import add\n\n\ndef pay(cart, rate):\n    total = "

@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.errors import InputFault
-from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from bench.functions.java import static
-from bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
-from bench.functions.java.definitions import Definition
-from bench.functions.java.mutants import mutants
-from bench.functions.mining import Found, Project, Report, Spot, Survey
-from bench.functions.static import Known, candidate, uses_of
-from bench.functions.types import Candidate
-from bench.testing import java_errors, suites
-from bench.testing import tree as trees
-from bench.testing.java import JavaSuite, layout
-from bench.testing.java_build import cure_of
-from bench.testing.java_text import shifted
-from bench.testing.types import Suite
-from sandbox.types import Sandbox
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
+from ctxbench.bench.functions.java import static
+from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
+from ctxbench.bench.functions.java.definitions import Definition
+from ctxbench.bench.functions.java.mutants import mutants
+from ctxbench.bench.functions.mining import Found, Project, Report, Spot, Survey
+from ctxbench.bench.functions.static import Known, candidate, uses_of
+from ctxbench.bench.functions.types import Candidate
+from ctxbench.bench.testing import java_errors, suites
+from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing.java import JavaSuite, layout
+from ctxbench.bench.testing.java_build import cure_of
+from ctxbench.bench.testing.java_text import shifted
+from ctxbench.bench.testing.types import Suite
+from ctxbench.sandbox.types import Sandbox
 
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from bench.functions.java.definitions import TYPES, within
-from bench.languages.syntax import Source
-from bench.types import Cursor, Language
+from ctxbench.bench.functions.java.definitions import TYPES, within
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Cursor, Language
 
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|park(Nanos|Until)"

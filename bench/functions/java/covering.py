@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import read_text, sha256, write_atomic
-from bench.functions.java.clocks import clock_blocks
-from bench.functions.java.definitions import Definition
-from bench.functions.java.probes import numbered, probed
-from bench.functions.mining import Project, Report
-from bench.functions.static import Known
-from bench.testing import java_guest
-from bench.testing.java import JavaSuite, sources
-from bench.testing.java_build import run_big, told
-from bench.types import Cursor
-from sandbox.types import Call, Job, Sandbox
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.functions.java.clocks import clock_blocks
+from ctxbench.bench.functions.java.definitions import Definition
+from ctxbench.bench.functions.java.probes import numbered, probed
+from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.functions.static import Known
+from ctxbench.bench.testing import java_guest
+from ctxbench.bench.testing.java import JavaSuite, sources
+from ctxbench.bench.testing.java_build import run_big, told
+from ctxbench.bench.types import Cursor
+from ctxbench.sandbox.types import Call, Job, Sandbox
 
 SECONDS = 1800.0
 """For compiling, for the whole suite, and for its tests one by one."""

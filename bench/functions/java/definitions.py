@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.languages.syntax import Source
-from bench.testing.java_text import ANNOTATIONS, Declared, declared
-from bench.types import Cursor
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.testing.java_text import ANNOTATIONS, Declared, declared
+from ctxbench.bench.types import Cursor
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
 _COMMENTS = frozenset({"line_comment", "block_comment"})

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bench.functions.java.definitions import Definition
-from bench.functions.types import Level
-from bench.languages.facts import InternalLoad
-from bench.languages.java.facts import METHOD, JavaImport
-from bench.languages.java.reader import Reader
-from bench.languages.java.scopes import RawLoad, Scope
-from bench.languages.java.uses import ProjectTypes
-from bench.languages.syntax import Source
-from bench.types import Use
+from ctxbench.bench.functions.java.definitions import Definition
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.languages.facts import InternalLoad
+from ctxbench.bench.languages.java.facts import METHOD, JavaImport
+from ctxbench.bench.languages.java.reader import Reader
+from ctxbench.bench.languages.java.scopes import RawLoad, Scope
+from ctxbench.bench.languages.java.uses import ProjectTypes
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Use
 
 _ORDER = tuple(Level)
 _JDK = ("java.", "javax.", "jdk.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from bench.functions.mutation import in_turns
-from bench.languages.syntax import Source
-from bench.testing.java_text import zero
-from bench.types import Language
+from ctxbench.bench.functions.mutation import in_turns
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.testing.java_text import zero
+from ctxbench.bench.types import Language
 
 _HEAD, _TAIL = "class X {\n", "\n}\n"
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from bench.functions.hidden import test_places
-from bench.functions.java.definitions import Definition, Definitions, definitions
-from bench.functions.java.levels import FileNames
-from bench.functions.mining import Project
-from bench.functions.static import Known, Static, unique
-from bench.languages import java as reader
-from bench.languages.facts import FileFacts
-from bench.languages.java.facts import JavaFile
-from bench.languages.java.uses import ProjectTypes
-from bench.languages.syntax import Source
-from bench.repository import is_hidden
-from bench.types import Language
+from ctxbench.bench.functions.hidden import test_places
+from ctxbench.bench.functions.java.definitions import Definition, Definitions, definitions
+from ctxbench.bench.functions.java.levels import FileNames
+from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.functions.static import Known, Static, unique
+from ctxbench.bench.languages import java as reader
+from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.uses import ProjectTypes
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.types import Language
 
 
 def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:

@@ -6,27 +6,27 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from bench.errors import InputFault
-from bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from bench.functions.mining import Found, Project, Report, Survey
-from bench.functions.python import static
-from bench.functions.python.clocks import clock_tests
-from bench.functions.python.cover import cover
-from bench.functions.python.definitions import Definition
-from bench.functions.python.locking import locked
-from bench.functions.python.mutants import mutants
-from bench.functions.static import Known, candidate
-from bench.functions.types import Candidate
-from bench.manifest_types import TestSuite
-from bench.repository import is_hidden
-from bench.sources.base import PypiSource
-from bench.testing import python as pytest_suite
-from bench.testing import suites
-from bench.testing.coverage import Covered
-from bench.testing.python import PythonSuite
-from bench.testing.splice import lift
-from bench.testing.types import Suite
-from sandbox.types import Sandbox
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
+from ctxbench.bench.functions.mining import Found, Project, Report, Survey
+from ctxbench.bench.functions.python import static
+from ctxbench.bench.functions.python.clocks import clock_tests
+from ctxbench.bench.functions.python.cover import cover
+from ctxbench.bench.functions.python.definitions import Definition
+from ctxbench.bench.functions.python.locking import locked
+from ctxbench.bench.functions.python.mutants import mutants
+from ctxbench.bench.functions.static import Known, candidate
+from ctxbench.bench.functions.types import Candidate
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.sources.base import PypiSource
+from ctxbench.bench.testing import python as pytest_suite
+from ctxbench.bench.testing import suites
+from ctxbench.bench.testing.coverage import Covered
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.testing.types import Suite
+from ctxbench.sandbox.types import Sandbox
 
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
 

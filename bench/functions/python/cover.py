@@ -7,15 +7,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.files import read_text, sha256, write_atomic
-from bench.functions.mining import Project, Report
-from bench.manifest_types import TestSuite
-from bench.testing.coverage import Covered, read
-from bench.testing.events import Malformed
-from bench.testing.python import PythonSuite
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.types import MIB, Ended, Job, Outcome, Sandbox
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.functions.mining import Project, Report
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing.coverage import Covered, read
+from ctxbench.bench.testing.events import Malformed
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
 """For the whole suite; coverage by test costs two to six times the plain run."""

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench import asts
-from bench.types import Cursor
+from ctxbench.bench import asts
+from ctxbench.bench.types import Cursor
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")

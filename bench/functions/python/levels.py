@@ -15,16 +15,16 @@ import builtins
 import sys
 from collections.abc import Iterable, Iterator
 
-from bench.functions.python.definitions import Definition
-from bench.functions.types import Level
-from bench.languages.facts import InternalLoad
-from bench.languages.python import scopes
-from bench.languages.python.expressions import RawLoad
-from bench.languages.python.facts import ImportedName, StarImport
-from bench.languages.python.modules import ModuleIndex
-from bench.languages.python.reader import Reader
-from bench.languages.syntax import Source
-from bench.types import Language, Use
+from ctxbench.bench.functions.python.definitions import Definition
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.languages.facts import InternalLoad
+from ctxbench.bench.languages.python import scopes
+from ctxbench.bench.languages.python.expressions import RawLoad
+from ctxbench.bench.languages.python.facts import ImportedName, StarImport
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.reader import Reader
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language, Use
 
 _ORDER = tuple(Level)
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}

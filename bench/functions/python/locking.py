@@ -7,10 +7,10 @@ import json
 import platform
 from collections.abc import Sequence
 
-from bench.errors import InputFault
-from bench.files import read_text, sha256, write_atomic
-from bench.functions.mining import Lock
-from bench.home import Home
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import read_text, sha256, write_atomic
+from ctxbench.bench.functions.mining import Lock
+from ctxbench.bench.home import Home
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:

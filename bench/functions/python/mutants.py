@@ -10,8 +10,8 @@ import ast
 import copy
 from collections.abc import Callable, Iterator
 
-from bench import asts
-from bench.functions.mutation import in_turns
+from ctxbench.bench import asts
+from ctxbench.bench.functions.mutation import in_turns
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = Callable[[ast.AST], ast.AST | None]

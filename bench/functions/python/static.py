@@ -6,17 +6,17 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from bench.functions.hidden import test_places
-from bench.functions.mining import Project, Spot
-from bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
-from bench.functions.python.levels import FileNames
-from bench.functions.static import Known, Static, unique
-from bench.languages import python as reader
-from bench.languages.facts import FileFacts
-from bench.languages.python.modules import ModuleIndex
-from bench.repository import is_hidden
-from bench.testing.tree import ADDED
-from bench.types import Use
+from ctxbench.bench.functions.hidden import test_places
+from ctxbench.bench.functions.mining import Project, Spot
+from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
+from ctxbench.bench.functions.python.levels import FileNames
+from ctxbench.bench.functions.static import Known, Static, unique
+from ctxbench.bench.languages import python as reader
+from ctxbench.bench.languages.facts import FileFacts
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.repository import is_hidden
+from ctxbench.bench.testing.tree import ADDED
+from ctxbench.bench.types import Use
 
 
 def read(project: Project) -> Static[Definition]:

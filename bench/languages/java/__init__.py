@@ -6,7 +6,7 @@ lines use "symbols imported from the same project".
 
 from __future__ import annotations
 
-from bench.languages.java.analysis import analyse
-from bench.languages.java.uses import resolve
+from ctxbench.bench.languages.java.analysis import analyse
+from ctxbench.bench.languages.java.uses import resolve
 
 __all__ = ["analyse", "resolve"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.languages.java.facts import LABEL, VALUE, JavaFile, JavaLoad, JavaType
-from bench.languages.java.reader import Reader
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.java.facts import LABEL, VALUE, JavaFile, JavaLoad, JavaType
+from ctxbench.bench.languages.java.reader import Reader
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 
 def analyse(path: str, text: str) -> JavaFile:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 _DECLARATIONS = {
     "class_declaration": "class",

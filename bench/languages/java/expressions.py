@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from tree_sitter import Node
 
-from bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
-from bench.languages.java.scopes import Place, RawLoad, Scope, TypeFacts
-from bench.languages.syntax import Source, rows
+from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
+from ctxbench.bench.languages.java.scopes import Place, RawLoad, Scope, TypeFacts
+from ctxbench.bench.languages.syntax import Source, rows
 
 Handler = Callable[[Any, Node, Place], None]
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench.languages.java.classes import LIBRARY, JavaClass, JavaNames, read_names
-from bench.languages.members import Reading
+from ctxbench.bench.languages.java.classes import LIBRARY, JavaClass, JavaNames, read_names
+from ctxbench.bench.languages.members import Reading
 
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'

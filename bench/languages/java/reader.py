@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from bench.languages.java.expressions import EXPRESSIONS, ExpressionReader, Handler
-from bench.languages.java.facts import JavaImport
-from bench.languages.java.scopes import Place, Scope, TypeFacts
-from bench.languages.syntax import rows, span
+from ctxbench.bench.languages.java.expressions import EXPRESSIONS, ExpressionReader, Handler
+from ctxbench.bench.languages.java.facts import JavaImport
+from ctxbench.bench.languages.java.scopes import Place, Scope, TypeFacts
+from ctxbench.bench.languages.syntax import rows, span
 
 _TYPES = frozenset(
     {

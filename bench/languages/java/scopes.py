@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from bench.languages.java.facts import METHOD, TYPE, VALUE
+from ctxbench.bench.languages.java.facts import METHOD, TYPE, VALUE
 
 
 @dataclass(slots=True)

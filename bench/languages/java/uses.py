@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bench.languages.facts import FileFacts, InternalLoad, ends
-from bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
-from bench.types import Use
+from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaFile, JavaImport, JavaLoad, JavaType
+from ctxbench.bench.types import Use
 
 
 class Target(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.languages.python.analysis import analyse
-from bench.languages.python.uses import resolve
+from ctxbench.bench.languages.python.analysis import analyse
+from ctxbench.bench.languages.python.uses import resolve
 
 __all__ = ["analyse", "resolve"]

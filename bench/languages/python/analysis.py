@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from bench.languages.python.facts import NameLoad, PythonFile
-from bench.languages.python.reader import Reader
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
+from ctxbench.bench.languages.python.reader import Reader
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 
 def analyse(path: str, text: str) -> PythonFile:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.languages.syntax import Source
+from ctxbench.bench.languages.syntax import Source
 
 SELF = frozenset({"self", "cls"})
 """What methods call their own object or class; other spellings are not followed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.languages.python.facts import ImportedName, PythonFile, StarImport
-from bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.facts import ImportedName, PythonFile, StarImport
+from ctxbench.bench.languages.python.modules import ModuleIndex
 
 
 @dataclass(frozen=True, slots=True)

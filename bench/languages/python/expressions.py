@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from tree_sitter import Node
 
-from bench.languages.facts import Span
-from bench.languages.python import scopes
-from bench.languages.python.facts import ImportedName, StarImport
-from bench.languages.python.scopes import Scope
-from bench.languages.syntax import Source, rows
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.python import scopes
+from ctxbench.bench.languages.python.facts import ImportedName, StarImport
+from ctxbench.bench.languages.python.scopes import Scope
+from ctxbench.bench.languages.syntax import Source, rows
 
 _CONDITIONAL = frozenset({"if_statement", "try_statement", "while_statement", "match_statement"})
 PATTERNS = frozenset(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from bench.languages.python.classes import Class, read_classes
-from bench.languages.python.exports import Exports, Target
-from bench.languages.python.library import inherited
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.python.classes import Class, read_classes
+from ctxbench.bench.languages.python.exports import Exports, Target
+from ctxbench.bench.languages.python.library import inherited
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 _CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)", re.MULTILINE)
 _WORD = re.compile(r"\w+")

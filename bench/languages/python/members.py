@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from bench.languages.members import Reading
-from bench.languages.python import scopes
-from bench.languages.python.analysis import analyse
-from bench.languages.python.classes import SELF, Class, read_classes
-from bench.languages.python.exports import OUTSIDE, Exports, Target
-from bench.languages.python.expressions import RawLoad
-from bench.languages.python.facts import ImportedName, PythonFile
-from bench.languages.python.hierarchy import Hierarchy
-from bench.languages.python.modules import ModuleIndex
-from bench.languages.python.reader import Reader
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.members import Reading
+from ctxbench.bench.languages.python import scopes
+from ctxbench.bench.languages.python.analysis import analyse
+from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
+from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, Target
+from ctxbench.bench.languages.python.expressions import RawLoad
+from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
+from ctxbench.bench.languages.python.hierarchy import Hierarchy
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.languages.python.reader import Reader
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")

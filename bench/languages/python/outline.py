@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from tree_sitter import Node
 
-from bench.languages.facts import Span
-from bench.languages.outline import Function, Outline, Parameter, Type
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.languages.facts import Span
+from ctxbench.bench.languages.outline import Function, Outline, Parameter, Type
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 _TOKEN = re.compile(
     r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from bench.languages.python import scopes
-from bench.languages.python.expressions import EXPRESSIONS, PATTERNS, ExpressionReader, Handler, Place
-from bench.languages.python.facts import ImportedName, StarImport
-from bench.languages.python.scopes import Scope
-from bench.languages.syntax import rows, span
+from ctxbench.bench.languages.python import scopes
+from ctxbench.bench.languages.python.expressions import EXPRESSIONS, PATTERNS, ExpressionReader, Handler, Place
+from ctxbench.bench.languages.python.facts import ImportedName, StarImport
+from ctxbench.bench.languages.python.scopes import Scope
+from ctxbench.bench.languages.syntax import rows, span
 
 _COMPREHENSIONS = frozenset(
     {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.languages.facts import FileFacts, InternalLoad, ends
-from bench.languages.python.exports import OUTSIDE, Exports, Target
-from bench.languages.python.facts import ImportedName, NameLoad, PythonFile
-from bench.languages.python.modules import ModuleIndex
-from bench.types import Use
+from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
+from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, Target
+from ctxbench.bench.languages.python.facts import ImportedName, NameLoad, PythonFile
+from ctxbench.bench.languages.python.modules import ModuleIndex
+from ctxbench.bench.types import Use
 
 
 def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:

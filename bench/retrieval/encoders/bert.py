@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.doubles import SLICE, Doubles, exp, factor_bits, polynomial, rounded, sums
-from bench.errors import InputFault
+from ctxbench.bench.doubles import SLICE, Doubles, exp, factor_bits, polynomial, rounded, sums
+from ctxbench.bench.errors import InputFault
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 _ROWS = 256
 """Tokens handled at once: enough for the products with the weights to be quick, few enough for the caches."""

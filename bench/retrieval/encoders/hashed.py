@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.elementary import log
-from bench.errors import InputFault
-from bench.retrieval.encoders.registry import encoder
-from bench.retrieval.words import words
+from ctxbench.bench.elementary import log
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders.registry import encoder
+from ctxbench.bench.retrieval.words import words
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 _LEAST, _MOST = 16, 1 << 12
 

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import weights
-from bench.retrieval.encoders.bert import Bert
-from bench.retrieval.encoders.recipes import Recipe, torch_encoder
-from bench.retrieval.encoders.registry import encoder
-from bench.retrieval.encoders.texts import unit_length, utf8
-from bench.retrieval.types import Encoder
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.retrieval.encoders.bert import Bert
+from ctxbench.bench.retrieval.encoders.recipes import Recipe, torch_encoder
+from ctxbench.bench.retrieval.encoders.registry import encoder
+from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
+from ctxbench.bench.retrieval.types import Encoder
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 RECIPE = Recipe(model="sentence-transformers/all-MiniLM-L6-v2", limit=256, architecture="BertModel")
 LIMIT = RECIPE.limit

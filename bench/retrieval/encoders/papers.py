@@ -15,10 +15,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import weights
-from bench.retrieval.encoders.recipes import CURE, Recipe, RecipeEncoder, torch_encoder
-from bench.retrieval.encoders.registry import encoder
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.retrieval.encoders.recipes import CURE, Recipe, RecipeEncoder, torch_encoder
+from ctxbench.bench.retrieval.encoders.registry import encoder
 
 BATCH = 1
 CODET5P = Recipe(

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from bench.errors import InputFault, MachineFault
-from bench.files import read_text
-from bench.retrieval.encoders import weights
-from bench.retrieval.encoders.texts import unit_length, utf8
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import read_text
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 Architecture = Literal["BertModel", "RobertaModel", "MPNetModel", "T5EncoderModel"]
 CURE = "pip install -e '.[hf]' -c constraints/cpu.txt"
@@ -153,7 +153,7 @@ def torch_encoder(name: str, recipe: Recipe, folder: Path, *, device: str, batch
     weights.need(("torch", "transformers"), where=name, cure=CURE)
 
     def load() -> Model:
-        from bench.retrieval.encoders.torch_model import TorchModel  # noqa: PLC0415 - seconds
+        from ctxbench.bench.retrieval.encoders.torch_model import TorchModel  # noqa: PLC0415 - seconds
 
         return TorchModel(name, recipe, folder, device=device)
 

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from bench import spec as specs
-from bench.factories import arguments, check_signature
-from bench.registry import Registry, origin_of
-from bench.retrieval.types import Encoder
-from bench.spec import Spec
+from ctxbench.bench import spec as specs
+from ctxbench.bench.factories import arguments, check_signature
+from ctxbench.bench.registry import Registry, origin_of
+from ctxbench.bench.retrieval.types import Encoder
+from ctxbench.bench.spec import Spec
 
 Factory = Callable[..., Encoder]
 F = TypeVar("F", bound=Factory)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.errors import CtxbenchError, InputFault
-from bench.retrieval.encoders.recipes import Recipe
+from ctxbench.bench.errors import CtxbenchError, InputFault
+from ctxbench.bench.retrieval.encoders.recipes import Recipe
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 
 class TorchModel:

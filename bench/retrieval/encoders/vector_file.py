@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.files import explained, sha256
+from ctxbench.bench.files import explained, sha256
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 _DIGEST = 32
 _CHECK = 4

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.errors import MachineFault
-from bench.files import sha256
-from bench.retrieval.encoders.vector_file import VectorFile
-from bench.retrieval.types import Encoder
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.files import sha256
+from ctxbench.bench.retrieval.encoders.vector_file import VectorFile
+from ctxbench.bench.retrieval.types import Encoder
 
 if TYPE_CHECKING:
-    from bench.retrieval.types import Floats
+    from ctxbench.bench.retrieval.types import Floats
 
 Progress = Callable[[int, int], None]
 """Texts encoded so far, and how many there are to encode."""

@@ -8,8 +8,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault, MachineFault
-from bench.files import explained
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained
 
 _TEXTS = (".json", ".txt", ".model")
 _WEIGHTS = (".safetensors", ".bin")

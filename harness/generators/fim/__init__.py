@@ -1,7 +1,7 @@
 """Fill in the middle: what follows the cursor, shown where a model was trained to find it (``run --fim``)."""
 
-from harness.generators.fim.families import AUTO, FAMILIES, Template, cut, ends, family, of_name, of_vocabulary
-from harness.generators.fim.filling import (
+from ctxbench.harness.generators.fim.families import AUTO, FAMILIES, Template, cut, ends, family, of_name, of_vocabulary
+from ctxbench.harness.generators.fim.filling import (
     MOST,
     PARTED,
     REMARK,

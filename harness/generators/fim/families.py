@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from bench.errors import InputFault
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 AUTO = "auto"
 _ENDS = (

@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from bench import code_tokens
-from bench.errors import InputFault
-from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
-from harness.generators.base import Generator, Request
-from harness.generators.fim.families import Template
-from harness.generators.fitting import Windowed, fit
-from strategies.api import Block, BlockKind, Prompt
-from strategies.icl.overflow import FAILED, TRIMMED
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Place, Sample
+from ctxbench.harness.generators.base import Generator, Request
+from ctxbench.harness.generators.fim.families import Template
+from ctxbench.harness.generators.fitting import Windowed, fit
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
 
 MOST = 512
 """Tokens of ctxbench's that follow the cursor at most."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import weights
-from harness.generators.hf.generator import HF
-from harness.generators.hf.settings import AUTO, CURE, Settings, checked, is_chat
-from harness.generators.registry import generator
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators.hf.generator import HF
+from ctxbench.harness.generators.hf.settings import AUTO, CURE, Settings, checked, is_chat
+from ctxbench.harness.generators.registry import generator
 
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 

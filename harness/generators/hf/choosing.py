@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness.generators.base import Request
+from ctxbench.harness.generators.base import Request
 
 Choose = Callable[[Any], int]
 """A row's logits (a tensor of shape (vocabulary,)) -> the token chosen."""

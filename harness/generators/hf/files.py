@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench.errors import InputFault, MachineFault
-from bench.files import explained, read_text
-from bench.retrieval.encoders import weights
-from harness.generators.hf.settings import Model
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, read_text
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators.hf.settings import Model
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")

@@ -8,17 +8,17 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators.base import Request, Response
-from harness.generators.hf import files, pricing
-from harness.generators.hf.choosing import chooser
-from harness.generators.hf.local import Local
-from harness.generators.hf.network import Network, Row
-from harness.generators.hf.settings import Settings
-from harness.generators.hf.stopping import End, end_of
-from harness.generators.openai import lines
-from strategies.api import Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.hf import files, pricing
+from ctxbench.harness.generators.hf.choosing import chooser
+from ctxbench.harness.generators.hf.local import Local
+from ctxbench.harness.generators.hf.network import Network, Row
+from ctxbench.harness.generators.hf.settings import Settings
+from ctxbench.harness.generators.hf.stopping import End, end_of
+from ctxbench.harness.generators.openai import lines
+from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"

@@ -6,11 +6,11 @@ import functools
 import threading
 from pathlib import Path
 
-from harness.generators.base import Request, TooLong
-from harness.generators.fim import Template
-from harness.generators.hf import files
-from harness.generators.hf.settings import Model
-from harness.generators.hf.tokens import Tokens
+from ctxbench.harness.generators.base import Request, TooLong
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.hf import files
+from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.tokens import Tokens
 
 
 class Local:

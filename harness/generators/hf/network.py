@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from harness.generators.hf.choosing import Choose
-from harness.generators.hf.settings import AUTO, CURE, Settings
-from harness.generators.hf.tokens import transformers_module, unreadable
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.harness.generators.hf.choosing import Choose
+from ctxbench.harness.generators.hf.settings import AUTO, CURE, Settings
+from ctxbench.harness.generators.hf.tokens import transformers_module, unreadable
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar
 
-from bench.errors import InputFault
-from bench.retrieval.encoders.recipes import CURE
-from harness.generators.openai.settings import follows_instructions
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders.recipes import CURE
+from ctxbench.harness.generators.openai.settings import follows_instructions
 
 __all__ = ["AUTO", "CURE", "DTYPES", "Model", "Settings", "checked", "is_chat"]
 

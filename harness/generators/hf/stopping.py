@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.generators.base import Request
+from ctxbench.harness.generators.base import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

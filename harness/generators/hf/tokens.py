@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.retrieval.encoders.texts import utf8
-from harness.generators import fim
-from harness.generators.base import Request
-from harness.generators.fim import Template
-from harness.generators.hf.settings import CURE, Model
-from harness.generators.openai import lines
-from strategies.api import BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders.texts import utf8
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.fim import Template
+from ctxbench.harness.generators.hf.settings import CURE, Model
+from ctxbench.harness.generators.openai import lines
+from ctxbench.strategies.api import BlockKind, Prompt
 
 _TAIL = 16
 """Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.generators.registry import generator
+from ctxbench.harness.generators.registry import generator
 
 if TYPE_CHECKING:
-    from harness.generators.incontext.generator import InContext
+    from ctxbench.harness.generators.incontext.generator import InContext
 
 
 @generator("incontext", machine=("workers",))
@@ -22,6 +22,6 @@ def incontext(*, workers: int = 0) -> InContext:
         workers: processes to use, 0 for one a core.
     """
     # numpy is loaded when the generator is made, not when it is listed.
-    from harness.generators.incontext.generator import InContext  # noqa: PLC0415
+    from ctxbench.harness.generators.incontext.generator import InContext  # noqa: PLC0415
 
     return InContext(workers=workers)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench import asts
-from bench.elementary import log
-from bench.types import Language
-from harness.generators.incontext.context import Context, Point
-from harness.generators.incontext.decode import Completion, next_token
-from harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
-from harness.generators.incontext.model import Model, Reading
-from harness.generators.incontext.shape import Shape, circles
+from ctxbench.bench import asts
+from ctxbench.bench.elementary import log
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.context import Context, Point
+from ctxbench.harness.generators.incontext.decode import Completion, next_token
+from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
+from ctxbench.harness.generators.incontext.model import Model, Reading
+from ctxbench.harness.generators.incontext.shape import Shape, circles
 
 WIDTH = 3
 MOST_LINES = 12

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from bench.types import Language
-from harness.generators.incontext.frame import OPENERS, Frame, advance
-from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
-from harness.generators.incontext.source import Region, Source
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.frame import OPENERS, Frame, advance
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
+from ctxbench.harness.generators.incontext.source import Region, Source
 
 Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]

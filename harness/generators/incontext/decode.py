@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from rapidfuzz import fuzz
 
-from bench.elementary import exp, log
-from bench.types import Language
-from harness.generators.incontext.context import Context, Point
-from harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
-from harness.generators.incontext.model import Model, Reading
+from ctxbench.bench.elementary import exp, log
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.context import Context, Point
+from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
+from ctxbench.harness.generators.incontext.model import Model, Reading
 
 WIDTH = 8
 SHARPNESS = 8.0

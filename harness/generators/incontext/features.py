@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from harness.generators.incontext.context import Bools, Context, Ints, Point
-from harness.generators.incontext.frame import LINE_KINDS, OPENERS
-from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
+from ctxbench.harness.generators.incontext.context import Bools, Context, Ints, Point
+from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
 Cases: TypeAlias = Any
 """A case number per source position; numpy's stubs lose the type in integer arithmetic."""

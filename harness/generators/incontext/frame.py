@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.generators.incontext.lexer import Token, TokenClass
+from ctxbench.harness.generators.incontext.lexer import Token, TokenClass
 
 _LINE_KIND = {
     **dict.fromkeys(("import", "from", "package"), 1),

@@ -14,15 +14,15 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from bench.errors import InputFault, MachineFault
-from bench.files import explained, sha256
-from bench.processes import uninterrupted
-from bench.types import Kind, Language
-from harness.generators.base import Request, Response
-from harness.generators.incontext.body import complete_body
-from harness.generators.incontext.decode import complete
-from harness.generators.incontext.model import Model
-from strategies.api import Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import explained, sha256
+from ctxbench.bench.processes import uninterrupted
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.incontext.body import complete_body
+from ctxbench.harness.generators.incontext.decode import complete
+from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
 J = TypeVar("J")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from bench.types import Language
+from ctxbench.bench.types import Language
 
 
 class TokenClass(IntEnum):

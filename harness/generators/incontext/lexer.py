@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from bench.types import Language
-from harness.generators.incontext.grammar import GROUP_CLASS, KEYWORDS, OPERATOR_CLASS, PATTERN, TokenClass
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.grammar import GROUP_CLASS, KEYWORDS, OPERATOR_CLASS, PATTERN, TokenClass
 
 
 class Token(NamedTuple):

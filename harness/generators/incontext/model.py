@@ -15,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bench.doubles import exp, total
-from bench.elementary import exp2, log2
-from bench.types import Language
-from harness.generators.incontext import features, spacing
-from harness.generators.incontext.context import UNKNOWN, Context, Ints, Point
-from harness.generators.incontext.lexer import Token, TokenClass, lex
-from harness.generators.incontext.prior import Floats, Prior, vocabulary
-from harness.generators.incontext.source import read
-from strategies.api import Prompt
+from ctxbench.bench.doubles import exp, total
+from ctxbench.bench.elementary import exp2, log2
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext import features, spacing
+from ctxbench.harness.generators.incontext.context import UNKNOWN, Context, Ints, Point
+from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
+from ctxbench.harness.generators.incontext.prior import Floats, Prior, vocabulary
+from ctxbench.harness.generators.incontext.source import read
+from ctxbench.strategies.api import Prompt
 
 QUANTUM = 64
 """Weights are stored as integers, so many to one."""

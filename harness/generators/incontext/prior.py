@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from bench import elementary
-from bench.doubles import exp2, total
-from harness.generators.incontext.frame import OPENERS
-from harness.generators.incontext.lexer import Token, TokenClass, words
+from ctxbench.bench import elementary
+from ctxbench.bench.doubles import exp2, total
+from ctxbench.harness.generators.incontext.frame import OPENERS
+from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, words
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bench.types import Language
-from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, lex
 
 LONG = 60
 """Characters of a call beyond which it is also offered with one argument a line."""

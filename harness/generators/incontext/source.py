@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from bench.types import Language
-from harness.generators.incontext.lexer import Token, TokenClass, lex
-from harness.generators.incontext.signatures import call_forms
-from strategies.api import Block, BlockKind, Prompt
-from strategies.closing import TITLE
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
+from ctxbench.harness.generators.incontext.signatures import call_forms
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.closing import TITLE
 
 
 class Region(IntEnum):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.elementary import log2
-from bench.types import Language
-from harness.generators.incontext.frame import Frame
-from harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
+from ctxbench.bench.elementary import log2
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.frame import Frame
+from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
 EXPECTED = 0.97
 """Probability of the expected whitespace; the rest is spread over all other strings."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.errors import InputFault
-from harness.generators.fim import family
-from harness.generators.openai import settings as given
-from harness.generators.openai.counting import Counter
-from harness.generators.openai.generator import OpenAI, PricingOpenAI
-from harness.generators.registry import generator
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.fim import family
+from ctxbench.harness.generators.openai import settings as given
+from ctxbench.harness.generators.openai.counting import Counter
+from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
+from ctxbench.harness.generators.registry import generator
 
 
 @generator("openai", machine=("concurrency", "timeout", "retries", "backoff", "key_env", "key_header", "insecure"))

@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench import asts
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from bench.visible import visible
-from harness.generators.openai.credentials import Credentials
-from harness.generators.openai.faults import AGAIN, Problem, refused
-from harness.generators.openai.patience import Patience, Waiting
-from harness.generators.openai.replies import Garbled, dig, failure
-from harness.generators.openai.settings import Settings
-from harness.generators.openai.wire import LONG, Body, renamed
+from ctxbench.bench import asts
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.visible import visible
+from ctxbench.harness.generators.openai.credentials import Credentials
+from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
+from ctxbench.harness.generators.openai.patience import Patience, Waiting
+from ctxbench.harness.generators.openai.replies import Garbled, dig, failure
+from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
 
 if TYPE_CHECKING:
-    from harness.generators.openai.connections import Connections
+    from ctxbench.harness.generators.openai.connections import Connections
 
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
@@ -120,7 +120,7 @@ class Client:
         with asts.LOCK:
             import httpcore  # noqa: PLC0415
 
-            from harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
+            from ctxbench.harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
 
         start = time.monotonic()
         try:
@@ -168,7 +168,7 @@ class Client:
         return connections.post(f"{path}{query}", data, seconds=self._settings.timeout, largest=largest)
 
     def _opened(self) -> Connections:
-        from harness.generators.openai.connections import Connections  # noqa: PLC0415 - as in `_try`
+        from ctxbench.harness.generators.openai.connections import Connections  # noqa: PLC0415 - as in `_try`
 
         with self._lock:
             if self._closed.is_set():

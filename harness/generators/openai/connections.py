@@ -13,9 +13,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpcore
 
-from bench.errors import InputFault
-from harness.generators.openai.network import Ended, Network, TooLarge, unpacked
-from harness.generators.openai.settings import is_loopback
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.openai.network import Ended, Network, TooLarge, unpacked
+from ctxbench.harness.generators.openai.settings import is_loopback
 
 __all__ = ["Connections", "Ended", "TooLarge"]
 

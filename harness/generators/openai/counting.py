@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench.errors import InputFault
-from bench.files import sha256_file
-from bench.retrieval.encoders import weights
-from bench.retrieval.encoders.texts import utf8
-from harness.generators.base import Request
-from harness.generators.openai import wire
-from harness.generators.openai.settings import Settings
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256_file
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.retrieval.encoders.texts import utf8
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.openai import wire
+from ctxbench.harness.generators.openai.settings import Settings
 
 FILE = "tokenizer.json"
 TEMPLATE = 128

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
 
-from bench import secrets
-from bench.errors import InputFault
-from harness.generators.openai.settings import BEARER, Settings
+from ctxbench.bench import secrets
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.openai.settings import BEARER, Settings
 
 _SHORT = 8
 """Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a word that a server of one's own is

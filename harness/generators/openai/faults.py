@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from harness.generators.base import TooLong
-from harness.generators.openai.replies import ROOM, SHORTER, dig
-from harness.generators.openai.settings import OFFICIAL_KEY, Settings
-from harness.generators.openai.waiting import wait
-from harness.generators.openai.wire import LONG, SHORT, Body, renamed
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.harness.generators.base import TooLong
+from ctxbench.harness.generators.openai.replies import ROOM, SHORTER, dig
+from ctxbench.harness.generators.openai.settings import OFFICIAL_KEY, Settings
+from ctxbench.harness.generators.openai.waiting import wait
+from ctxbench.harness.generators.openai.wire import LONG, SHORT, Body, renamed
 
 _READ = 2000
 """Characters of a server's words that are looked at."""

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bench import code_tokens
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators import fim
-from harness.generators.base import Request, Response
-from harness.generators.openai import counting, pricing, replies, wire
-from harness.generators.openai.client import LARGEST, Client
-from harness.generators.openai.settings import Settings
-from harness.generators.openai.spread import spread
-from strategies.api import Prompt
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.openai import counting, pricing, replies, wire
+from ctxbench.harness.generators.openai.client import LARGEST, Client
+from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.spread import spread
+from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "2"
 """Counts up when the same request would be asked in other words, or its answer read in another way."""

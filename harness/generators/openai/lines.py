@@ -6,9 +6,9 @@ code explains it.
 
 from __future__ import annotations
 
-from bench.types import Kind, Language
-from harness.generators.base import Request
-from strategies.api import BlockKind
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request
+from ctxbench.strategies.api import BlockKind
 
 END = "\n"
 _LANGUAGES = {Language.PYTHON: "Python", Language.JAVA: "Java"}

@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bench.errors import InputFault
-from harness.generators.base import MOST_TOKENS
-from harness.generators.openai.replies import Garbled, choice, dig, see_whole
-from harness.generators.openai.settings import Settings
-from harness.generators.openai.wire import Body, with_extra
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.generators.base import MOST_TOKENS
+from ctxbench.harness.generators.openai.replies import Garbled, choice, dig, see_whole
+from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.wire import Body, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
 """Of a log-probability: servers that leave a token out say -9999, and a sure one may be rounded up a little."""

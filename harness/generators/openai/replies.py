@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bench import code_tokens
-from bench.errors import InputFault, MachineFault
-from bench.visible import visible
-from harness.generators import fim
-from harness.generators.base import MOST_TOKENS, Request, Response, TooLong
-from harness.generators.openai import lines
-from harness.generators.openai.settings import Settings
-from harness.generators.reading import CutShort
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.visible import visible
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import MOST_TOKENS, Request, Response, TooLong
+from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.reading import CutShort
 
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CUT = ("length", "max_tokens", "model_length")

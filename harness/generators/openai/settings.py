@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bench import secrets
-from bench.errors import InputFault
+from ctxbench.bench import secrets
+from ctxbench.bench.errors import InputFault
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"

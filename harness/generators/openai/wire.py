@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.files import sha256
-from harness.generators.base import Request
-from harness.generators.openai import lines
-from harness.generators.openai.settings import Settings
+from ctxbench.bench.files import sha256
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.openai.settings import Settings
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"

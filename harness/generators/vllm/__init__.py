@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import weights
-from harness.generators.hf.settings import AUTO, checked, is_chat
-from harness.generators.registry import generator
-from harness.generators.vllm.answering import VLLM
-from harness.generators.vllm.settings import CURE, Settings
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.harness.generators.hf.settings import AUTO, checked, is_chat
+from ctxbench.harness.generators.registry import generator
+from ctxbench.harness.generators.vllm.answering import VLLM
+from ctxbench.harness.generators.vllm.settings import CURE, Settings
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"))

@@ -13,17 +13,17 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TypeVar
 
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators.base import Request, Response
-from harness.generators.hf import files, pricing
-from harness.generators.hf.local import Local
-from harness.generators.hf.stopping import end_of
-from harness.generators.openai import lines
-from harness.generators.openai.wire import seed
-from harness.generators.vllm.engine import Engine, Made, Wanted
-from harness.generators.vllm.settings import Settings
-from strategies.api import Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.hf import files, pricing
+from ctxbench.harness.generators.hf.local import Local
+from ctxbench.harness.generators.hf.stopping import end_of
+from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.openai.wire import seed
+from ctxbench.harness.generators.vllm.engine import Engine, Made, Wanted
+from ctxbench.harness.generators.vllm.settings import Settings
+from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"

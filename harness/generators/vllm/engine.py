@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from bench.files import read_text
-from harness.generators.vllm.settings import CURE, Settings
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.files import read_text
+from ctxbench.harness.generators.vllm.settings import CURE, Settings
 
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import Model
 
 CURE = "pip install -e '.[vllm]' on a machine with a GPU"
 

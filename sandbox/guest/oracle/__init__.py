@@ -12,7 +12,7 @@ What cannot be tested this way: objects that are no plain values (see `values`),
 limits, before the call returns, so an endless one is refused.
 """
 
-from sandbox.guest.oracle.candidate import serve
-from sandbox.guest.oracle.tester import Stage, run
+from .candidate import serve
+from .tester import Stage, run
 
 __all__ = ["Stage", "run", "serve"]

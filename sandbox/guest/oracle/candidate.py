@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from sandbox.guest.oracle import faults, values
-from sandbox.guest.oracle.channel import Channel, Gone
+from . import faults, values
+from .channel import Channel, Gone
 
 _FILE = "<program>"
 

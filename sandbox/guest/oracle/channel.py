@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Any
 
-from sandbox.guest.oracle import values
+from . import values
 
 _LENGTH = struct.Struct(">I")
 _PIECE = 1 << 16

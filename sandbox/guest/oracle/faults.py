@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from sandbox.guest.oracle import values
+from . import values
 
 _TEXT = 1000
 _STOPS = (StopIteration, StopAsyncIteration, GeneratorExit, BaseExceptionGroup)

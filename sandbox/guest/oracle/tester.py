@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Protocol
 
-from sandbox.guest.oracle import faults, values
-from sandbox.guest.oracle.channel import Channel, Gone
+from . import faults, values
+from .channel import Channel, Gone
 
 _FILE = "<check>"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.apis.plain import first_sentence, split, summarise, summary
-from bench.apis.prompts import post_process, summary_prompt
-from bench.apis.units import units
-from bench.errors import InputFault
-from bench.languages.outline import outline
-from bench.types import Language
+from ctxbench.bench.apis.plain import first_sentence, split, summarise, summary
+from ctxbench.bench.apis.prompts import post_process, summary_prompt
+from ctxbench.bench.apis.units import units
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Language
 
 RELEASE = '''\
 Act as an expert Python programmer. Given a function code or a fragment, summarize it with a short sentence.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bench.apis.units import units
-from bench.retrieval.types import Unit
-from bench.types import Language, Place
+from ctxbench.bench.apis.units import units
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.types import Language, Place
 
 STORE = dedent(
     '''

@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from bench.apis.usages import class_type, snake, usages
-from bench.languages.outline import outline
-from bench.types import Language
+from ctxbench.bench.apis.usages import class_type, snake, usages
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Language
 
 RULES = dedent(
     """

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sandbox.docker.engine import Client
+from ctxbench.sandbox.docker.engine import Client
 
 PRICES = textwrap.dedent('''\
     """Prices of things."""

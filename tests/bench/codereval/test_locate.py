@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import textwrap
 
-from bench.codereval.locate import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record, locate
-from bench.types import Cursor, Language
+from ctxbench.bench.codereval.locate import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record, locate
+from ctxbench.bench.types import Cursor, Language
 
 SHAPES = textwrap.dedent('''\
     """Shapes."""

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.codereval import container, official_java, official_python, protocol
-from bench.codereval.container import Contents
-from bench.codereval.image import check, import_image
-from bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, Test, judged_by
-from bench.codereval.records import Record
-from bench.codereval.tests_of import JAVA, java_test, python_tests
-from bench.errors import InputFault, MachineFault
-from bench.formats.importing import read_tasks
-from bench.formats.types import Task
-from bench.home import Home
-from bench.testing.suites import suite_of
-from bench.testing.types import Verdict
-from bench.types import Reference
-from sandbox.types import Command, Ended, Job, Outcome
+from ctxbench.bench import samples as sets
+from ctxbench.bench.codereval import container, official_java, official_python, protocol
+from ctxbench.bench.codereval.container import Contents
+from ctxbench.bench.codereval.image import check, import_image
+from ctxbench.bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, Test, judged_by
+from ctxbench.bench.codereval.records import Record
+from ctxbench.bench.codereval.tests_of import JAVA, java_test, python_tests
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.formats.importing import read_tasks
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Reference
+from ctxbench.sandbox.types import Command, Ended, Job, Outcome
 from tests.bench.codereval import miniature
 
 CONTENTS = Contents(
@@ -292,14 +292,14 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def copy_out(_: object, image: str, folder: str, into: Any, keep: Callable[[str], bool], most: int) -> bool:
             assert image == contents.id and most > 0
             inside = {path.removeprefix(f"{folder}/"): text for path, text in texts.items() if path.startswith(folder)}
-            from sandbox.docker.tree import archive
+            from ctxbench.sandbox.docker.tree import archive
 
             into.write(archive({f"x/{path}": text.encode() for path, text in inside.items() if keep(path)}, ended=True))
             return bool(inside)
 
         monkeypatch.setattr(container, "look", lambda image, report: contents)
-        monkeypatch.setattr("sandbox.docker.tree.copy_out", copy_out)
-        monkeypatch.setattr("sandbox.docker.engine.connected", _Engine)
+        monkeypatch.setattr("ctxbench.sandbox.docker.tree.copy_out", copy_out)
+        monkeypatch.setattr("ctxbench.sandbox.docker.engine.connected", _Engine)
 
     return holding
 

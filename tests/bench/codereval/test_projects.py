@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest as manifests
-from bench.codereval.rebuild import rebuild
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.sources.base import PypiSource
-from bench.testing.judge import Judge
-from bench.testing.types import Verdict
-from sandbox import wheels
-from sandbox.types import Sandbox
+from ctxbench.bench import manifest as manifests
+from ctxbench.bench.codereval.rebuild import rebuild
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.sources.base import PypiSource
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.sandboxes import locked
 

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest as manifests
-from bench import samples as sets
-from bench.codereval import accounts, certifying, projects
-from bench.codereval.rebuild import rebuild
-from bench.codereval.records import record_of
-from bench.errors import InputFault, MachineFault
-from bench.formats.importing import read_tasks
-from bench.functions.choose import MOST_TESTS, TestRun
-from bench.functions.verify import verify
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.repository import view
-from bench.samples import SampleSet
-from bench.types import Language
-from sandbox import wheels
-from sandbox.errors import SandboxLost
-from sandbox.fake import FakeSandbox
-from sandbox.types import Call, Ended, Job, Outcome, Sandbox
+from ctxbench.bench import manifest as manifests
+from ctxbench.bench import samples as sets
+from ctxbench.bench.codereval import accounts, certifying, projects
+from ctxbench.bench.codereval.rebuild import rebuild
+from ctxbench.bench.codereval.records import record_of
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.formats.importing import read_tasks
+from ctxbench.bench.functions.choose import MOST_TESTS, TestRun
+from ctxbench.bench.functions.verify import verify
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.repository import view
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Language
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.mining import FILES, TEST_FILE, in_process
 from tests.helpers.sandboxes import locked

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest
-from bench.codereval.rebuild import rebuild
-from bench.formats.importing import read_tasks
-from bench.home import Home
-from bench.testing.judge import Judge
-from bench.testing.types import Verdict
-from sandbox.types import Sandbox
+from ctxbench.bench import manifest
+from ctxbench.bench.codereval.rebuild import rebuild
+from ctxbench.bench.formats.importing import read_tasks
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.sandbox.types import Sandbox
 from tests.helpers.java_shop import PATH, TREE
 
 MANIFEST = """\

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.formats.importing import import_set
-from bench.formats.types import Options
-from bench.home import Home
-from bench.types import Language
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.formats.types import Options
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.formats import codereval
-from bench.formats.importing import import_set, read_tasks
-from bench.formats.types import Options, Table, Task
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import Cursor, Language, Reference
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats import codereval
+from ctxbench.bench.formats.importing import import_set, read_tasks
+from ctxbench.bench.formats.types import Options, Table, Task
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Cursor, Language, Reference
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 

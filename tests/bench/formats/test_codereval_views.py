@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.formats.importing import import_set
-from bench.formats.types import Options
-from bench.home import Home
-from bench.repository import Repository, View
-from bench.samples import SampleSet
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.formats.types import Options
+from ctxbench.bench.home import Home
+from ctxbench.bench.repository import Repository, View
+from ctxbench.bench.samples import SampleSet
 from tests.bench.formats.test_codereval import CODE, PYTHON, lines, prompts, result
 from tests.helpers.trees import write_tree
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.files import write_jsonl
-from bench.formats import crosscodeeval
-from bench.formats.importing import import_set
-from bench.formats.types import Options, Table, Task, Unusable
-from bench.home import Home
-from bench.types import Kind, Language
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats import crosscodeeval
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.formats.types import Options, Table, Task, Unusable
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Kind, Language
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.samples import make_reference, make_sample
 from tests.helpers.trees import write_tree

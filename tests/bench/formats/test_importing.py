@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from bench import formats
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.files import write_jsonl
-from bench.formats import ctxbench
-from bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
-from bench.formats.types import Format, Options
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.snapshot import is_harness_class
-from bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench import formats
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats import ctxbench
+from ctxbench.bench.formats.importing import HYGIENE_OFF, import_set, read_tasks
+from ctxbench.bench.formats.types import Format, Options
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.snapshot import is_harness_class
+from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 from tests.helpers.trees import write_tree
 
 PAY = 'class Pay:\n    def total(self, x):\n        """Sum up."""\n        return x + 1\n'

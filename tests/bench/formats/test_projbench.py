@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.files import write_jsonl
-from bench.formats import projbench
-from bench.formats.importing import import_set
-from bench.home import Home
-from bench.projbench.build import build_samples, manifest_of
-from bench.types import NEXT_LINE, SINGLE_LINE, Kind, Reference, Sample
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats import projbench
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.home import Home
+from ctxbench.bench.projbench.build import build_samples, manifest_of
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import make_snapshot, write_tree
 

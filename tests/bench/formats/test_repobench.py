@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.files import write_jsonl
-from bench.formats import repobench
-from bench.formats.importing import import_set
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.types import NEXT_LINE, Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats import repobench
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import NEXT_LINE, Language
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 
 

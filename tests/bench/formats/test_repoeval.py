@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.files import write_jsonl
-from bench.formats import repoeval
-from bench.formats.crosscodeeval import STATEMENT
-from bench.formats.importing import import_set
-from bench.formats.types import Options, Table, Task
-from bench.functions.python import definitions
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.splice import lift
-from bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats import repoeval
+from ctxbench.bench.formats.crosscodeeval import STATEMENT
+from ctxbench.bench.formats.importing import import_set
+from ctxbench.bench.formats.types import Options, Table, Task
+from ctxbench.bench.functions.python import definitions
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.splice import lift
+from ctxbench.bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 

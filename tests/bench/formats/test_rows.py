@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from bench.files import sha256_file
-from bench.formats.rows import open_tables
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.files import sha256_file
+from ctxbench.bench.formats.rows import open_tables
 
 RECORDS = [{"a": 1, "text": "é\u2028x"}, {"a": 2, "text": None}]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -142,9 +142,9 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path, mo
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": "x" * 100_000, "b": number} for number in range(300)])
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr("bench.formats.columns._BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr("ctxbench.bench.formats.columns._BATCH_BYTES", 1 << 20)
     assert [row["b"] for _, row in rows(path)] == list(range(300))
-    monkeypatch.setattr("bench.formats.columns.MAX_COLUMN", 50_000)
+    monkeypatch.setattr("ctxbench.bench.formats.columns.MAX_COLUMN", 50_000)
     with pytest.raises(InputFault, match=r"t\.parquet: holds .* of one column in one group of rows.*row_group_size"):
         rows(path)
 
@@ -194,7 +194,7 @@ def test_a_missing_library_names_its_install_line(ref: str, tmp_path: Path, monk
 
     path = tmp_path / "t.parquet"
     path.write_bytes(b"x")
-    monkeypatch.setattr("bench.formats.columns.importlib.import_module", absent)
+    monkeypatch.setattr("ctxbench.bench.formats.columns.importlib.import_module", absent)
     with pytest.raises(InputFault, match=r"not installed; pip install -e '\.\[datasets\]'"):
         [table] = open_tables([ref if ref.startswith("hub:") else str(path)], revision=COMMIT if "hub" in ref else None)
         list(table.rows)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import InputFault, MachineFault
-from bench.functions import load
-from bench.functions.build import build
-from bench.functions.mutation import MEASURING
-from bench.functions.verify import Verification, verify
-from bench.home import Home
-from bench.repository import view
-from bench.samples import SampleSet
-from bench.types import Kind
-from sandbox.errors import SandboxLost
-from sandbox.fake import FakeSandbox
-from sandbox.types import Call, Ended, Job, Outcome
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.functions import load
+from ctxbench.bench.functions.build import build
+from ctxbench.bench.functions.mutation import MEASURING
+from ctxbench.bench.functions.verify import Verification, verify
+from ctxbench.bench.home import Home
+from ctxbench.bench.repository import view
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.types import Kind
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
 
 LOCK = ("pytest==9.2.0",)

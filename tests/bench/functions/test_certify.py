@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.functions.certify import CERTIFIED, certificate
-from bench.testing.types import Judgement, Verdict
-from bench.types import Sample
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.functions.certify import CERTIFIED, certificate
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Sample
 from tests.helpers.samples import make_sample
 
 

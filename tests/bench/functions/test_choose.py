@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.functions.choose import (
+from ctxbench.bench.functions.choose import (
     MOST_TESTS,
     MOST_TRIED,
     SLOW,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bench.functions.choose import MOST_TESTS, TestRun, choose, steady
-from bench.functions.mutation import Draft, chosen
-from bench.functions.python.clocks import clock_lines, clock_tests
-from bench.functions.static import Known, candidate
-from bench.functions.types import Level
-from bench.testing.coverage import Covered, CoveredTest
-from bench.types import Cursor, Reference, Sample
+from ctxbench.bench.functions.choose import MOST_TESTS, TestRun, choose, steady
+from ctxbench.bench.functions.mutation import Draft, chosen
+from ctxbench.bench.functions.python.clocks import clock_lines, clock_tests
+from ctxbench.bench.functions.static import Known, candidate
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.testing.coverage import Covered, CoveredTest
+from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
 
 READS = {

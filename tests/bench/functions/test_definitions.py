@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from bench.functions.python.definitions import Definitions, definition_at, definitions, parse
+from ctxbench.bench.functions.python.definitions import Definitions, definition_at, definitions, parse
 
 SHOP = dedent(
     '''

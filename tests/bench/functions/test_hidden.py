@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.functions.hidden import test_places as places
+from ctxbench.bench.functions.hidden import test_places as places
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.functions.java.clocks import clock_blocks
-from bench.functions.java.probes import probed
+from ctxbench.bench.functions.java.clocks import clock_blocks
+from ctxbench.bench.functions.java.probes import probed
 
 READS = {
     "nanoseconds": "long start = System.nanoTime();",

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from bench.functions.java.definitions import Definitions, definitions
-from bench.languages.syntax import Source
-from bench.types import Cursor, Language
+from ctxbench.bench.functions.java.definitions import Definitions, definitions
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Cursor, Language
 
 FILE = """\
 package a;

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from bench.functions.java.definitions import definitions
-from bench.functions.java.levels import FileNames
-from bench.functions.types import Level
-from bench.languages import java
-from bench.languages.java.facts import JavaFile
-from bench.languages.java.uses import ProjectTypes
-from bench.languages.syntax import Source
-from bench.types import Language, Use
+from ctxbench.bench.functions.java.definitions import definitions
+from ctxbench.bench.functions.java.levels import FileNames
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.languages import java
+from ctxbench.bench.languages.java.facts import JavaFile
+from ctxbench.bench.languages.java.uses import ProjectTypes
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language, Use
 
 OTHER = "package a;\npublic class Other { public static int N; public static int of() { return 1; } }\n"
 FAR = "package b;\npublic class Far { public static int far() { return 1; } protected int depth() { return 2; } }\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.functions.java.mutants import mutants
-from bench.languages.syntax import Source
-from bench.types import Language
+from ctxbench.bench.functions.java.mutants import mutants
+from ctxbench.bench.languages.syntax import Source
+from ctxbench.bench.types import Language
 
 PUT = """public <T> String put(final String[] parts, int depth) throws IOException {
     String text = "a";

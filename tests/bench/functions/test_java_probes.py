@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from bench.functions.java import lift
-from bench.functions.java.covering import Ran, merged
-from bench.functions.java.probes import numbered, probed
-from bench.types import Cursor
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.functions.java import lift
+from ctxbench.bench.functions.java.covering import Ran, merged
+from ctxbench.bench.functions.java.probes import numbered, probed
+from ctxbench.bench.types import Cursor
 
 
 def test_probes_stand_behind_braces_and_move_no_line() -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest
-from bench.functions.build import build
-from bench.functions.verify import verify
-from bench.home import Home
-from bench.manifest_types import RepoManifest
-from bench.samples import SampleSet
-from bench.testing.judge import Judge
-from bench.testing.types import Verdict
-from sandbox.types import Sandbox
+from ctxbench.bench import manifest
+from ctxbench.bench.functions.build import build
+from ctxbench.bench.functions.verify import verify
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.sandbox.types import Sandbox
 from tests.helpers.java_shop import MODULES, PATH, PRICES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 

@@ -7,13 +7,13 @@ from textwrap import dedent, indent
 
 import pytest
 
-from bench.functions.mining import Project, Spot
-from bench.functions.python import static
-from bench.functions.types import Level
-from bench.home import Home
-from bench.manifest_types import RepoManifest, TestSuite
-from bench.sources.base import LocalSource
-from bench.types import Cursor, Language, Use
+from ctxbench.bench.functions.mining import Project, Spot
+from ctxbench.bench.functions.python import static
+from ctxbench.bench.functions.types import Level
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.sources.base import LocalSource
+from ctxbench.bench.types import Cursor, Language, Use
 from tests.helpers.trees import make_snapshot
 
 HEAD = """

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.functions.certificates import Certificates
-from bench.functions.certify import Certified, certify
-from bench.functions.mutation import MEASURING, Draft
-from bench.testing.types import Judgement, Verdict
-from bench.types import Reference, Sample
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.functions.certificates import Certificates
+from ctxbench.bench.functions.certify import Certified, certify
+from ctxbench.bench.functions.mutation import MEASURING, Draft
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
 
 JOBS = 4

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.functions.build import build
-from bench.functions.choose import MOST_TESTS
-from bench.home import Home
-from bench.samples import SampleSet
-from sandbox.fake import FakeSandbox
+from ctxbench.bench.functions.build import build
+from ctxbench.bench.functions.choose import MOST_TESTS
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.sandbox.fake import FakeSandbox
 from tests.helpers.mining import TEST_FILE, in_process, judging, local_manifest
 
 SHOP = '''"""A shop."""

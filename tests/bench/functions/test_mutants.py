@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from bench.functions.mutation import Draft, measured
-from bench.functions.python.mutants import mutants
-from bench.functions.types import Mutants
-from bench.types import Reference, Sample
+from ctxbench.bench.functions.mutation import Draft, measured
+from ctxbench.bench.functions.python.mutants import mutants
+from ctxbench.bench.functions.types import Mutants
+from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
 
 RECURSE = '''def recurse(self, parts, depth=1):

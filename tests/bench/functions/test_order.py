@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.functions.python.locking import locked
-from bench.functions.samples import ordered
-from bench.functions.types import Candidate, Level
-from bench.home import Home
-from bench.types import Cursor
+from ctxbench.bench.functions.python.locking import locked
+from ctxbench.bench.functions.samples import ordered
+from ctxbench.bench.functions.types import Candidate, Level
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Cursor
 
 
 def candidate(level: Level, path: str, start: int) -> Candidate:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.functions.build import build
-from bench.functions.verify import verify
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing.judge import Judge
-from bench.testing.types import Verdict
-from sandbox import wheels
-from sandbox.types import Sandbox
+from ctxbench.bench.functions.build import build
+from ctxbench.bench.functions.verify import verify
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing.judge import Judge
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.types import Sandbox
 from tests.helpers.mining import FILES, TEST_FILE, local_manifest
 from tests.helpers.sandboxes import BACK_ENDS, locked, real
 

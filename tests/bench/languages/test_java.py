@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from bench.languages import support
-from bench.languages.facts import InternalLoad
-from bench.types import Language
+from ctxbench.bench.languages import support
+from ctxbench.bench.languages.facts import InternalLoad
+from ctxbench.bench.types import Language
 
 SHOP = {
     "src/com/acme/shop/Cart.java": """

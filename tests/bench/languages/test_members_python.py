@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.languages.members import Project, project
-from bench.types import Language
+from ctxbench.bench.languages.members import Project, project
+from ctxbench.bench.types import Language
 
 FILES = {
     "shop/__init__.py": "from shop.tax import apply_tax as taxed\n",

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from bench.languages.outline import Function, Outline, Parameter, outline
-from bench.types import Language
+from ctxbench.bench.languages.outline import Function, Outline, Parameter, outline
+from ctxbench.bench.types import Language
 
 
 def read(text: str) -> Outline:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.home import Home
-from bench.projbench import analysis
-from bench.projbench.build import Built, build_samples, manifest_of
-from bench.samples import SampleSet
-from bench.snapshot import MAX_BYTES, Snapshot, load
-from bench.types import NEXT_LINE, SINGLE_LINE, Language
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.projbench import analysis
+from ctxbench.bench.projbench.build import Built, build_samples, manifest_of
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.snapshot import MAX_BYTES, Snapshot, load
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Language
 from tests.helpers.trees import make_snapshot, write_tree
 
 API = {

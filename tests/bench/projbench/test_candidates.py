@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.languages import support
-from bench.projbench.analysis import analyse
-from bench.projbench.candidates import Candidate, candidates
-from bench.types import Language
+from ctxbench.bench.languages import support
+from ctxbench.bench.projbench.analysis import analyse
+from ctxbench.bench.projbench.candidates import Candidate, candidates
+from ctxbench.bench.types import Language
 from tests.helpers.trees import make_snapshot
 
 CART = {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n\ndef total(x):\n    return x\n\nRATE = 1\n"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.projbench.candidates import Candidate
-from bench.projbench.cut import Cut, cut, fault, ordered
-from bench.projbench.leaks import VerbatimIndex
-from bench.types import NEXT_LINE, SINGLE_LINE
+from ctxbench.bench.projbench.candidates import Candidate
+from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
+from ctxbench.bench.projbench.leaks import VerbatimIndex
+from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 
 def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line: int = 3) -> Candidate:

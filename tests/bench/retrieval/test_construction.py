@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from bench import windows
-from bench.retrieval.kept import Kept
-from bench.retrieval.retrieval import Retrieval
+from ctxbench.bench import windows
+from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.retrieval import Retrieval
 from tests.bench.retrieval.test_search import make_view
 
 Told = list[tuple[str, str, float]]

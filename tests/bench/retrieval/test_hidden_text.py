@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.repository import View, digest_of
-from bench.retrieval.retrieval import Retrieval
-from bench.types import Cursor, Kind, Language
+from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import Cursor, Kind, Language
 from tests.helpers.samples import make_sample
 
 UNITS = ("function", "chunk(lines=2)", "mini-block(lines=3)", "words(count=4)", "usage", "summary")

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.code_tokens import pieces
-from bench.retrieval.corpus import Corpus, search, similarity
-from bench.retrieval.dense import Dense
-from bench.retrieval.encoders import get
-from bench.retrieval.encoders.vectors import Vectors
-from bench.retrieval.lexical import BM25, Jaccard
-from bench.retrieval.types import Unit
-from bench.retrieval.words import words
-from bench.types import Place
+from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.retrieval.corpus import Corpus, search, similarity
+from ctxbench.bench.retrieval.dense import Dense
+from ctxbench.bench.retrieval.encoders import get
+from ctxbench.bench.retrieval.encoders.vectors import Vectors
+from ctxbench.bench.retrieval.lexical import BM25, Jaccard
+from ctxbench.bench.retrieval.types import Unit
+from ctxbench.bench.retrieval.words import words
+from ctxbench.bench.types import Place
 
 
 def _bm25(query: str, texts: list[str]) -> list[float]:

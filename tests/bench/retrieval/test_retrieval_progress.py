@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.repository import View, digest_of
-from bench.retrieval.retrieval import Retrieval
-from bench.types import Cursor, Kind, Language, Query
-from harness.cli.progress import progress
+from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import Cursor, Kind, Language, Query
+from ctxbench.harness.cli.progress import progress
 
 
 def search(count: int) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault, UnknownName
-from bench.repository import View, digest_of
-from bench.retrieval.retrieval import NoRanker, Retrieval
-from bench.retrieval.types import Hit, Unit
-from bench.types import Cursor, Kind, Language
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.retrieval.retrieval import NoRanker, Retrieval
+from ctxbench.bench.retrieval.types import Hit, Unit
+from ctxbench.bench.types import Cursor, Kind, Language
 from tests.helpers.samples import make_sample
 
 TARGET = "shop/checkout.py"
@@ -232,7 +232,7 @@ def test_similarity_of_an_unknown_ranker_is_one_line() -> None:
 
 
 def test_units_of_a_snapshot_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.retrieval import retrieval as module
+    from ctxbench.bench.retrieval import retrieval as module
 
     cut: list[str] = []
     real = module.Cutter.__call__

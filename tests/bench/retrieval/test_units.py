@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from bench.retrieval.units import cutter, units
-from bench.retrieval.words import words
-from bench.types import Language
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.units import cutter, units
+from ctxbench.bench.retrieval.words import words
+from ctxbench.bench.types import Language
 
 PYTHON = '''\
 """Prices."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import checkout, manifest
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.sources import index, web
-from bench.sources.index import Configuration
+from ctxbench.bench import checkout, manifest
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.sources import index, web
+from ctxbench.bench.sources.index import Configuration
 
 Answer = tuple[int, str, bytes, int | None]
 """Status, type, body, announced length (None: the true one)."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.testing.flags import flags
-from bench.testing.types import FLAGS
+from ctxbench.bench.testing.flags import flags
+from ctxbench.bench.testing.types import FLAGS
 from tests.sandbox.forgeries import shop
 
 FILE = """

@@ -8,14 +8,14 @@ from types import CodeType
 
 import pytest
 
-from bench.manifest_types import TestSuite
-from bench.testing import guest, python
-from bench.testing.bytecode import read
-from bench.testing.python import PythonSuite
-from bench.testing.twins import WAYS, Twins
-from bench.testing.types import Judgement, Verdict
-from bench.types import Reference
-from sandbox.types import Call, Ended, Outcome
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import guest, python
+from ctxbench.bench.testing.bytecode import read
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.bench.testing.twins import WAYS, Twins
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.bench.types import Reference
+from ctxbench.sandbox.types import Call, Ended, Outcome
 from tests.bench.testing.runner import call, run_tests
 from tests.sandbox.forgeries import shop
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.testing import java_errors, java_jars
-from bench.testing.java_jars import Jar, jar_of
-from bench.testing.java_pom import Dependency, Poms
+from ctxbench.bench.testing import java_errors, java_jars
+from ctxbench.bench.testing.java_jars import Jar, jar_of
+from ctxbench.bench.testing.java_pom import Dependency, Poms
 
 SAID = """\
 src/main/java/shop/Cart.java:3: error: package javax.annotation does not exist

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bench.testing.java_judging import failing, judge
-from bench.testing.types import TAMPERED, Verdict
-from sandbox.types import Ended, Outcome
+from ctxbench.bench.testing.java_judging import failing, judge
+from ctxbench.bench.testing.types import TAMPERED, Verdict
+from ctxbench.sandbox.types import Ended, Outcome
 
 TESTS = ("a.FooTest#one", "a.FooTest#two(int)[*]")
 SECRET = "5ec4e7"

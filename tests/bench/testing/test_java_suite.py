@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.manifest_types import TestSuite
-from bench.testing.java import JavaSuite, layout
-from bench.testing.java_build import built
-from bench.testing.types import TAMPERED, Judgement, Verdict
-from bench.types import Reference, Sample
-from sandbox.types import Pool, Sandbox
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing.java import JavaSuite, layout
+from ctxbench.bench.testing.java_build import built
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.bench.types import Reference, Sample
+from ctxbench.sandbox.types import Pool, Sandbox
 from tests.helpers.java_forgeries import JAVA_FORGERIES
 from tests.helpers.java_shop import (
     MODULES,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from bench.testing import java_text
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing import java_text
 from tests.helpers.java_shop import PATH, PRICES, ROUND, ROUND_REFERENCE, TOTAL, TOTAL_REFERENCE, TREE
 
 

@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.manifest_types import TestSuite
-from bench.samples import SampleSet
-from bench.testing import guest
-from bench.testing import tree as trees
-from bench.testing.judge import MOST_CHARACTERS, Judge
-from bench.testing.python import PythonSuite
-from bench.testing.suites import entry, suite_of
-from bench.testing.types import Verdict
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.fake import FakeSandbox
-from sandbox.types import Call, Ended, Job, Outcome
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing import guest
+from ctxbench.bench.testing import tree as trees
+from ctxbench.bench.testing.judge import MOST_CHARACTERS, Judge
+from ctxbench.bench.testing.python import PythonSuite
+from ctxbench.bench.testing.suites import entry, suite_of
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.testing import told
 from tests.sandbox.forgeries import shop
 
@@ -379,7 +379,7 @@ def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch:
     home, made = make(tmp_path)
     with Judge(home, made, Boxes(passing), width=1) as judge:
         now = judge.image(shop.sample())
-    monkeypatch.setattr("bench.testing.judge.VERSION", 1)
+    monkeypatch.setattr("ctxbench.bench.testing.judge.VERSION", 1)
     with Judge(home, made, Boxes(passing), width=1) as judge:
         assert judge.image(shop.sample()) != now
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.testing.judging import judge
-from bench.testing.types import TAMPERED, Judgement, Verdict
-from sandbox.types import Ended, Outcome
+from ctxbench.bench.testing.judging import judge
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.sandbox.types import Ended, Outcome
 from tests.bench.testing import told
 from tests.bench.testing.told import CANARIES, NONCE, TESTS, bent, events, outcome, phases, result
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.testing.shifting import shift
-from bench.testing.splice import lift, splice, without_decorators
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.shifting import shift
+from ctxbench.bench.testing.splice import lift, splice, without_decorators
 
 FILE = """import os
 

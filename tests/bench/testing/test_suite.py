@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.manifest_types import TestSuite
-from bench.testing import coverage
-from bench.testing.events import Malformed
-from bench.testing.python import PythonSuite, requirements
-from bench.testing.splice import splice
-from bench.types import Cursor
-from sandbox.types import Call
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import coverage
+from ctxbench.bench.testing.events import Malformed
+from ctxbench.bench.testing.python import PythonSuite, requirements
+from ctxbench.bench.testing.splice import splice
+from ctxbench.bench.types import Cursor
+from ctxbench.sandbox.types import Call
 from tests.helpers.samples import make_sample
 from tests.sandbox.forgeries import shop
 

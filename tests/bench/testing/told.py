@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.testing.canaries import Canary, canaries, nonce
-from sandbox.types import Ended, Outcome
+from ctxbench.bench.testing.canaries import Canary, canaries, nonce
+from ctxbench.sandbox.types import Ended, Outcome
 
 TESTS = ("t.py::test_a", "t.py::test_b[1]", "t.py::T::test_c")
 SECRET = "s3cret"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cells import open_cells
+from ctxbench.harness.cells import open_cells
 
-_WITHOUT_NAMESPACES = "import harness.cells.namespaces as n\nn.granted = lambda attempt: False\n"
+_WITHOUT_NAMESPACES = "import ctxbench.harness.cells.namespaces as n\nn.granted = lambda attempt: False\n"
 _WITHOUT_LANDLOCK = (
-    "import sandbox.guest.landlock as l\ndef refuse(*_): raise OSError\nl.restrict = l.ruleset = refuse\n"
+    "import ctxbench.sandbox.guest.landlock as l\ndef refuse(*_): raise OSError\nl.restrict = l.ruleset = refuse\n"
 )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 HEAD = '''
 import json, os, random, struct, sys, time
-from strategies import *
-from strategies.infile_text import infile_prompt
-from harness.cells import wire
-from harness.cells.wire import dump_prompt
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_prompt
+from ctxbench.harness.cells import wire
+from ctxbench.harness.cells.wire import dump_prompt
 
 
 def data(repo, raw, length=None):

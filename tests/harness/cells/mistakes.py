@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.home import Home
-from harness.cells import Bounds, open_cells
-from harness.runner import Choices, run
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.harness.cells import Bounds, open_cells
+from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
 
 SECONDS = 0.5
@@ -22,8 +22,8 @@ SECONDS = 0.5
 
 HEAD = """\
 import decimal, os, pathlib, random, socket, sys, time, urllib.request
-from strategies import *
-from strategies.infile_text import infile_block, infile_prompt
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_block, infile_prompt
 
 HOME = pathlib.Path({home!r})
 

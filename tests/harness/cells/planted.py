@@ -20,8 +20,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from strategies import Block, BlockKind, Prompt, Query, Repository, strategy
-from strategies.api import Generate
+from ctxbench.strategies import Block, BlockKind, Prompt, Query, Repository, strategy
+from ctxbench.strategies.api import Generate
 
 KEPT: list[str] = []
 

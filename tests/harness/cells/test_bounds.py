@@ -15,19 +15,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.home import Home
-from bench.types import Kind
-from harness.cells import Cells, StrategyFault, open_cells, wire
-from harness.cells.bounds import Account, Bounds, Excess
-from harness.cells.pool import ForkedCells
-from harness.generators.base import TooLong
-from harness.results import Status
-from harness.runner import run
-from harness.scoring import _blocks
-from harness.store import open_store
-from harness.store.queries import run_tables
-from strategies.api import Prompt
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cells import Cells, StrategyFault, open_cells, wire
+from ctxbench.harness.cells.bounds import Account, Bounds, Excess
+from ctxbench.harness.cells.pool import ForkedCells
+from ctxbench.harness.generators.base import TooLong
+from ctxbench.harness.results import Status
+from ctxbench.harness.runner import run
+from ctxbench.harness.scoring import _blocks
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells import misbehaving
 from tests.helpers.cli import run_cli
 from tests.helpers.memory import forget_peak, peak
@@ -229,7 +229,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
 
 @pytest.mark.parametrize("name", ["forged-fault", "forged-error", "says-nothing"])
 def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    from harness.cells import pool
+    from ctxbench.harness.cells import pool
 
     monkeypatch.setattr(pool, "CHECK_WAIT", 2.0)
     result = run_cli("strategy", "check", f"{file}@{name}")

@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.retrieval.retrieval import NoRanker
-from bench.types import Kind
-from harness.cells import InlineCells, StrategyFault, open_cells
-from harness.cells.bounds import Bounds
-from harness.cells.pool import ForkedCells
-from harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
-from harness.cells.scratch import Scratch
-from harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
-from sandbox.guest import landlock, seccomp, syscalls
-from strategies.api import Prompt
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.retrieval.retrieval import NoRanker
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells
+from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.pool import ForkedCells
+from ctxbench.harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
+from ctxbench.harness.cells.scratch import Scratch
+from ctxbench.harness.cells.server import _JUDGED, _NEWEST, _REFUSED_CALLS
+from ctxbench.sandbox.guest import landlock, seccomp, syscalls
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells.confined import granted
 from tests.helpers.extras import missing
 from tests.helpers.filters import run_filter
@@ -35,8 +35,8 @@ from tests.helpers.models import Model
 QUERY = query_for(Kind.LINE)
 FILE = '''
 import ctypes, os, socket, sys, time, tempfile, pathlib
-from strategies import *
-from strategies.infile_text import infile_prompt
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_prompt
 
 
 @strategy("raises")
@@ -122,7 +122,7 @@ def drafts(query: Query, repo: Repository, generate: Generate) -> Prompt:
 '''
 
 SEARCHES = '''
-from strategies import *
+from ctxbench.strategies import *
 
 
 @strategy("searches", kinds=(Kind.LINE, Kind.FUNCTION))
@@ -513,7 +513,7 @@ def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path
         (folder / "words.txt").chmod(0o600)
     (mine / "neighbour.py").write_text("WORDS = 'zq words of a neighbour'\n")
     (mine / "looks.py").write_text(
-        "import neighbour, pathlib\nfrom strategies import *\n"
+        "import neighbour, pathlib\nfrom ctxbench.strategies import *\n"
         "@strategy('looks')\ndef looks(query: Query, repo: Repository, *, at: str = '') -> Context:\n"
         "    try:\n        text = pathlib.Path(at).read_text()\n"
         "    except OSError as error:\n        text = str(error)\n"

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.types import Kind
-from harness.cells import Bounds, StrategyFault, clock, open_cells, pool
-from harness.cells.bounds import Excess
-from harness.cells.clock import Clock, Usage
-from harness.cells.process import ForkServer
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cells import Bounds, StrategyFault, clock, open_cells, pool
+from ctxbench.harness.cells.bounds import Excess
+from ctxbench.harness.cells.clock import Clock, Usage
+from ctxbench.harness.cells.process import ForkServer
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
 
 QUERY = query_for(Kind.LINE)
 FILE = """
 import os, time
-from strategies import *
-from strategies.infile_text import infile_prompt
+from ctxbench.strategies import *
+from ctxbench.strategies.infile_text import infile_prompt
 
 
 @strategy("works")
@@ -118,7 +118,7 @@ def test_a_sample_that_takes_long_is_talked_about(
     monkeypatch.setattr(clock, "_FIRST_REMARK", 0.25)
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
     with (
-        caplog.at_level(logging.INFO, "harness.cells"),
+        caplog.at_level(logging.INFO, "ctxbench.harness.cells"),
         open_cells([], 1, limits=Bounds(work=1.5)) as cells,
         pytest.raises(StrategyFault),
     ):
@@ -128,7 +128,7 @@ def test_a_sample_that_takes_long_is_talked_about(
 
 
 def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "harness.cells"), open_cells([], 1) as cells:
+    with caplog.at_level(logging.INFO, "ctxbench.harness.cells"), open_cells([], 1) as cells:
         for _ in range(3):
             cells._remark("a", "b")
     assert caplog.messages == ["a takes long: b"]

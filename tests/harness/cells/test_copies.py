@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.types import Kind
-from harness.cells import copies, open_cells
-from sandbox.guest import landlock
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.types import Kind
+from ctxbench.harness.cells import copies, open_cells
+from ctxbench.sandbox.guest import landlock
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
 
@@ -41,7 +41,7 @@ def test_a_hidden_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) ->
         missing("no Landlock on this kernel")
     file = tmp_path / "cheat.py"
     file.write_text(
-        "from strategies import *\n@strategy('cheat')\ndef cheat(query: Query, repo: Repository) -> Context:\n"
+        "from ctxbench.strategies import *\n@strategy('cheat')\ndef cheat(query: Query, repo: Repository) -> Context:\n"
         "    from zqshop.sub import cart\n    return Context((Snippet(path='a', text=cart.ANSWER),))\n"
     )
     query = query_for(Kind.LINE)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.files import sha256
-from bench.repository import Repository, view
-from bench.snapshot import Snapshot
-from bench.snapshot import load as load_snapshot
-from bench.types import Cursor, Language, Query, Reference
-from harness.cells import Cells, open_cells
-from sandbox.guest import landlock
+from ctxbench.bench.files import sha256
+from ctxbench.bench.repository import Repository, view
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.snapshot import load as load_snapshot
+from ctxbench.bench.types import Cursor, Language, Query, Reference
+from ctxbench.harness.cells import Cells, open_cells
+from ctxbench.sandbox.guest import landlock
 from tests.harness.cells.confined import switch_off
 from tests.helpers.extras import missing
 from tests.helpers.models import Model
@@ -132,8 +132,8 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
 
 WRAPPER = """
 import gc
-from strategies import Block, BlockKind, Inner, Prompt, Query, Repository, resolve, strategy
-from strategies.api import Generate
+from ctxbench.strategies import Block, BlockKind, Inner, Prompt, Query, Repository, resolve, strategy
+from ctxbench.strategies.api import Generate
 
 @strategy("wrapper")
 def wrapper(query: Query, repo: Repository, generate: Generate, *, inner: Inner = "lc.infile") -> Prompt:
@@ -169,7 +169,7 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     """In a process of its own, so that the search meets no larger heap than a run's."""
     script = (
         "from pathlib import Path\nfrom tests.harness.cells.test_leak import World\n"
-        "from harness.cells import InlineCells\nimport sys\n"
+        "from ctxbench.harness.cells import InlineCells\nimport sys\n"
         "world = World(Path(sys.argv[1]))\nprint(world.plant(InlineCells(), world.query, cell=False))\n"
     )
     root = world.home.parents[1] / "again"
@@ -200,7 +200,7 @@ def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch
 def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
-        "import time, os, pathlib\nfrom strategies import *\n"
+        "import time, os, pathlib\nfrom ctxbench.strategies import *\n"
         "@strategy('slow')\ndef slow(query: Query, repo: Repository) -> Context:\n"
         "    if os.fork() == 0: os.setsid()\n"
         "    time.sleep(600)\n"
@@ -210,7 +210,7 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pyte
         switch_off(tmp_path / "off", monkeypatch, namespaces=True)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "off"))
     script = (
-        "import sys, threading\nfrom harness.cells import open_cells\nfrom strategies.tiny import *\n"
+        "import sys, threading\nfrom ctxbench.harness.cells import open_cells\nfrom ctxbench.strategies.tiny import *\n"
         "from tests.helpers.models import Model\n"
         "q = query_for(Kind.LINE)\nwith open_cells([], 1) as cells:\n"
         "    print(cells.describe()['isolation'], flush=True)\n"

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.codereval import image as images_of
-from bench.codereval.image import Checked
-from bench.home import Home
-from bench.manifest_types import TestSuite
-from bench.testing.java import sources
-from bench.testing.suites import suite_of
-from sandbox.docker import bases, images
-from sandbox.docker.engine import connected
-from sandbox.types import Sandbox
+from ctxbench.bench import samples as sets
+from ctxbench.bench.codereval import image as images_of
+from ctxbench.bench.codereval.image import Checked
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing.java import sources
+from ctxbench.bench.testing.suites import suite_of
+from ctxbench.sandbox.docker import bases, images
+from ctxbench.sandbox.docker.engine import connected
+from ctxbench.sandbox.types import Sandbox
 from tests.bench.codereval import miniature
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sandboxes import docker_sandbox

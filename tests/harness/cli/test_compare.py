@@ -8,9 +8,9 @@ import types
 
 import pytest
 
-from harness import store
-from harness.results import RunTable
-from harness.store import reading
+from ctxbench.harness import store
+from ctxbench.harness.results import RunTable
+from ctxbench.harness.store import reading
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.errors import SandboxUnavailable
 from tests.helpers.cli import assert_fault, run_cli
 
 NO_DOCKER = SandboxUnavailable("no Docker engine answers", where="docker", cure="start Docker")
@@ -56,10 +56,10 @@ def test_one_back_end_is_enough(
     code: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from harness.cli import doctor
+    from ctxbench.harness.cli import doctor
 
-    monkeypatch.setattr("sandbox.registry.docker_fault", lambda: docker)
-    monkeypatch.setattr("sandbox.bubblewrap.backend.available", lambda _: bubblewrap)
+    monkeypatch.setattr("ctxbench.sandbox.registry.docker_fault", lambda: docker)
+    monkeypatch.setattr("ctxbench.sandbox.bubblewrap.backend.available", lambda _: bubblewrap)
     if docker is None:
         monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.Finding("docker", True, "engine 99")])
     if bubblewrap is None:
@@ -77,9 +77,9 @@ def test_one_back_end_is_enough(
 def test_gvisor_is_told_where_it_is_and_with_its_cure_where_not(
     installed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.cli import doctor
+    from ctxbench.harness.cli import doctor
 
-    monkeypatch.setattr("sandbox.registry.runtimes", lambda: ["runc", *(["runsc"] if installed else [])])
+    monkeypatch.setattr("ctxbench.sandbox.registry.runtimes", lambda: ["runc", *(["runsc"] if installed else [])])
     found = doctor._gvisor()
     assert found.good is (True if installed else None)
     assert ("--sandbox 'docker(runtime=runsc)'" in found.text) == installed
@@ -90,7 +90,7 @@ def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    monkeypatch.setattr("sandbox.guest.landlock.abi", lambda: 0)
+    monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda: 0)
     monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))  # type: ignore[attr-defined]
     result = run_cli("doctor")
     found = lines(result.out)
@@ -113,7 +113,7 @@ def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, 
 def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata as metadata
 
-    from harness.cli import doctor
+    from ctxbench.harness.cli import doctor
 
     def distribution(name: str) -> object:
         if name == "psycopg":
@@ -128,7 +128,7 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
 
 
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.retrieval.encoders import registry
+    from ctxbench.bench.retrieval.encoders import registry
 
     monkeypatch.setattr(registry, "_MADE", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -142,11 +142,11 @@ def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.Mon
 
 
 def test_what_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sandbox.leftovers import Leftover
+    from ctxbench.sandbox.leftovers import Leftover
 
     def refuse() -> None:
         raise SandboxUnavailable("it is busy", where="container x", cure="wait")
 
-    monkeypatch.setattr("sandbox.leftovers.find", lambda _: iter([Leftover("container x", refuse)]))
+    monkeypatch.setattr("ctxbench.sandbox.leftovers.find", lambda _: iter([Leftover("container x", refuse)]))
     result = run_cli("doctor", "--clean")
     assert result.code == 1 and "cannot remove container x: container x: it is busy; wait" in result.err

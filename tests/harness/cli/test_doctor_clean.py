@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import leftovers
-from sandbox.owners import owner
+from ctxbench.sandbox import leftovers
+from ctxbench.sandbox.owners import owner
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import missing
 
@@ -40,7 +40,7 @@ def test_cleaning_removes_what_a_killed_build_left(tmp_path: Path, only: Only) -
     code = """
 import sys, time
 from pathlib import Path
-from sandbox.folders import once
+from ctxbench.sandbox.folders import once
 once(Path(sys.argv[1]) / "cache/sandbox/envs/abc", lambda folder: (print(folder, flush=True), time.sleep(600)))
 """
     builder = subprocess.Popen([sys.executable, "-c", code, str(home)], stdout=subprocess.PIPE, text=True)
@@ -128,7 +128,7 @@ def test_stopped_steps_of_builds_are_removed_when_they_are_old(
         only([each[:12] for each in made])
         assert step[:12] not in run_cli("doctor", "--clean").out
         now = time.time()
-        monkeypatch.setattr("sandbox.leftovers.time.time", lambda: now + 7200)
+        monkeypatch.setattr("ctxbench.sandbox.leftovers.time.time", lambda: now + 7200)
         out = run_cli("doctor", "--clean").out
         assert f"removed half-built image's container {step[:12]}" in out and box[:12] not in out
     finally:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench import samples as sets
-from bench.home import Home
-from bench.testing import judge as judging
-from bench.testing.types import Judgement, Verdict
-from harness.store import open_store
-from sandbox import registry
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing import judge as judging
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.harness.store import open_store
+from ctxbench.sandbox import registry
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
 from tests.helpers.sets import make_set
@@ -157,7 +157,7 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
 
 
 def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.cli import progress as bars
+    from ctxbench.harness.cli import progress as bars
 
     class Bar:
         def __enter__(self) -> Callable[[int], None]:

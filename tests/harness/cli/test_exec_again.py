@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench.home import Home
-from bench.testing.types import Judgement, Verdict
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.types import Judgement, Verdict
+from ctxbench.harness.store import open_store
 from tests.harness.cli.test_exec import Fake, completions, execute, fake, home, records, run, write
 from tests.helpers.cli import assert_fault, run_cli
 

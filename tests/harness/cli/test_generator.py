@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from bench.errors import MachineFault
-from harness.generators.abilities import Speed, abilities, speed
-from harness.generators.base import Request
-from harness.generators.scripted import Scripted
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.generators.abilities import Speed, abilities, speed
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.scripted import Scripted
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import OPENAI, serving
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.helpers.openai_server import Fault, Server, serving
 from tests.helpers.sets import make_set
 from tests.sandbox.attacks import host
@@ -32,11 +32,12 @@ _USUAL = 0.5
 """Seconds that `ctxbench --help` takes at most on a machine with nothing else to do."""
 # A shell that starts the tests in the background lets them inherit an ignored interrupt.
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from harness.cli.main import main; main()"
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from ctxbench.harness.cli.main import main; main()"
 )
 BUSY = '''
-from strategies.api import Prompt
-from strategies.registry import strategy
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.registry import strategy
 
 @strategy("busy")
 def busy(query, repo):
@@ -46,8 +47,8 @@ def busy(query, repo):
         pass
 '''
 BOXED = '''
-from strategies.api import Context
-from strategies.registry import strategy
+from ctxbench.strategies.api import Context
+from ctxbench.strategies.registry import strategy
 
 @strategy("boxed")
 def boxed(query, repo, generate, execute):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
-from harness.results import RunTable
-from harness.store import reading
+from ctxbench.harness import store
+from ctxbench.harness.results import RunTable
+from ctxbench.harness.store import reading
 from tests.harness.leaderboard.test_board import noisy
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import samples as sets
-from bench.errors import InputFault
-from bench.home import Home
-from bench.manifest import BUILTIN
-from bench.sources.archive import unpack
-from harness.completions import read as read_completions
-from harness.prices.reading import load as load_prices
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest import BUILTIN
+from ctxbench.bench.sources.archive import unpack
+from ctxbench.harness.completions import read as read_completions
+from ctxbench.harness.prices.reading import load as load_prices
 from tests.bench.formats import test_codereval, test_crosscodeeval, test_ctxbench, test_projbench, test_repobench
 from tests.bench.formats.broken import Shape
 from tests.harness.imported.records import java_task, python_task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from harness.cli.options import sandbox_name
+from ctxbench.harness.cli.options import sandbox_name
 
 CONTEXT = click.Context(click.Command("run"))
 OPTION = click.Option(["--sandbox"])

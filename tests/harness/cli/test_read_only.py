@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.helpers import plain_user
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import missing, needed

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import manifest
-from harness.cli.repo import SAMPLE
+from ctxbench.bench import manifest
+from ctxbench.harness.cli.repo import SAMPLE
 from tests.helpers.cli import assert_fault, run_cli
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.sets import make_set
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from sqlalchemy import text as sql
 
-from bench import samples as sets
-from bench.home import Home
-from bench.samples import SampleSet
-from bench.testing import judge as judging
-from bench.types import Reference
-from harness.results import Origin, RunTable, Status
-from harness.store import open_store
-from harness.store.completions import completed
-from harness.store.queries import run_tables
-from sandbox import registry
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing import judge as judging
+from ctxbench.bench.types import Reference
+from ctxbench.harness.results import Origin, RunTable, Status
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.completions import completed
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
 from tests.helpers.cli import Result, assert_fault, run_cli
@@ -147,7 +147,7 @@ def test_the_same_file_again_changes_nothing_and_says_so(home: Home) -> None:
 
 
 def test_an_interrupted_import_is_finished_by_the_same_command(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.store.store import Store
+    from ctxbench.harness.store.store import Store
 
     file = write(home.root / "m.jsonl", [python_task(name, True) for name in "abc"])
     real, calls = Store.add_finished, []

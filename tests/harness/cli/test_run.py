@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
-from harness.store import open_store
+from ctxbench.bench.home import Home
+from ctxbench.harness.store import open_store
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -67,7 +67,7 @@ def _changed_repository(home: Home) -> None:
 
 def _raising_strategy(home: Home) -> None:
     source = (
-        "from strategies import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise ValueError('oh no')\n"
+        "from ctxbench import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise ValueError('oh no')\n"
     )
     (home.root.parent / "mine.py").write_text(source)
 
@@ -145,7 +145,7 @@ def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(tmp_path: P
     home, file = Home(tmp_path / "home"), tmp_path / "loops.py"
     make_set(home, repos=1, per_repo=30)
     file.write_text(
-        "from strategies import *\n\n@strategy('loops')\n"
+        "from ctxbench.strategies import *\n\n@strategy('loops')\n"
         "def loops(query: Query, repo: Repository) -> Context:\n    while True: pass\n"
     )
     how = {"strategy": f"{file}@loops", "strategy-seconds": "0.2", "workers": "1", "generator": "scripted(text=x)"}

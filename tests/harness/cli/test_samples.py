@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import formats
+from ctxbench.bench import formats
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.trees import write_tree
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import samples as sets
-from bench.home import Home
-from bench.testing.canaries import Canary
-from harness.store import open_store
-from harness.store.notes import marks_of
-from sandbox import registry, wheels
-from sandbox.errors import SandboxLost
-from sandbox.fake import FakeSandbox
-from sandbox.types import Call, Ended, Job, Outcome
+from ctxbench.bench import samples as sets
+from ctxbench.bench.home import Home
+from ctxbench.bench.testing.canaries import Canary
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.notes import marks_of
+from ctxbench.sandbox import registry, wheels
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.testing import told
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.mining import in_process, local_manifest

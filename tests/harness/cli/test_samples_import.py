@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bench import samples as sets
-from bench.files import write_jsonl
-from bench.formats.types import Task
-from bench.home import Home
+from ctxbench.bench import samples as sets
+from ctxbench.bench.files import write_jsonl
+from ctxbench.bench.formats.types import Task
+from ctxbench.bench.home import Home
 from tests.bench.formats.test_importing import function
 from tests.bench.formats.test_repobench import record
 from tests.helpers.cli import assert_fault, run_cli
@@ -63,8 +63,10 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
         name = "bubblewrap"
 
     maker = Maker()
-    monkeypatch.setattr("bench.codereval.rebuild.rebuild", maker)
-    monkeypatch.setattr("sandbox.registry.open_sandbox", lambda name, _: Box() if name == "bubblewrap" else None)
+    monkeypatch.setattr("ctxbench.bench.codereval.rebuild.rebuild", maker)
+    monkeypatch.setattr(
+        "ctxbench.sandbox.registry.open_sandbox", lambda name, _: Box() if name == "bubblewrap" else None
+    )
     command = ("samples", "import", tasks, prompts, "--format", "codereval", "--name", "ce", "--rebuild")
     result = run_cli(*command, "--sandbox", "bubblewrap", "--workers", "3", "--force")
     assert result.code == 0, result.err
@@ -79,7 +81,7 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
 
 def test_image_is_given_the_tasks_and_the_account(tasks: str, prompts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     maker = Maker()
-    monkeypatch.setattr("bench.codereval.image.import_image", maker)
+    monkeypatch.setattr("ctxbench.bench.codereval.image.import_image", maker)
     command = ("samples", "import", tasks, prompts, "--format", "codereval", "--name", "ce", "--image", "codereval:1")
     result = run_cli(*command)
     assert result.code == 0, result.err

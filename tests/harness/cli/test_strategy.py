@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.guest import landlock
+from ctxbench.sandbox.guest import landlock
 from tests.helpers.cli import assert_fault, run_cli
 
 GOOD = '''\
-from strategies import Context, Query, Repository, Snippet, strategy
+from ctxbench.strategies import Context, Query, Repository, Snippet, strategy
 
 
 @strategy("first-files")
@@ -98,7 +98,7 @@ def install(folder: Path, name: str, module: str, code: str = "") -> None:
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in which packages may be installed for this test."""
-    from strategies.registry import _REGISTRY
+    from ctxbench.strategies.registry import _REGISTRY
 
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(_REGISTRY, "_declared", None)
@@ -128,7 +128,7 @@ BAD_IMPORTS = {
 
 
 def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.cells import pool
+    from ctxbench.harness.cells import pool
 
     monkeypatch.setattr(pool, "IMPORT_TIMEOUT", 3.0)
     written = packages / "written"

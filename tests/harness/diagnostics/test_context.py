@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.code_tokens import count
-from bench.types import Language, Place, Use
-from harness.diagnostics.context import api_recall, waste
-from strategies.api import Block, BlockKind, Dropped, Prompt
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.types import Language, Place, Use
+from ctxbench.harness.diagnostics.context import api_recall, waste
+from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 
 INFILE = Block(kind=BlockKind.INFILE, text="total = ")
 

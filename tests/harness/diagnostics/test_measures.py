@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.snapshot import Snapshot
-from bench.types import Cursor, Kind, Language, Sample
-from harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
-from harness.diagnostics.excerpt import closed
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.types import Cursor, Kind, Language, Sample
+from ctxbench.harness.diagnostics import HALLUCINATED, MADE_UP, Diagnostics
+from ctxbench.harness.diagnostics.excerpt import closed
 from tests.helpers.samples import make_sample
 
 TAX = "RATE = 1\ndef apply_tax(amount):\n    return amount\n"

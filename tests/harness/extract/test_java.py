@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.types import Cursor, Kind, Language
-from harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract
+from ctxbench.bench.types import Cursor, Kind, Language
+from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract
 from tests.helpers.samples import make_sample
 
 BEFORE = "package a;\n\nclass Box {\n    /** Returns the area. */\n"

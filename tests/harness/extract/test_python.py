@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from bench.types import Cursor, Kind
-from harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract, rest
+from ctxbench.bench.types import Cursor, Kind
+from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract, rest
 from tests.helpers.samples import make_sample
 
 HEAD = 'def area(width, height):\n    """Return the area."""\n'

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators.base import Request, Response
-from harness.generators.conformance import check
-from harness.generators.scripted import Scripted
-from strategies.api import Prompt
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.strategies.api import Prompt
 
 
 def scripted(**changes: Any) -> Scripted:

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from bench import code_tokens
-from bench.errors import InputFault
-from bench.projbench.build import build_samples
-from bench.types import Cursor, Kind, Language, Place, Sample
-from harness.generators import fim
-from harness.generators.base import Request, Sampling
-from harness.generators.fim import FAMILIES, Template
-from harness.generators.registry import resolve
-from harness.runspec import RunSpec, sampling_key
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench import code_tokens
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.projbench.build import build_samples
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Sample
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request, Sampling
+from ctxbench.harness.generators.fim import FAMILIES, Template
+from ctxbench.harness.generators.registry import resolve
+from ctxbench.harness.runspec import RunSpec, sampling_key
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.trees import make_snapshot
 
 QWEN = fim.family("qwen", where="test")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.types import Kind, Language
-from harness.generators import fim
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.hf import hf
-from harness.generators.hf.generator import HF
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.hf import hf
+from ctxbench.harness.generators.hf.generator import HF
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, tiny_llama
 

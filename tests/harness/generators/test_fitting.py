@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import code_tokens
-from bench.types import Cursor, Kind, Language, Place, Query
-from harness.generators.fitting import fit
-from strategies.api import Block, BlockKind, Prompt
-from strategies.closing import closing
-from strategies.icl.frame import CONTEXT, Section, render
-from strategies.similar import framed
+from ctxbench.bench import code_tokens
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.harness.generators.fitting import fit
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.closing import closing
+from ctxbench.strategies.icl.frame import CONTEXT, Section, render
+from ctxbench.strategies.similar import framed
 
 QUERY = Query(
     id="q",

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Kind, Language
-from harness.generators.base import Request, Response, Sampling, TooLong
-from harness.generators.conformance import check
-from harness.generators.fitting import fit
-from harness.generators.hf import hf
-from harness.generators.hf.choosing import draw
-from harness.generators.hf.generator import HF
-from harness.generators.hf.network import Network
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.fitting import fit
+from ctxbench.harness.generators.hf import hf
+from ctxbench.harness.generators.hf.choosing import draw
+from ctxbench.harness.generators.hf.generator import HF
+from ctxbench.harness.generators.hf.network import Network
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama
 

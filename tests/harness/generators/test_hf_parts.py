@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import weights
-from bench.types import Kind, Language
-from harness.generators import hf as package
-from harness.generators.base import Coder, Request, Sampling
-from harness.generators.hf import files, pricing
-from harness.generators.hf.settings import is_chat
-from harness.generators.hf.stopping import End, end_of
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import hf as package
+from ctxbench.harness.generators.base import Coder, Request, Sampling
+from ctxbench.harness.generators.hf import files, pricing
+from ctxbench.harness.generators.hf.settings import is_chat
+from ctxbench.harness.generators.hf.stopping import End, end_of
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 
 
@@ -267,9 +267,9 @@ def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
     made = folder(tmp_path / "m", max_position_embeddings=64)
     program = (
         "import sys\n"
-        "from bench.retrieval.encoders import weights\n"
+        "from ctxbench.bench.retrieval.encoders import weights\n"
         "weights.need = lambda *_, **__: None\n"
-        "from harness.generators import hf\n"
+        "from ctxbench.harness.generators import hf\n"
         "made = hf.hf(model=sys.argv[1])\n"
         "print(made.version, made.window, made.instructs)\n"
         "made.close()\n"

@@ -6,12 +6,12 @@ import textwrap
 
 import pytest
 
-from bench.types import Kind, Language
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.incontext.generator import InContext
-from harness.generators.incontext.source import infile_text
-from strategies.api import Block, BlockKind, Prompt
-from strategies.closing import closing
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.incontext.generator import InContext
+from ctxbench.harness.generators.incontext.source import infile_text
+from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.closing import closing
 from tests.helpers.samples import make_query
 
 FILE = '''\

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.types import Language
-from harness.generators.incontext.frame import Frame, advance
-from harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
-from harness.generators.incontext.spacing import expected
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.frame import Frame, advance
+from ctxbench.harness.generators.incontext.lexer import TokenClass, classify, join, lex, words
+from ctxbench.harness.generators.incontext.spacing import expected
 
 PYTHON, JAVA = Language.PYTHON, Language.JAVA
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault, MachineFault
-from bench.files import sha256_file
-from bench.manifest import builtin_names
-from bench.types import Language
-from harness.generators.base import Coder, Request, Sampling, Waking
-from harness.generators.incontext import decode
-from harness.generators.incontext.generator import InContext, model, version, weights_path
-from harness.generators.incontext.lexer import lex
-from harness.generators.registry import resolve
-from strategies.api import Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.files import sha256_file
+from ctxbench.bench.manifest import builtin_names
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Coder, Request, Sampling, Waking
+from ctxbench.harness.generators.incontext import decode
+from ctxbench.harness.generators.incontext.generator import InContext, model, version, weights_path
+from ctxbench.harness.generators.incontext.lexer import lex
+from ctxbench.harness.generators.registry import resolve
+from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
 
 PYTHON, JAVA = Language.PYTHON, Language.JAVA
@@ -190,7 +190,7 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
 
 
 def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
-    program = "import sys; from harness.generators.registry import card; print(card('incontext').parameters); "
+    program = "import sys; from ctxbench.harness.generators.registry import card; print(card('incontext').parameters); "
     program += "sys.exit('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "(('workers', '0'),)\n"), done.stderr

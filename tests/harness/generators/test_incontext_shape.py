@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.generators.incontext.shape import Shape, circles
+from ctxbench.harness.generators.incontext.shape import Shape, circles
 
 
 def line(shape: Shape, *tokens: str, width: int) -> Shape:

@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.types import Language
-from harness.generators.incontext.lexer import join, lex
-from harness.generators.incontext.signatures import call_forms
-from harness.generators.incontext.source import Region, clean, read
-from strategies.api import Block, BlockKind, Context, Prompt, Snippet
-from strategies.similar import render
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.incontext.lexer import join, lex
+from ctxbench.harness.generators.incontext.signatures import call_forms
+from ctxbench.harness.generators.incontext.source import Region, clean, read
+from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
+from ctxbench.strategies.similar import render
 from tests.helpers.incontext import api, prompt, similar
 from tests.helpers.samples import make_query
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Language
-from harness.generators import openai, registry
-from harness.generators.base import Request, Response, Sampling, TooLong
-from harness.generators.conformance import check
-from harness.generators.openai.generator import OpenAI
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, VLLM_OLD, Fault, Server, rate_limited, raw, serving
 
 KEY = "sk-test-5Zq8-secret"

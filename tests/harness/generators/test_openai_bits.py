@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Language
-from harness.generators import openai
-from harness.generators.base import Coder
-from harness.generators.openai.generator import OpenAI, PricingOpenAI
-from harness.generators.reading import CutShort
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Coder
+from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
+from ctxbench.harness.generators.reading import CutShort
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
 
 

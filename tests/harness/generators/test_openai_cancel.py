@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bench.errors import MachineFault
-from bench.types import Language
-from harness.generators import openai
-from harness.generators.openai.generator import PricingOpenAI
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.openai.generator import PricingOpenAI
 from tests.harness.generators.test_openai import ask
 
 AT_ONCE = 8

@@ -10,8 +10,8 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as texts
 
-from bench import code_tokens
-from harness.generators.openai.counting import least
+from ctxbench.bench import code_tokens
+from ctxbench.harness.generators.openai.counting import least
 
 _SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"

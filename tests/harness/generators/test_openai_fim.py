@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.types import Kind, Language
-from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.fim import Infilling, filled
-from harness.generators.openai.generator import OpenAI
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.fim import Infilling, filled
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 
 AFTER = Block(kind=BlockKind.AFTER, text="\nprint(total)\n")

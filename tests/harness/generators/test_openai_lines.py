@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.types import Kind, Language
-from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.hf.stopping import End
-from harness.generators.openai import lines
-from harness.generators.openai.generator import OpenAI
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.hf.stopping import End
+from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
 
 ANSWERS = [

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from bench.errors import CtxbenchError, InputFault, MachineFault
-from harness.generators import openai
-from harness.generators.base import Response, TooLong, accounted
-from harness.generators.openai.generator import OpenAI
-from harness.store.queries import run_tables
-from harness.store.rows import clean
+from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Response, TooLong, accounted
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.rows import clean
 from tests.harness.generators.test_openai import ask
 from tests.harness.generators.test_openai_run import Bench, right
 from tests.helpers.misbehaviour import (

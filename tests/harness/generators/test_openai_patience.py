@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-from bench.errors import MachineFault
-from harness.cli.progress import remarks
-from harness.generators.openai.patience import AGAIN, SLOW, TROUBLED, Patience
-from harness.generators.registry import resolve
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.cli.progress import remarks
+from ctxbench.harness.generators.openai.patience import AGAIN, SLOW, TROUBLED, Patience
+from ctxbench.harness.generators.registry import resolve
 from tests.harness.generators.test_openai import ask
 from tests.helpers.openai_server import Server
 
@@ -68,7 +68,7 @@ def test_a_dead_server_is_not_waited_for_in_silence() -> None:
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     handler = logging.Handler()
     handler.emit = lambda record: lines.put(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("harness.generators")
+    logger = logging.getLogger("ctxbench.harness.generators")
     logger.addHandler(handler)
     before = logger.level
     logger.setLevel(logging.INFO)
@@ -90,7 +90,7 @@ def test_a_dead_server_is_not_waited_for_in_silence() -> None:
 
 def test_commands_write_what_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     with remarks():
-        logging.getLogger("harness.generators.openai.patience").info("waiting for tiny")
+        logging.getLogger("ctxbench.harness.generators.openai.patience").info("waiting for tiny")
     assert capsys.readouterr().err == "waiting for tiny\n"
 
 

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from bench.errors import InputFault, MachineFault
-from bench.home import Home
-from bench.types import Language
-from harness.attempt import Summary
-from harness.cells import Cells, InlineCells
-from harness.generators import openai, registry
-from harness.generators.base import Generator
-from harness.generators.scripted import Scripted
-from harness.inflight import GIVE_UP
-from harness.results import Status
-from harness.runner import Choices, fault_of, run
-from harness.store import open_store
-from harness.store.queries import run_tables
-from strategies.api import Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Language
+from ctxbench.harness.attempt import Summary
+from ctxbench.harness.cells import Cells, InlineCells
+from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators.base import Generator
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.inflight import GIVE_UP
+from ctxbench.harness.results import Status
+from ctxbench.harness.runner import Choices, fault_of, run
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set

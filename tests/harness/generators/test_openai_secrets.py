@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from bench.errors import InputFault, MachineFault
-from harness.generators import openai, registry
-from harness.generators.base import Response
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators.base import Response
 from tests.harness.generators.test_openai import ask, fault, model, one
 from tests.harness.generators.test_openai_run import Bench, right
 from tests.helpers.cli import assert_fault, run_cli

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Language
-from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling, TooLong
-from harness.generators.conformance import check
-from harness.generators.openai.generator import OpenAI
-from harness.generators.reading import CutShort
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.reading import CutShort
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import Body, Fault, raw, serving
 
 Change = Callable[[Body], object]
@@ -524,10 +524,10 @@ def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str)
 
 FIRST_REQUEST = """
 import sys
-from bench import asts
-from bench.errors import MachineFault
-from harness.generators.openai.client import Client
-from harness.generators.openai.settings import Settings
+from ctxbench.bench import asts
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.generators.openai.client import Client
+from ctxbench.harness.generators.openai.settings import Settings
 
 held = {}
 

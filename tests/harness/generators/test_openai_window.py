@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import tokenizers
 
-from bench.errors import InputFault
-from bench.types import Kind, Language
-from harness.generators import openai
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.fitting import Windowed, fitted
-from harness.generators.openai.counting import TEMPLATE
-from harness.generators.openai.generator import OpenAI
-from harness.generators.reading import CutShort
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import openai
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.fitting import Windowed, fitted
+from ctxbench.harness.generators.openai.counting import TEMPLATE
+from ctxbench.harness.generators.openai.generator import OpenAI
+from ctxbench.harness.generators.reading import CutShort
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import serving
 
 CODE = "".join(f"item_{number} = {number}\n" for number in range(60)) + "total = "

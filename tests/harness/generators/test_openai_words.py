@@ -9,15 +9,15 @@ from email.utils import formatdate
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.types import Kind, Language
-from harness.generators import openai, registry
-from harness.generators.base import Request, TooLong
-from harness.generators.openai import lines
-from harness.generators.openai.faults import Problem, refused
-from harness.generators.openai.settings import Settings, follows_instructions
-from harness.generators.openai.wire import body, seed
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import openai, registry
+from ctxbench.harness.generators.base import Request, TooLong
+from ctxbench.harness.generators.openai import lines
+from ctxbench.harness.generators.openai.faults import Problem, refused
+from ctxbench.harness.generators.openai.settings import Settings, follows_instructions
+from ctxbench.harness.generators.openai.wire import body, seed
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 SETTINGS = Settings(
     model="m", url="http://h/v1", chat=False, asked=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.generators import openai, reading
+from ctxbench.harness.generators import openai, reading
 from tests.helpers.cli import run_cli
 from tests.helpers.openai_server import LLAMA_CPP, serving
 

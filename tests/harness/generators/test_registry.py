@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault, MachineFault, UnknownName
-from bench.types import Language
-from harness.generators import registry
-from harness.generators.base import Generator, Request, Sampling
-from harness.generators.scripted import Scripted
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Generator, Request, Sampling
+from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 
 def ask(text: str, **changes: object) -> Request:

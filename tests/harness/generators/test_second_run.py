@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
+from ctxbench.bench.home import Home
 from tests.helpers.second_run import FUNCTIONS, LINES, every_spec, everything, inline
 
 

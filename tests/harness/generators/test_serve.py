@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from bench import samples as sets
-from bench import snapshot
-from bench.home import Home
-from bench.types import Cursor, Kind, Language, Reference
-from harness.generators import registry
-from harness.generators.base import Generator, Request, Response, Sampling
-from harness.store import open_store
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench import samples as sets
+from ctxbench.bench import snapshot
+from ctxbench.bench.home import Home
+from ctxbench.bench.types import Cursor, Kind, Language, Reference
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
+from ctxbench.harness.store import open_store
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import needed
 from tests.helpers.samples import make_sample

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault, MachineFault
-from bench.retrieval.encoders import weights
-from bench.types import Kind, Language
-from harness.generators import registry
-from harness.generators import vllm as package
-from harness.generators.base import Coder, Request, Response, Sampling, TooLong
-from harness.generators.conformance import check
-from harness.generators.fitting import Windowed
-from harness.generators.vllm.answering import VLLM
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators import registry
+from ctxbench.harness.generators import vllm as package
+from ctxbench.harness.generators.base import Coder, Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.conformance import check
+from ctxbench.harness.generators.fitting import Windowed
+from ctxbench.harness.generators.vllm.answering import VLLM
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.vllm_fake import FakeVLLM
 
 WINDOW = 400

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from bench.retrieval.encoders import weights
-from bench.types import Kind, Language
-from harness.generators.base import Request, Response, Sampling
-from harness.generators.hf import hf
-from harness.generators.hf.generator import HF
-from harness.generators.vllm import vllm
-from harness.generators.vllm.answering import VLLM
-from strategies.api import Block, BlockKind, Prompt
+from ctxbench.bench.retrieval.encoders import weights
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.hf import hf
+from ctxbench.harness.generators.hf.generator import HF
+from ctxbench.harness.generators.vllm import vllm
+from ctxbench.harness.generators.vllm.answering import VLLM
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import tiny_llama
 from tests.helpers.vllm_fake import FakeVLLM

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.generators.vllm import engine
+from ctxbench.harness.generators.vllm import engine
 from tests.helpers.vllm_fake import NAMES
 
 VERSION = "0.33.0"

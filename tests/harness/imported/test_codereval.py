@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.testing.types import Verdict
-from bench.types import Kind, Language
-from harness.imported.codereval import NO_RESULT, read
-from harness.imported.types import Recorded
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.bench.types import Kind, Language
+from ctxbench.harness.imported.codereval import NO_RESULT, read
+from ctxbench.harness.imported.types import Recorded
 from tests.harness.imported.records import java_task, python_task
 
 

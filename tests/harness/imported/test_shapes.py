@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from bench.testing.types import Verdict
-from harness import imported
-from harness.imported.infercom import first_line
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.testing.types import Verdict
+from ctxbench.harness import imported
+from ctxbench.harness.imported.infercom import first_line
 
 
 def read(shape: str, *records: dict[str, Any]) -> list[tuple[str, list[str]]]:

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from bench.errors import UnknownName
-from harness.leaderboard import board
-from harness.leaderboard.columns import scale_of
-from harness.leaderboard.stats import Over
-from harness.results import Origin, RunTable, Status
+from ctxbench.bench.errors import UnknownName
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.columns import scale_of
+from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.results import Origin, RunTable, Status
 from tests.helpers.runs import make_table
 
 REPOS = tuple(f"r{index % 8}" for index in range(80))

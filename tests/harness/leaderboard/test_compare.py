@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from bench.errors import InputFault, UnknownName
-from harness.leaderboard import board, records, render
-from harness.leaderboard.compare import compare
-from harness.leaderboard.stats import Over
-from harness.results import RunTable
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard.compare import compare
+from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
 

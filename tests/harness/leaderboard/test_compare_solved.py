@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.leaderboard.columns import PERCENT, Scale
-from harness.leaderboard.compare import compare
-from harness.leaderboard.solved import Region, solved
-from harness.results import Status
+from ctxbench.harness.leaderboard.columns import PERCENT, Scale
+from ctxbench.harness.leaderboard.compare import compare
+from ctxbench.harness.leaderboard.solved import Region, solved
+from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
 A = make_table({"em": [1.0, 1.0, 0.0, 0.0, 1.0]}, "aabbb", id="a")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.leaderboard import board, latex
-from harness.leaderboard.sections import sections
-from harness.results import RunTable, Status
+from ctxbench.harness.leaderboard import board, latex
+from ctxbench.harness.leaderboard.sections import sections
+from ctxbench.harness.results import RunTable, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.leaderboard import board, records, render
-from harness.leaderboard.notes import notes
-from harness.leaderboard.rows import Row
-from harness.results import Origin, RunTable, Status
+from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.rows import Row
+from ctxbench.harness.results import Origin, RunTable, Status
 from tests.helpers.runs import make_table
 
 LEVELS = ("class_runnable", "class_runnable", "class_runnable", "file_runnable", "project_runnable", "self_contained")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.leaderboard import board, records, render
-from harness.leaderboard.published import REPORTED, same_model
-from harness.papers import tables
-from harness.results import Origin, RunTable
+from ctxbench.harness.leaderboard import board, records, render
+from ctxbench.harness.leaderboard.published import REPORTED, same_model
+from ctxbench.harness.papers import tables
+from ctxbench.harness.results import Origin, RunTable
 from tests.harness.leaderboard.test_levels import both, coder_eval
 from tests.helpers.runs import make_table
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.home import Home
-from harness.cli.board import read_tables
-from harness.leaderboard import board, records, render
+from ctxbench.bench.home import Home
+from ctxbench.harness.cli.board import read_tables
+from ctxbench.harness.leaderboard import board, records, render
 from tests.helpers.cli import run_cli
 
 PRINTED = {

@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from harness.leaderboard import board, numbers, records, render
-from harness.leaderboard.notes import notes
-from harness.leaderboard.rows import Board
-from harness.results import RunTable, Status
+from ctxbench.harness.leaderboard import board, numbers, records, render
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.rows import Board
+from ctxbench.harness.results import RunTable, Status
 from tests.harness.leaderboard.test_board import REPOS, noisy
 from tests.helpers.runs import make_table
 

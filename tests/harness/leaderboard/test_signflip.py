@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from harness.leaderboard import signflip
+from ctxbench.harness.leaderboard import signflip
 
 
 def _brute(sums: list[float]) -> float:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as reference
 
-from harness.leaderboard import signflip
+from ctxbench.harness.leaderboard import signflip
 
 SIZES = np.array([64, 52, 41, 33, 27, 22, 18, 15, 13, 11, 9, 8, 7, 6, 5, 4, 3, 3, 2, 1, 1, 1, 1])
 RUNS = 1500

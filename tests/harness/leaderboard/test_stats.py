@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from harness.leaderboard import stats, student
-from harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard import stats, student
+from ctxbench.harness.leaderboard.stats import Over
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harness.leaderboard import tiers
+from ctxbench.harness.leaderboard import tiers
 
 
 @pytest.mark.parametrize(

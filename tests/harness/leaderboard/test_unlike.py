@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.leaderboard import board
-from harness.leaderboard.notes import notes
-from harness.leaderboard.unlike import load_of
-from harness.results import Load, RunTable
+from ctxbench.harness.leaderboard import board
+from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.unlike import load_of
+from ctxbench.harness.results import Load, RunTable
 from tests.helpers.runs import make_run, make_table
 
 ALONE, MANY = Load(workers=1, requests=1, cores=1), Load(workers=4, requests=16, cores=8)

@@ -8,10 +8,10 @@ import statistics
 import numpy as np
 import pytest
 
-from harness.leaderboard import pairs, signflip, stats
-from harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values
-from harness.leaderboard.vectors import Column, Samples, Table, align
-from harness.results import RunTable, Status
+from ctxbench.harness.leaderboard import pairs, signflip, stats
+from ctxbench.harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values
+from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
+from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 
 SCALES = {"es": PERCENT, "em": PERCENT, "bits": BITS, "none": PERCENT}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from harness.metrics import mean_pass_at_k, pass_at_k, score
-from harness.metrics.ctxbench import unit
-from harness.metrics.lexing import read
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.metrics import mean_pass_at_k, pass_at_k, score
+from ctxbench.harness.metrics.ctxbench import unit
+from ctxbench.harness.metrics.lexing import read
 
 
 @pytest.mark.parametrize(

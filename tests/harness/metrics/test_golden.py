@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from harness.metrics import aggregate, identifiers, mean_pass_at_k, metrics, pass_at_k, score
-from harness.metrics.aggregate import by_repository
-from harness.metrics.crosscodeeval import cleaned
-from harness.metrics.passk import official_pass_at_k
-from harness.metrics.repocoder import score_first
-from harness.metrics.statement import cut
+from ctxbench.harness.metrics import aggregate, identifiers, mean_pass_at_k, metrics, pass_at_k, score
+from ctxbench.harness.metrics.aggregate import by_repository
+from ctxbench.harness.metrics.crosscodeeval import cleaned
+from ctxbench.harness.metrics.passk import official_pass_at_k
+from ctxbench.harness.metrics.repocoder import score_first
+from ctxbench.harness.metrics.statement import cut
 
 OWN = Path(__file__).parent / "fixtures"
 COUNTS = {"python": 784, "java": 257}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import UnknownName
-from harness.metrics import PROFILES, Case, aggregate, identifiers, info, metrics, score, score_many
-from harness.metrics.statement import cut
+from ctxbench.bench.errors import UnknownName
+from ctxbench.harness.metrics import PROFILES, Case, aggregate, identifiers, info, metrics, score, score_many
+from ctxbench.harness.metrics.statement import cut
 
 # Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
 QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
@@ -100,7 +100,7 @@ def test_values_do_not_depend_on_the_number_of_workers() -> None:
 def test_python_levenshtein_is_never_imported() -> None:
     program = (
         "import sys; sys.modules['Levenshtein'] = None\n"
-        "from harness.metrics import PROFILES, score\n"
+        "from ctxbench.harness.metrics import PROFILES, score\n"
         "for name in PROFILES: score(name, 'python', prompt='x = ', prediction='ab(c)\\n', ground_truth='ab(d)')\n"
         "print(score('crosscodeeval', 'python', prompt='', prediction='abcd', ground_truth='bcde')['es'])"
     )
@@ -110,7 +110,8 @@ def test_python_levenshtein_is_never_imported() -> None:
 
 def test_importing_the_metrics_is_cheap() -> None:
     program = (
-        "import harness.metrics, sys; print([m for m in ('numpy', 'rapidfuzz', 'tree_sitter') if m in sys.modules])"
+        "import ctxbench.harness.metrics, sys; "
+        "print([m for m in ('numpy', 'rapidfuzz', 'tree_sitter') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

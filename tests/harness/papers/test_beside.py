@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench.errors import InputFault
-from harness.papers import render, tables
-from harness.papers.beside import Ours, ours, overall
-from harness.papers.reproduce import Beside, check_encoders, specs_of
-from harness.results import Status
+from ctxbench.bench.errors import InputFault
+from ctxbench.harness.papers import render, tables
+from ctxbench.harness.papers.beside import Ours, ours, overall
+from ctxbench.harness.papers.reproduce import Beside, check_encoders, specs_of
+from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
 LEVELS = ["class_runnable"] * 2 + ["file_runnable"] * 4 + ["project_runnable"] + ["self_contained"] * 3

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import UnknownName
-from harness.papers import tables
+from ctxbench.bench.errors import UnknownName
+from ctxbench.harness.papers import tables
 from scripts.paper_tables import OUT, converted
 
 

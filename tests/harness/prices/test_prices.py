@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import InputFault
-from bench.home import Home
-from harness.prices import Prices, Rate, builtin, load, of_home
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.home import Home
+from ctxbench.harness.prices import Prices, Rate, builtin, load, of_home
 
 DAY = date(2026, 11, 21)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.types import Sample
-from harness.generators.base import Sampling
-from harness.results import Status
-from harness.runspec import RunSpec
-from harness.store import Store
-from harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
+from ctxbench.bench.types import Sample
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.results import Status
+from ctxbench.harness.runspec import RunSpec
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.records import Finished, StoredBits, StoredBlock, StoredCompletion, StoredGeneration
 from tests.helpers.samples import make_sample
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bench.types import Language
-from harness.generators.base import Sampling
-from harness.results import RunTable, Status
-from harness.store import Store, fetching, open_store
-from harness.store.notes import add_marks
-from harness.store.queries import Chosen, run_tables
-from harness.store.records import Mark, StoredCompletion
+from ctxbench.bench.types import Language
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.store import Store, fetching, open_store
+from ctxbench.harness.store.notes import add_marks
+from ctxbench.harness.store.queries import Chosen, run_tables
+from ctxbench.harness.store.records import Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 
@@ -112,7 +112,7 @@ def test_scores_of_other_languages_and_runs_are_not_read(store: Store, monkeypat
         read.extend(found)
         return found
 
-    monkeypatch.setattr("harness.store.planned.fetched", fetched)
+    monkeypatch.setattr("ctxbench.harness.store.planned.fetched", fetched)
     run_tables(store, chosen=Chosen(samples="demo", language="java", generator="two"))
     scores = [row for row in read if row[0] in ("ctxbench", "context")]
     # Three samples, two completions, two metrics.

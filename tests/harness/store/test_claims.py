@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import Store, open_store
-from harness.store.reading import open_reader
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.reading import open_reader
 
 HOLDER = """
 import sys
-from harness.store import open_store
+from ctxbench.harness.store import open_store
 with open_store(sys.argv[1]) as store, store.claims() as claims:
     print(*sorted(claims.take(["a", "b"])), flush=True)
     sys.stdin.read()

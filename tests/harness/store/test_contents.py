@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import Store, open_store
-from harness.store.attempts import Built, construction
-from harness.store.contents import Counted, contents
-from harness.store.records import StoredConstruction
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.attempts import Built, construction
+from ctxbench.harness.store.contents import Counted, contents
+from ctxbench.harness.store.records import StoredConstruction
 from tests.harness.store.making import make_samples, make_spec
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from bench.errors import UnknownName
-from bench.types import Kind, Place
-from harness.results import Status
-from harness.store import Store, gains, notes, open_store, verdicts
-from harness.store.details import asked, detail, made
-from harness.store.queries import run_tables
-from harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.bench.errors import UnknownName
+from ctxbench.bench.types import Kind, Place
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import Store, gains, notes, open_store, verdicts
+from ctxbench.harness.store.details import asked, detail, made
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import Imported, Mark, StoredBlock, StoredCompletion, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.harness.store.test_verdicts import make_verdict
 from tests.helpers.samples import make_sample

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.store import Store
-from harness.store.searching import Wanted, neighbours, search
+from ctxbench.harness.store import Store
+from ctxbench.harness.store.searching import Wanted, neighbours, search
 from tests.harness.store import test_details, test_details_search
 from tests.harness.store.test_postgres import make_database, port, store, url
 

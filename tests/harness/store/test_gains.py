@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from harness.store import Store, gains, migrate, open_store
-from harness.store.queries import run_tables
-from harness.store.records import StoredBlock
+from ctxbench.harness.store import Store, gains, migrate, open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import StoredBlock
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 _TEXT = "# a\n# b\nx = "

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from harness.store import Store, open_store, verdicts
-from harness.store.completions import completed
-from harness.store.details import detail, made
-from harness.store.facets import facets
-from harness.store.queries import run_tables
-from harness.store.searching import Measure, Wanted, search
+from ctxbench.harness.store import Store, open_store, verdicts
+from ctxbench.harness.store.completions import completed
+from ctxbench.harness.store.details import detail, made
+from ctxbench.harness.store.facets import facets
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.searching import Measure, Wanted, search
 from tests.harness.store.test_verdicts import add_run, completion, count, finish, make_verdict
 
 

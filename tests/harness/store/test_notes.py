@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from bench.types import Kind
-from harness.results import Origin, Status
-from harness.store import Store, migrate, notes, open_store
-from harness.store.queries import run_tables
-from harness.store.records import Imported, Mark, StoredCompletion
+from ctxbench.bench.types import Kind
+from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.store import Store, migrate, notes, open_store
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import Imported, Mark, StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.samples import make_sample
 

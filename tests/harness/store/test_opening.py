@@ -14,9 +14,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
-from bench.errors import InputFault, MachineFault
-from harness.store import migrate, open_store, schema
-from harness.store.tables import METADATA
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.harness.store import migrate, open_store, schema
+from ctxbench.harness.store.tables import METADATA
 
 
 def test_migrations_from_blank_give_the_tables(tmp_path: Path) -> None:
@@ -49,7 +49,8 @@ def test_a_database_that_is_up_to_date_is_opened_without_the_machinery_for_other
     url = f"sqlite:///{tmp_path / 'a.db'}"
     open_store(url).close()
     code = (
-        f"import sys; from harness.store import open_store; from harness.store.reading import open_reader; "
+        f"import sys; from ctxbench.harness.store import open_store; "
+        f"from ctxbench.harness.store.reading import open_reader; "
         f"open_store({url!r}).close(); open_reader({url!r}).close(); assert 'alembic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

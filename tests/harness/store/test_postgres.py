@@ -12,17 +12,17 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import URL, text
 
-from bench.errors import InputFault, MachineFault
-from bench.formats.rows import open_tables
-from harness.imported.importing import import_results
-from harness.results import Status
-from harness.store import Store, engine, open_store
-from harness.store.completions import completed
-from harness.store.queries import run_tables, runs
-from harness.store.reading import open_reader
-from harness.store.records import StoredCompletion, StoredFault
-from harness.store.tables import METADATA
-from harness.store.work import works
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.formats.rows import open_tables
+from ctxbench.harness.imported.importing import import_results
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import Store, engine, open_store
+from ctxbench.harness.store.completions import completed
+from ctxbench.harness.store.queries import run_tables, runs
+from ctxbench.harness.store.reading import open_reader
+from ctxbench.harness.store.records import StoredCompletion, StoredFault
+from ctxbench.harness.store.tables import METADATA
+from ctxbench.harness.store.work import works
 from tests.harness.imported.records import python_task, write
 from tests.harness.store import (
     postgres_server,

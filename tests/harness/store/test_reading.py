@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import exc, insert, text
 
-from bench.errors import InputFault, MachineFault
-from harness.store import open_store
-from harness.store import tables as t
-from harness.store.reading import exists, open_reader, version, which
-from harness.store.sets import stored_sets
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.harness.store import open_store
+from ctxbench.harness.store import tables as t
+from ctxbench.harness.store.reading import exists, open_reader, version, which
+from ctxbench.harness.store.sets import stored_sets
 from tests.harness.store.making import make_samples, make_spec
 
 

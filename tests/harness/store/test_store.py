@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bench.errors import MachineFault
-from harness.results import Status
-from harness.store import Store, open_store
-from harness.store.queries import run_tables, runs
-from harness.store.records import StoredFault
+from ctxbench.bench.errors import MachineFault
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import Store, open_store
+from ctxbench.harness.store.queries import run_tables, runs
+from ctxbench.harness.store.records import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 

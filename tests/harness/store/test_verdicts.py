@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from bench.types import Kind
-from harness.results import Status
-from harness.store import Store, migrate, open_store, verdicts
-from harness.store.details import detail
-from harness.store.facets import facets
-from harness.store.queries import run_tables
-from harness.store.records import StoredCompletion, StoredVerdict
-from harness.store.searching import Measure, Wanted, search
+from ctxbench.bench.types import Kind
+from ctxbench.harness.results import Status
+from ctxbench.harness.store import Store, migrate, open_store, verdicts
+from ctxbench.harness.store.details import detail
+from ctxbench.harness.store.facets import facets
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import StoredCompletion, StoredVerdict
+from ctxbench.harness.store.searching import Measure, Wanted, search
 from tests.harness.store.making import make_finished, make_generation, make_spec
 from tests.helpers.samples import make_sample
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, event, text
 
-from bench.types import Kind
-from harness.results import Load, Status
-from harness.store import Store, migrate, notes, open_store
-from harness.store.attempts import faults
-from harness.store.queries import run_tables
-from harness.store.records import StoredFault
-from harness.store.work import watched, works
+from ctxbench.bench.types import Kind
+from ctxbench.harness.results import Load, Status
+from ctxbench.harness.store import Store, migrate, notes, open_store
+from ctxbench.harness.store.attempts import faults
+from ctxbench.harness.store.queries import run_tables
+from ctxbench.harness.store.records import StoredFault
+from ctxbench.harness.store.work import watched, works
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 

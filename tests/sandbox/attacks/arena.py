@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
 from tests.helpers import ports
 from tests.helpers.sandboxes import real
 from tests.sandbox.attacks import host

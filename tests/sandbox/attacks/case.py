@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sandbox.types import Ended
+from ctxbench.sandbox.types import Ended
 
 WORDS = {
     "refused": "EPERM|EACCES|ENOSYS",

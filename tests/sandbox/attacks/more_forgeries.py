@@ -123,7 +123,7 @@ def total(numbers):
         "replace-the-encoder",
         "replace the oracle's own code in its process, to send what no honest one sends",
         """
-from sandbox.guest.oracle import candidate, channel, values
+from ctxbench.sandbox.guest.oracle import candidate, channel, values
 real = values.encode
 values.encode = lambda value: b"t\\0\\0\\0\\2s\\0\\0\\0\\5valuei\\0\\0\\0\\1\\7" + b"l" * 3
 def total(numbers):

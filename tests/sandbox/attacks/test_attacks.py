@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.types import Ended
+from ctxbench.sandbox.types import Ended
 from tests.sandbox.attacks.arena import LIMITS, Arena
 from tests.sandbox.attacks.case import Case, matches
 from tests.sandbox.attacks.cases import GROUPS

@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from sandbox.types import Check, Ended, Job, Outcome
+from ctxbench.sandbox.types import Check, Ended, Job, Outcome
 from tests.sandbox.attacks.arena import Arena
 from tests.sandbox.attacks.forgeries import CHECK, RIGHT, STUB, Forgery
 from tests.sandbox.attacks.more_forgeries import FORGERIES

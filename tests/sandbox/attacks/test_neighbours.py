@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import SandboxError
-from sandbox.types import Command, Ended, Environment, Job, Limits, Pool
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits, Pool
 from tests.helpers.sandboxes import BACK_ENDS, real
 
 pytestmark = pytest.mark.slow

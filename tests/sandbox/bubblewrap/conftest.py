@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import sandbox
-from sandbox.bubblewrap.backend import available
+from ctxbench import sandbox
+from ctxbench.sandbox.bubblewrap.backend import available
 from tests.helpers.extras import missing
 
 PLAIN = 54321
@@ -91,7 +91,8 @@ def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
     try:
         folder.chmod(0o755)
         source = Path(sandbox.__file__).parent
-        shutil.copytree(source, folder / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / "ctxbench/sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(source.parent / "__init__.py", folder / "ctxbench")
         shutil.copy(_DRIVER, folder / "driver.py")
         (folder / "cache").mkdir()
         argv: tuple[str, ...] = (sys.executable, str(folder / "driver.py"))

@@ -1,6 +1,6 @@
 """A program: opens boxes under bubblewrap as whoever runs it, and prints what came of them as JSON.
 
-It imports nothing but `sandbox`, so that it can be run as a plain user with any interpreter that user has.
+It imports nothing but `ctxbench.sandbox`, so that it can be run as a plain user with any interpreter that user has.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sandbox.bubblewrap.backend import BubblewrapSandbox
-from sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
-from sandbox.bubblewrap.image import PYTHON, make
-from sandbox.bubblewrap.layout import layout
-from sandbox.conformance import check
-from sandbox.errors import SandboxError
-from sandbox.types import Command, Environment, Job, Limits
+from ctxbench.sandbox.bubblewrap.backend import BubblewrapSandbox
+from ctxbench.sandbox.bubblewrap.box import BubblewrapBox, BubblewrapLauncher
+from ctxbench.sandbox.bubblewrap.image import PYTHON, make
+from ctxbench.sandbox.bubblewrap.layout import layout
+from ctxbench.sandbox.conformance import check
+from ctxbench.sandbox.errors import SandboxError
+from ctxbench.sandbox.types import Command, Environment, Job, Limits
 
 
 def quiet(_: str) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.bubblewrap import cgroups
-from sandbox.bubblewrap.box import BubblewrapBox
-from sandbox.errors import SandboxLost
+from ctxbench.sandbox.bubblewrap import cgroups
+from ctxbench.sandbox.bubblewrap.box import BubblewrapBox
+from ctxbench.sandbox.errors import SandboxLost
 from tests.sandbox.bubblewrap.driver import launcher
 
 MIB = 1 << 20
@@ -213,7 +213,7 @@ def test_a_forked_process_can_start_boxes_too(start: Start) -> None:
 
 
 def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
+    monkeypatch.setattr("ctxbench.sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
     with pytest.raises(SandboxLost, match="could not be staged.*nowhere-at-all"):
         start("print(1)").receive(soon())
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.bubblewrap import cgroups
-from sandbox.types import Limits
+from ctxbench.sandbox.bubblewrap import cgroups
+from ctxbench.sandbox.types import Limits
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from sandbox.bubblewrap import cgroups
-from sandbox.leftovers import find
+from ctxbench.sandbox.bubblewrap import cgroups
+from ctxbench.sandbox.leftovers import find
 from tests.sandbox.bubblewrap.conftest import Driver
 from tests.sandbox.bubblewrap.test_box import gone, groups, with_word
 

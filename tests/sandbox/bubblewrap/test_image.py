@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.bubblewrap import BubblewrapSandbox, host
-from sandbox.bubblewrap.image import make
-from sandbox.bubblewrap.layout import layout, variables
-from sandbox.errors import SandboxUnavailable
-from sandbox.types import Environment, Limits
+from ctxbench.sandbox.bubblewrap import BubblewrapSandbox, host
+from ctxbench.sandbox.bubblewrap.image import make
+from ctxbench.sandbox.bubblewrap.layout import layout, variables
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.tiny_wheels import tiny_wheel
 from tests.sandbox.bubblewrap.conftest import Driver
 

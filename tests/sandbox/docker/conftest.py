@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker import DockerSandbox
-from sandbox.docker.box import DockerBox
-from sandbox.docker.engine import Client, answers, connected
-from sandbox.docker.launcher import DockerLauncher
-from sandbox.types import Environment, Limits
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.docker.box import DockerBox
+from ctxbench.sandbox.docker.engine import Client, answers, connected
+from ctxbench.sandbox.docker.launcher import DockerLauncher
+from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.extras import missing
 from tests.sandbox.docker.standin import GUEST
 

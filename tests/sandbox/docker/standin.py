@@ -10,7 +10,7 @@ import struct
 import time
 from typing import Any
 
-from sandbox.docker.box import DockerBox
+from ctxbench.sandbox.docker.box import DockerBox
 
 GUEST = b"""
 import json, os, struct, sys

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.docker import bases
-from sandbox.docker.engine import Client
-from sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.docker import bases
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.errors import SandboxUnavailable
 
 
 @dataclass

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.docker import DockerSandbox
-from sandbox.docker.box import DockerBox, remove
-from sandbox.docker.engine import Client
-from sandbox.docker.launcher import USERS, DockerLauncher, Engine, started
-from sandbox.errors import SandboxLost
-from sandbox.types import Environment
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.docker.box import DockerBox, remove
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.docker.launcher import USERS, DockerLauncher, Engine, started
+from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.types import Environment
 from tests.sandbox.docker.standin import run
 
 pytestmark = pytest.mark.slow
@@ -249,8 +249,8 @@ def test_a_start_that_fails_is_a_lost_box_and_leaves_none(
 KILLED = """
 import os, sys
 from pathlib import Path
-from sandbox.docker import DockerSandbox
-from sandbox.types import Environment, Limits
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.types import Environment, Limits
 from tests.sandbox.docker.standin import GUEST, run
 environment = Environment(name={name!r}, library={{"sandbox/guest/__main__.py": GUEST}}, variables=(("LIMIT", "3"),))
 with DockerSandbox(Path({cache!r}), base_image={base!r}).launcher(environment, Limits()) as launcher:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker import engine
-from sandbox.docker.engine import connected
-from sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.docker import engine
+from ctxbench.sandbox.docker.engine import connected
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 
 def test_no_engine_is_one_line_that_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

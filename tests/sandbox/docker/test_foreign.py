@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from sandbox import leftovers
-from sandbox.bubblewrap import BubblewrapSandbox
-from sandbox.docker import DockerSandbox, bases
-from sandbox.docker.engine import Client
-from sandbox.docker.foreign import key
-from sandbox.docker.launcher import USERS
-from sandbox.docker.tree import archive
-from sandbox.errors import SandboxLost, SandboxUnavailable
-from sandbox.fake import FakeSandbox
-from sandbox.types import MIB, Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
+from ctxbench.sandbox import leftovers
+from ctxbench.sandbox.bubblewrap import BubblewrapSandbox
+from ctxbench.sandbox.docker import DockerSandbox, bases
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.docker.foreign import key
+from ctxbench.sandbox.docker.launcher import USERS
+from ctxbench.sandbox.docker.tree import archive
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import MIB, Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
 
 FOLDER = "/home/travis/builds/repos"
 PLAIN = Environment(name="foreign", image="nobody/has:this", folder=FOLDER)
@@ -250,8 +250,8 @@ def test_a_pool_that_is_left_ends_its_boxes(
 def test_a_killed_process_leaves_a_container_that_ends_and_is_found(foreign: Environment, engine: Client) -> None:
     code = f"""
 from pathlib import Path
-from sandbox.docker import DockerSandbox
-from sandbox.types import *
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.types import *
 environment = Environment(name="foreign", image={foreign.image!r}, folder={FOLDER!r})
 with DockerSandbox(Path("/nowhere")).open(environment, limits=Limits()) as pool:
     print("open", flush=True)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.docker import DockerSandbox, bases, images
-from sandbox.docker.engine import Client
-from sandbox.errors import SandboxUnavailable
-from sandbox.types import Environment, Limits
+from ctxbench.sandbox.docker import DockerSandbox, bases, images
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.types import Environment, Limits
 from tests.sandbox.docker.conftest import NAME
 from tests.sandbox.docker.standin import GUEST, run
 from tests.sandbox.robust import until
@@ -112,8 +112,8 @@ def test_processes_that_want_the_same_image_build_it_once(docker_sandbox: Docker
     environment = fresh()
     code = f"""
 from pathlib import Path
-from sandbox.docker import DockerSandbox
-from sandbox.types import Environment
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.types import Environment
 environment = Environment(name={environment.name!r}, library={dict(environment.library)!r})
 print(DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).prepare(environment, print))
 """
@@ -160,8 +160,8 @@ def test_a_build_whose_process_is_killed_leaves_no_container(
     program = f"no-such-{uuid.uuid4().hex}"
     code = f"""
 from pathlib import Path
-from sandbox.docker import DockerSandbox
-from sandbox.types import Environment
+from ctxbench.sandbox.docker import DockerSandbox
+from ctxbench.sandbox.types import Environment
 environment = Environment(name={NAME!r}, programs=({program!r},))
 DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).prepare(environment, print)
 """
@@ -216,7 +216,7 @@ def test_programs_are_installed(docker_sandbox: DockerSandbox) -> None:
         docker_sandbox.prepare(fresh(programs=("no-such-package-of-debian",)), lambda _: None)
 
 
-_EMPTY = 'from harness.store import open_store; open_store("sqlite:////data/results.db").close()'
+_EMPTY = 'from ctxbench.harness.store import open_store; open_store("sqlite:////data/results.db").close()'
 _HEALTH = """
 import time, urllib.request
 for _ in range(300):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.box import DockerBox
+from ctxbench.sandbox.docker.box import DockerBox
 from scripts import seccomp_profile
 from tests.sandbox.docker.standin import run
 

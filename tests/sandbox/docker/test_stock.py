@@ -15,13 +15,13 @@ import docker
 import pytest
 from docker.errors import NotFound
 
-from sandbox.docker import DockerSandbox, images, stock
-from sandbox.docker.box import DockerBox
-from sandbox.docker.engine import Client
-from sandbox.errors import SandboxUnavailable
-from sandbox.folders import held
-from sandbox.owners import owner
-from sandbox.types import Environment, Limits
+from ctxbench.sandbox.docker import DockerSandbox, images, stock
+from ctxbench.sandbox.docker.box import DockerBox
+from ctxbench.sandbox.docker.engine import Client
+from ctxbench.sandbox.errors import SandboxUnavailable
+from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.owners import owner
+from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.cli import run_cli
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def make(engine: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     own = f"ctxbench-test-{uuid.uuid4().hex[:12]}"
     monkeypatch.setattr(stock, "LABEL", own)
     monkeypatch.setattr(images, "REPOSITORY", own)
-    monkeypatch.setattr("sandbox.docker.bases.local", lambda *_: BASE)
+    monkeypatch.setattr("ctxbench.sandbox.docker.bases.local", lambda *_: BASE)
 
     def make(name: str, *, tagged: bool = True, ours: bool = True, code: str = "", base: str = BASE) -> str:
         labels = {

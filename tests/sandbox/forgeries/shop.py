@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from bench.types import Cursor, Kind, Language, Reference, Sample
+from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
 PATH = "shop/prices.py"
 TOTAL = '''def total(prices, rate=0.0):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bench.manifest_types import TestSuite
-from bench.testing import coverage
-from bench.testing.judge import judged
-from bench.testing.python import PythonSuite, requirements
-from bench.testing.twins import Twins
-from bench.testing.types import TAMPERED, Judgement, Verdict
-from sandbox import wheels
-from sandbox.types import Command, Job, Outcome, Pool, Sandbox
+from ctxbench.bench.manifest_types import TestSuite
+from ctxbench.bench.testing import coverage
+from ctxbench.bench.testing.judge import judged
+from ctxbench.bench.testing.python import PythonSuite, requirements
+from ctxbench.bench.testing.twins import Twins
+from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
+from ctxbench.sandbox import wheels
+from ctxbench.sandbox.types import Command, Job, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import cache, locked
 from tests.sandbox.forgeries import shop
 from tests.sandbox.forgeries.honest import RIGHT, WRONG, Honest

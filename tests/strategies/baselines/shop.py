@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.repository import View, digest_of
-from bench.types import Language, Query
-from strategies.api import Execution, Prompt
-from strategies.registry import resolve
+from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.api import Execution, Prompt
+from ctxbench.strategies.registry import resolve
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, query
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench.types import Language
-from strategies.api import Execution
-from strategies.conformance import check
-from strategies.registry import names, resolve
+from ctxbench.bench.types import Language
+from ctxbench.strategies.api import Execution
+from ctxbench.strategies.conformance import check
+from ctxbench.strategies.registry import names, resolve
 from tests.strategies.baselines.shop import Sandbox, made
 from tests.strategies.icl.shop import Model, java_query, query
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.types import Cursor
-from strategies.baselines.answer import code_of, placed
+from ctxbench.bench.types import Cursor
+from ctxbench.strategies.baselines.answer import code_of, placed
 from tests.strategies.icl.shop import CHECKOUT, java_query, query
 
 BODY = "    secret = store.load(user)\n    return secret\n"

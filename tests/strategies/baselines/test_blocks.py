@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.code_tokens import count
-from bench.repository import View
-from strategies.api import BlockKind
-from strategies.baselines.mini_blocks import STOP, Choices, question, retrieve
+from ctxbench.bench.code_tokens import count
+from ctxbench.bench.repository import View
+from ctxbench.strategies.api import BlockKind
+from ctxbench.strategies.baselines.mini_blocks import STOP, Choices, question, retrieve
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 

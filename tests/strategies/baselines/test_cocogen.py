@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from bench.types import Cursor
-from strategies.api import BlockKind
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Cursor
+from ctxbench.strategies.api import BlockKind
 from tests.strategies.baselines.shop import made
 from tests.strategies.icl.shop import Model, java_query, query
 

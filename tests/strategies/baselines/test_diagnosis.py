@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.repository import View
-from strategies.baselines.answer import placed
-from strategies.baselines.diagnosis import Category, Checker, Fault, Files
-from strategies.baselines.symbols import Symbols
+from ctxbench.bench.repository import View
+from ctxbench.strategies.baselines.answer import placed
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, Fault, Files
+from ctxbench.strategies.baselines.symbols import Symbols
 from tests.strategies.baselines.shop import view
 from tests.strategies.icl.shop import PYTHON, query
 

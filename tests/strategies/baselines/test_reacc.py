@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.repository import View
-from bench.retrieval.types import Hit
-from bench.retrieval.units import units
-from bench.types import Language
-from strategies.api import BlockKind
-from strategies.baselines.reacc import DENSE, LEXICAL, UNIT
+from ctxbench.bench.repository import View
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.retrieval.units import units
+from ctxbench.bench.types import Language
+from ctxbench.strategies.api import BlockKind
+from ctxbench.strategies.baselines.reacc import DENSE, LEXICAL, UNIT
 from tests.strategies.baselines.shop import made
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.errors import InputFault
-from strategies.api import Execution
+from ctxbench.bench.errors import InputFault
+from ctxbench.strategies.api import Execution
 from tests.strategies.baselines.shop import Sandbox, made
 from tests.strategies.icl.shop import Model, java_query
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from bench.languages.outline import outline
-from bench.repository import View, digest_of
-from bench.retrieval.types import Hit
-from bench.types import Cursor, Kind, Language, Place, Query
-from strategies.api import Prompt
-from strategies.icl.source import read_file
-from strategies.registry import resolve
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.repository import View, digest_of
+from ctxbench.bench.retrieval.types import Hit
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.icl.source import read_file
+from ctxbench.strategies.registry import resolve
 
 RULES = '''\
 # A licence

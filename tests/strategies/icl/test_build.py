@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from bench.errors import InputFault
-from bench.types import Kind
-from strategies.api import BlockKind, Prompt
-from strategies.conformance import check
-from strategies.icl.frame import INSTRUCTIONS
-from strategies.registry import names, resolve
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.types import Kind
+from ctxbench.strategies.api import BlockKind, Prompt
+from ctxbench.strategies.conformance import check
+from ctxbench.strategies.icl.frame import INSTRUCTIONS
+from ctxbench.strategies.registry import names, resolve
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, Shelf, java_query, made, query
 
 ICL = [name for name in names() if name.startswith("icl.")]

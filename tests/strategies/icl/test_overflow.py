@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.code_tokens import count
-from strategies.api import BlockKind, Prompt
+from ctxbench.bench.code_tokens import count
+from ctxbench.strategies.api import BlockKind, Prompt
 from tests.strategies.icl.shop import Model, made, query
 
 BOTH = query(docstring="Return the cart of a user. Add the tax to an amount.")

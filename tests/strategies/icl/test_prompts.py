@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strategies.api import Block, BlockKind
-from strategies.icl.frame import INSTRUCTIONS, with_section
+from ctxbench.strategies.api import Block, BlockKind
+from ctxbench.strategies.icl.frame import INSTRUCTIONS, with_section
 from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
 
 A = (

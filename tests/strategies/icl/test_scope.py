@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.languages.outline import outline
-from bench.types import Language
-from strategies.icl.excerpt import Excerpt
-from strategies.icl.scope import scope
-from strategies.icl.source import SourceFile
+from ctxbench.bench.languages.outline import outline
+from ctxbench.bench.types import Language
+from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.scope import scope
+from ctxbench.strategies.icl.source import SourceFile
 from tests.strategies.icl.shop import RULES
 
 

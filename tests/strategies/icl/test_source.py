@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from bench.types import Cursor, Language, Query
-from strategies.icl.source import SourceFile, without_target
+from ctxbench.bench.types import Cursor, Language, Query
+from ctxbench.strategies.icl.source import SourceFile, without_target
 from tests.strategies.icl.shop import Shelf, java_query, query
 
 BODY = "BODY"

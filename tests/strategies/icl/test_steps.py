@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from strategies.icl.steps import parse, plain, question, shown
+from ctxbench.strategies.icl.steps import parse, plain, question, shown
 from tests.strategies.icl.shop import query
 
 

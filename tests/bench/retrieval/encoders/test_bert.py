@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import bert as module
-from bench.retrieval.encoders.bert import Bert
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import bert as module
+from ctxbench.bench.retrieval.encoders.bert import Bert
 from tests.helpers.extras import needed
 
 CONFIG = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import get
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import get
 
 GOLDEN = "46537b1487700ff207ccf6d40da8630e82c09246b3be13db4239ee1fbeb4b203"
 """Digest of the vector of one text, in hundred-thousandths."""
@@ -65,7 +65,7 @@ def test_a_wider_vector_is_another_encoder() -> None:
 
 def test_it_is_the_same_in_every_process_and_release() -> None:
     program = (
-        "from bench.retrieval.encoders import get; import hashlib, sys;"
+        "from ctxbench.bench.retrieval.encoders import get; import hashlib, sys;"
         "v = get('hashed').encode(['def load_json(path): return json.load(path)']);"
         "sys.stdout.write(hashlib.sha256((v * 1e5).round().astype('<i4').tobytes()).hexdigest())"
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.errors import InputFault
-from bench.retrieval.encoders import get, registry, weights
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders import get, registry, weights
 from tests.helpers.extras import needed
 
 CODE = "def read_json(path):\n    with open(path) as f:\n        return json.load(f)"

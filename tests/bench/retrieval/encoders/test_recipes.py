@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import InputFault, MachineFault
-from bench.retrieval.encoders import get, names, registry, weights
-from bench.retrieval.encoders.recipes import Recipe, RecipeEncoder, batches, framed
-from bench.retrieval.encoders.texts import unit_length, utf8
+from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.retrieval.encoders import get, names, registry, weights
+from ctxbench.bench.retrieval.encoders.recipes import Recipe, RecipeEncoder, batches, framed
+from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
 from tests.helpers.extras import needed
 
 RECIPE = Recipe(model="someone/something", limit=8, architecture="BertModel")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bench.errors import InputFault, UnknownName
-from bench.retrieval import encoders
-from bench.retrieval.encoders import canonical, get, names, registry, summary
+from ctxbench.bench.errors import InputFault, UnknownName
+from ctxbench.bench.retrieval import encoders
+from ctxbench.bench.retrieval.encoders import canonical, get, names, registry, summary
 
 
 class Letters:

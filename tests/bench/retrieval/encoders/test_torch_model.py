@@ -19,10 +19,10 @@ torch = needed("torch", "hf")
 transformers = needed("transformers", "hf")
 tokenizers = needed("tokenizers", "hf")
 
-from bench.errors import InputFault  # noqa: E402
-from bench.retrieval.encoders import get, registry  # noqa: E402
-from bench.retrieval.encoders.bert import Bert  # noqa: E402
-from bench.retrieval.encoders.recipes import Recipe, torch_encoder  # noqa: E402
+from ctxbench.bench.errors import InputFault  # noqa: E402
+from ctxbench.bench.retrieval.encoders import get, registry  # noqa: E402
+from ctxbench.bench.retrieval.encoders.bert import Bert  # noqa: E402
+from ctxbench.bench.retrieval.encoders.recipes import Recipe, torch_encoder  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.errors import InputFault
-from bench.retrieval.encoders.vector_file import VectorFile
+from ctxbench.bench.errors import InputFault
+from ctxbench.bench.retrieval.encoders.vector_file import VectorFile
 
 WIDTH = 8
 RECORD = 32 + 4 * WIDTH + 4

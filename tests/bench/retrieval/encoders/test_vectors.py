@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.errors import MachineFault
-from bench.retrieval.encoders import get
-from bench.retrieval.encoders.vectors import Vectors
+from ctxbench.bench.errors import MachineFault
+from ctxbench.bench.retrieval.encoders import get
+from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 
 class Counting:

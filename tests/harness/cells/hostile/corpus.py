@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.types import Kind, Query
-from harness.cells import open_cells
-from harness.cells.bounds import Bounds
-from harness.cells.pool import ForkedCells
-from strategies.api import Prompt
-from strategies.tiny import query_for, view_for
+from ctxbench.bench.types import Kind, Query
+from ctxbench.harness.cells import open_cells
+from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.pool import ForkedCells
+from ctxbench.strategies.api import Prompt
+from ctxbench.strategies.tiny import query_for, view_for
 from tests.harness.cells.hostile.acts import ACTS
 from tests.harness.cells.hostile.case import Channel
 from tests.harness.cells.hostile.channels import CHANNELS

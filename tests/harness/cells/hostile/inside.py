@@ -20,9 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from strategies import Block, BlockKind, Prompt, Query, Repository, strategy
-from strategies.api import Generate
-from strategies.infile_text import infile_prompt
+from ctxbench.strategies import Block, BlockKind, Prompt, Query, Repository, strategy
+from ctxbench.strategies.api import Generate
+from ctxbench.strategies.infile_text import infile_prompt
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / "home"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.guest import landlock
+from ctxbench.sandbox.guest import landlock
 from tests.harness.cells.confined import granted
 from tests.harness.cells.hostile import ring
 from tests.harness.cells.hostile.acts import ACTS

@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501 - attacks are programs as data
 
-from sandbox.types import Ended
+from ctxbench.sandbox.types import Ended
 from tests.sandbox.attacks.case import Case
 
 _FILL = """

@@ -1,6 +1,6 @@
 """Using up the machine: processes, memory, disk, inodes, output, time."""
 
-from sandbox.types import Ended
+from ctxbench.sandbox.types import Ended
 from tests.sandbox.attacks.case import Case
 
 CASES = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import sandbox
+from ctxbench.sandbox.guest import oracle
 
 _TESTER = """
 import json, socket, sys
@@ -29,7 +29,7 @@ print(json.dumps(oracle.run(json.load(sys.stdin), Stage())))
 _CANDIDATE = (
     "import socket, sys; from sandbox.guest import oracle; oracle.serve(socket.socket(fileno=int(sys.argv[1])))"
 )
-_ROOT = str(Path(sandbox.__file__).parents[1])
+_ROOT = str(Path(oracle.__file__).parents[3])
 
 
 def judge(

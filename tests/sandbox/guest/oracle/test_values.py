@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.guest.oracle import values
+from ctxbench.sandbox.guest.oracle import values
 
 _HASHABLE = (
     st.none()
