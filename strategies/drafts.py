@@ -1,6 +1,6 @@
 """Drafts of functions: the body that an answer means, its lines that call something, and its parts. Pure.
 
-InferCom paper, its outlook on whole functions; the sizes are ours [decision].
+InferCom paper, its outlook on whole functions; the paper gives no sizes, these are ours.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ def drafted_body(draft: str, query: Query) -> list[str]:
     text = tagged.group(1) if tagged else draft
     fenced = _FENCED.findall(text)
     text = textwrap.dedent(fenced[-1] if fenced else text)
-    named = [one for one in outline(text, query.language).functions if one.name == query.name and one.has_body]
-    start, end = named[-1].body if named else (0, None)
+    functions = outline(text, query.language).functions
+    definitions = [function for function in functions if function.name == query.name and function.has_body]
+    start, end = definitions[-1].body if definitions else (0, None)
     return textwrap.dedent("\n".join(text.split("\n")[start:end])).strip("\n").split("\n")
 
 
 def calls(body: list[str]) -> list[str]:
     """Return the lines that call something, the first `LINES` of them."""
-    found = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
-    return found[:LINES]
+    calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
+    return calling_lines[:LINES]
 
 
 def stretches(body: list[str]) -> list[str]:

@@ -26,7 +26,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """The note on a parameter that names another strategy; write `Inner`."""
+    """Marks a parameter as the spec of another strategy; write `Inner`."""
 
 
 Inner = Annotated[str, Wrapped()]
@@ -49,7 +49,7 @@ class Parameter:
 
     @property
     def expects(self) -> str:
-        """What may be given, in words."""
+        """The values that it takes, in words."""
         if self.choices:
             return " or ".join(self.choices)
         if self.wraps:
@@ -132,18 +132,18 @@ def bind(parameters: tuple[Parameter, ...], spec: Spec) -> Mapping[str, Value]:
     Raises:
         InputFault: if a parameter is unknown or given twice, or a value does not fit.
     """
-    known = {parameter.name: parameter for parameter in parameters}
-    given: dict[str, Value] = {}
+    by_name = {parameter.name: parameter for parameter in parameters}
+    arguments: dict[str, Value] = {}
     for spelled, value in spec.arguments.items():
-        key = next(iter(known), "") if spelled == POSITIONAL else spelled
+        key = next(iter(by_name), "") if spelled == POSITIONAL else spelled
         if spelled == POSITIONAL and key in spec.arguments:
             raise InputFault(f"{spec.name} is given {key!r} twice", cure="keep one of them")
-        if key not in known:
+        if key not in by_name:
             raise InputFault(
                 f"{spec.name} has no parameter {key!r}" if key else f"{spec.name} takes nothing",
-                cure=f"it has {', '.join(known) or 'none'} (see `ctxbench strategy show {spec.name}`)",
+                cure=f"it has {', '.join(by_name) or 'none'} (see `ctxbench strategy show {spec.name}`)",
             )
-        read = known[key].read(value, spec.name)
-        if read != known[key].default:
-            given[key] = read
-    return given
+        read = by_name[key].read(value, spec.name)
+        if read != by_name[key].default:
+            arguments[key] = read
+    return arguments
