@@ -43,7 +43,7 @@ class Rate:
     def fits(self, generator: str) -> bool:
         """Return whether it is the rate of a generator, given as its canonical spec."""
         model, url = _model(generator)
-        named = any(fnmatchcase(one, pattern) for pattern in self.match for one in (model, generator) if one)
+        named = any(fnmatchcase(name, pattern) for pattern in self.match for name in (model, generator) if name)
         return named and (not self.url or _same_service(url, self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
@@ -97,7 +97,10 @@ def _model(generator: str) -> tuple[str, str]:
 
 def _same_service(url: str, service: str) -> bool:
     try:
-        one, other = urlsplit(url), urlsplit(service)
+        asked_url, service_url = urlsplit(url), urlsplit(service)
     except ValueError:
         return False
-    return (one.scheme, one.netloc) == (other.scheme, other.netloc) and one.path.startswith(other.path)
+    return (asked_url.scheme, asked_url.netloc) == (
+        service_url.scheme,
+        service_url.netloc,
+    ) and asked_url.path.startswith(service_url.path)
