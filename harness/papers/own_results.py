@@ -77,10 +77,8 @@ def _functions(run: RunTable) -> dict[str, OwnNumber]:
         cells |= {level: cell} if cell else {}
     levels = [cells[level] for level in LEVELS if level in cells]
     if len(levels) == len(LEVELS):
-        cells["avg"] = OwnNumber(
-            mean=math.fsum(level_cell.mean for level_cell in levels) / len(levels),
-            n=sum(level_cell.n for level_cell in levels),
-        )
+        mean = math.fsum(cell.mean for cell in levels) / len(levels)
+        cells["avg"] = OwnNumber(mean=mean, n=sum(cell.n for cell in levels))
     tokens = _mean([run.context_tokens[i] for i in completed(run) if run.level[i] in _LEVEL.values()])
     return cells | ({"tokens": tokens} if tokens else {})
 
@@ -98,11 +96,9 @@ def _estimated(run: RunTable, metric: str, scale: Scale) -> OwnNumber | None:
     by_sample, repos = values(run, metric, scale), repositories(run)
     places = [repos[sample] for sample in by_sample]
     estimated = estimate(list(by_sample.values()), places, seed=f"{run.run.id}/{metric}", bounds=scale.bounds)
-    return (
-        None
-        if estimated.mean is None
-        else OwnNumber(mean=estimated.mean, n=estimated.n, low=estimated.low, high=estimated.high)
-    )
+    if estimated.mean is None:
+        return None
+    return OwnNumber(mean=estimated.mean, n=estimated.n, low=estimated.low, high=estimated.high)
 
 
 def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:

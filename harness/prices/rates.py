@@ -36,9 +36,9 @@ class Rate:
     at_once: int = 1
     """How many answers that machine works at side by side, each of which pays its share."""
     seen: date
-    """When somebody looked it up."""
+    """The date on which it was looked up."""
     source: str = ""
-    """Where."""
+    """The place where it was looked up."""
 
     def fits(self, generator: str) -> bool:
         """Return whether it is the rate of a generator, given as its canonical spec."""
@@ -100,7 +100,5 @@ def _same_service(url: str, service: str) -> bool:
         asked_url, service_url = urlsplit(url), urlsplit(service)
     except ValueError:
         return False
-    return (asked_url.scheme, asked_url.netloc) == (
-        service_url.scheme,
-        service_url.netloc,
-    ) and asked_url.path.startswith(service_url.path)
+    same_host = (asked_url.scheme, asked_url.netloc) == (service_url.scheme, service_url.netloc)
+    return same_host and asked_url.path.startswith(service_url.path)
