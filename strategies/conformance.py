@@ -41,7 +41,7 @@ class StrategyCheck:
 
 @dataclass(slots=True)
 class _Trial:
-    """One run of the strategy and what was seen of it."""
+    """One run of the strategy, with the prompts and network calls that were recorded."""
 
     query: Query
     repo: Repository
@@ -79,12 +79,12 @@ def check(strategy: BoundStrategy) -> list[StrategyCheck]:
 
 
 def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
-    """Run the conformance list for some task kinds on whatever runs the strategy."""
+    """Run the conformance list for some task kinds with the given way of running the strategy."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
 def in_process(strategy: BoundStrategy) -> Attempt:
-    """Return what runs a strategy in this very process, its tries to use the network noted."""
+    """Return an `Attempt` that runs a strategy in this process and records its tries to use the network."""
 
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None

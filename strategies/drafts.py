@@ -16,7 +16,8 @@ LINES = 20
 LEAST, MOST = 5, 15
 """Lines of a part."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+"""A fenced block of an answer; the last one may be left open."""
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
@@ -26,14 +27,14 @@ _NO_CALL = frozenset(
 
 
 def drafted_body(draft: str, query: Query) -> list[str]:
-    """Return the lines of the body that an answer gives the wanted function.
+    """Return the lines of the body that an answer gives the target function.
 
     That is the function's body where the answer, or what stands in its tags or its last fence, holds the function;
     else all of it, as written by a model that goes on where the prompt ends.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
-    fenced = _FENCED.findall(text)
+    fenced = FENCED.findall(text)
     text = textwrap.dedent(fenced[-1] if fenced else text)
     functions = outline(text, query.language).functions
     definitions = [function for function in functions if function.name == query.name and function.has_body]

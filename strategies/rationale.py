@@ -46,16 +46,16 @@ class _Facts(Mapping[str, PythonFile]):
 
     def __init__(self, repo: Repository) -> None:
         self._paths = repo.files()
-        self._known = frozenset(self._paths)
+        self._path_set = frozenset(self._paths)
         self._analyse = cache(lambda path: python.analyse(path, repo.read(path)))
 
     def __getitem__(self, path: str) -> PythonFile:
-        if path not in self._known:
+        if path not in self._path_set:
             raise KeyError(path)
         return self._analyse(path)
 
     def __contains__(self, path: object) -> bool:
-        return path in self._known
+        return path in self._path_set
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)

@@ -138,7 +138,7 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
         folder: absolute.
         name: the checkout's.
         language: of its files.
-        report: told what is left out.
+        report: called with what is left out.
 
     Raises:
         InputFault: if the image has no such folder, or it is too large.

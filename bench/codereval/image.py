@@ -40,8 +40,8 @@ def check(image: str, tasks: Sequence[Task] = (), *, report: Report = silent) ->
 
     Args:
         image: name or id; it must be here.
-        tasks: of CoderEval's files; each is asked for its test.
-        report: told what is done.
+        tasks: of CoderEval's files; those without a test in the image are listed.
+        report: called with what is done.
 
     Raises:
         MachineFault: if there is no such image, or no engine that runs it.
@@ -91,14 +91,14 @@ def import_image(
 
     The projects' files are copied out of the image into the home folder. The harness's copies of source files, which
     hold the answers, are needed to judge and are left out of every snapshot, so that no strategy sees them. The set
-    is bound to the image's id. Whether references pass there is not asked: `ctxbench samples verify` does that.
+    is bound to the image's id. It does not check that references pass there: `ctxbench samples verify` does that.
 
     Args:
         tasks: of CoderEval's files, see `bench.formats.codereval`.
         home: where repositories and samples are kept.
         name: the set's name.
         image: name or id of the image; it must be here.
-        report: told what happens, a line at a time.
+        report: called with what happens, a line at a time.
         force: replace another set of that name.
         about: what else the set's manifest says; its ``unusable`` and ``remarks`` are added to ours.
 

@@ -78,7 +78,7 @@ def repository(
         contents: what the image holds.
         repo: the project's name in the set.
         judged: its tasks with their tests.
-        report: told what is copied.
+        report: called with what is copied.
     """
     language = judged[0][0].sample.language
     folder = next((test.folder for _, test in judged if test.folder), None)

@@ -65,7 +65,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         sandbox: where tests run.
         lock: resolves requirements (`sandbox.wheels.lock`).
         workers: how many tasks to judge at once.
-        report: told what happens, a line at a time; called from many threads.
+        report: called with what happens, a line at a time; called from many threads.
         force: replace another set of that name.
         manifests: the user's repositories, which go before the shipped ones.
         about: what else the set's manifest says; its ``unusable`` is added to ours, and its ``remarks``, which

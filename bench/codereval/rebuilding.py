@@ -182,8 +182,8 @@ def certify(
     is repeated among the others; tests that an empty body passes make room for those not tried yet.
 
     Args:
-        covering: test -> lines of the function that it runs, whatever became of the test.
-        runs: what is known of each test.
+        covering: test -> lines of the function that it runs, passed or not.
+        runs: test -> what its runs showed.
         certificate: says ``certified``, or why not with the detail, see `bench.functions.certify.certificate`.
     """
     untried = {test: lines for test, lines in covering.items() if usable(runs[test])}

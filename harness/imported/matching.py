@@ -14,7 +14,7 @@ from ctxbench.harness.imported.types import PredictionFormat, RecordedAnswer, Re
 from ctxbench.harness.tasklines import task_lines
 
 STRATEGY = "recorded"
-"""Label of predictions whose strategy nobody names."""
+"""Label of predictions whose strategy neither the caller nor the file names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ _TIER = "service_tier"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """What the models of some names cost: by the token, by the hour of the machine, or both."""
+    """The price of the models that match: by the token, by the hour of the machine, or both."""
 
     match: tuple[str, ...]
     """Shell patterns (``*``, ``?``) of which one must fit the model's name or the generator's whole spec."""
@@ -35,7 +35,7 @@ class Rate:
     """Dollars an hour of the machine that answers."""
     at_once: int = 1
     """How many answers that machine works at side by side, each of which pays its share."""
-    seen: date
+    looked_up: date
     """The date on which it was looked up."""
     source: str = ""
     """The place where it was looked up."""
@@ -59,13 +59,13 @@ class Prices:
     rates: tuple[Rate, ...] = ()
 
     def rate(self, generator: str) -> Rate | None:
-        """Return the rate of a generator, given as its canonical spec; None if nobody knows it."""
+        """Return the rate of a generator, given as its canonical spec; None if there is none."""
         return next((rate for rate in self.rates if rate.fits(generator)), None)
 
     def price(
         self, generator: str, *, tokens_in: float, tokens_out: float, cached: float, seconds: float
     ) -> float | None:
-        """Return what answers of a generator cost in dollars; None if nobody knows its rate."""
+        """Return the price of a generator's answers in dollars; None if its rate is unknown."""
         rate = self.rate(generator)
         if rate is None:
             return None

@@ -86,8 +86,8 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
     patterns = _patterns(table.get("match"))
     if not patterns or not all(isinstance(pattern, str) and pattern.strip() for pattern in patterns):
         yield "match must be a pattern or a list of them"
-    look_up_date = table.get("seen")
-    if not isinstance(look_up_date, date) or isinstance(look_up_date, datetime):
+    looked_up = table.get("seen")
+    if not isinstance(looked_up, date) or isinstance(looked_up, datetime):
         yield "seen must be a date such as 2026-11-21, without quotes"
     for key in _NUMBERS:
         if key in table and not _amount(table[key]):
@@ -126,7 +126,7 @@ def _rate(table: Mapping[str, Any]) -> Rate:
     numbers.setdefault("cached", numbers.get("input", 0.0))
     return Rate(
         match=tuple(_patterns(table["match"])),
-        seen=table["seen"],
+        looked_up=table["seen"],
         at_once=table.get("at_once", 1),
         url=table.get("url", ""),
         source=table.get("source", ""),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.drafts import FENCED
 from ctxbench.strategies.icl.source import bare
 
 END = "[END OF CODE]"
 """Ends CoCoGen's answers."""
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class DraftedFile:
 def code_of(answer: str) -> str:
     """Return the code of an answer: what stands in its last fence, else all of it."""
     text = answer.partition(END)[0]
-    fenced = _FENCED.findall(text)
+    fenced = FENCED.findall(text)
     return textwrap.dedent(fenced[-1]) if fenced else text
 
 

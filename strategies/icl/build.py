@@ -105,7 +105,7 @@ class PromptBuilder:
 
     def _steps(self, generate: Generate) -> tuple[str, ...]:
         if not generate.instructs:
-            self._flag("plain_steps")
+            self.flags.append("plain_steps")
             return steps.plain(self.query, self.choices.max_steps)
         documentation: list[Block] = []
         if self.recipe.documents == "planned":
@@ -114,12 +114,12 @@ class PromptBuilder:
         return steps.parse(generate(prompt, role="steps", max_tokens=steps.TOKENS))
 
     def _documents(self, generate: Generate) -> list[ContextExcerpt]:
-        """Return the documentation of the files that were found, then that of the current one."""
+        """Return the documentation of the retrieved files, then that of the current one."""
         hits: list[Hit] = []
         if self.extra and self.question:
             hits = self.finder.in_files(self.question, self.extra, without=(self.query.path,))
         if self.extra and not hits:
-            self._flag("no_candidates")
+            self.flags.append("no_candidates")
         documentation = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
         if self.current.functions:
             documentation.append(self._document(self.current, None, generate))
@@ -129,10 +129,10 @@ class PromptBuilder:
         if generate.instructs:
             text = generate(documents.ask(file), role="documentation", max_tokens=documents.TOKENS).strip()
         else:
-            self._flag("plain_documentation")
+            self.flags.append("plain_documentation")
             text = documents.plain(file)
         if not text:
-            self._flag("empty_documentation")
+            self.flags.append("empty_documentation")
             return None
         return ContextExcerpt(
             path=file.path,
@@ -141,10 +141,6 @@ class PromptBuilder:
             score=None if hit is None else hit.score,
             documents=file.lines.places(file.path),
         )
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
 
 
 def _other(name: str) -> str:

@@ -42,7 +42,7 @@ class FileSection:
     path: str
     block: Block
     retrieved: bool
-    """Whether it was found; else it is the current file, which comes last."""
+    """Whether it was retrieved; else it is the current file, which comes last."""
 
 
 def render(

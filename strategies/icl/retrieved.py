@@ -15,9 +15,9 @@ from ctxbench.strategies.icl.scope import scope
 from ctxbench.strategies.icl.source import SourceFile, bare, read_file
 
 _FIRST = 16
-"""How many functions are asked for at first."""
+"""Functions of the first search, which grows fourfold while too few of them may be shown."""
 _MOST = 10_000
-"""How many at the very most."""
+"""Functions of the last search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class ContextExcerpt:
     path: str
     lines: FileLines
     retrieved: bool
-    """Whether it was found; else it is of the current file."""
+    """Whether it was retrieved; else it is of the current file."""
     score: float | None = None
     focus: tuple[int, ...] = ()
-    """The lines of the functions found, by the numbers of the file."""
+    """The lines of the retrieved functions, by the numbers of the file."""
     parts: tuple[range, ...] = ()
     """The lines of its other functions."""
     documents: tuple[Place, ...] = ()
@@ -73,7 +73,7 @@ class Finder:
         self.flags: list[str] = []
 
     def file(self, path: str) -> SourceFile:
-        """Return a file without the wanted function, read once."""
+        """Return a file without the target function, read once."""
         if path not in self._read:
             self._read[path] = read_file(self._repo, path, self._query)
         return self._read[path]
@@ -102,7 +102,7 @@ class Finder:
             top = min(top * 4, _MOST)
 
     def show(self, hits: Sequence[Hit], blocks: str) -> list[ContextExcerpt]:
-        """Return what is shown of functions, in their order; what is already there is not repeated."""
+        """Return the excerpts that show functions, in their order; nothing is shown twice."""
         if blocks == "function":
             first = {hit.place: hit for hit in reversed(hits)}
             return [self._function(hit) for hit in hits if first[hit.place] is hit]
@@ -127,7 +127,7 @@ class Finder:
     def _of_file(self, path: str, hits: Sequence[Hit], *, scoped: bool) -> list[ContextExcerpt]:
         file = self.file(path)
         if scoped and file.outline.broken:
-            self._flag("parse_failed")
+            self.flags.append("parse_failed")
             return self.show(hits, "function")
         focus = tuple(sorted({number for hit in hits for number in range(hit.place.start, hit.place.end)}))
         lines = file.lines
@@ -136,7 +136,3 @@ class Finder:
         spans = (file.numbers(function) for function in file.functions)
         parts = tuple(span for span in spans if not set(span) & set(focus))
         return [ContextExcerpt(path=path, lines=lines, retrieved=True, score=hits[0].score, focus=focus, parts=parts)]
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)

@@ -22,7 +22,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
     and all functions of the names: in Java overloads, and constructors by their class's name.
 
     Args:
-        file: the file, without the wanted function.
+        file: the file, without the target function.
         names: bare names.
         strip_license: take out the comment at the top too.
     """

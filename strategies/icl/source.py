@@ -15,7 +15,7 @@ from ctxbench.strategies.icl.file_lines import FileLines
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file, the wanted function taken out of it."""
+    """One file, the target function taken out of it."""
 
     path: str
     language: Language
@@ -23,7 +23,7 @@ class SourceFile:
     outline: Outline
     """Its lines are positions in `lines`, not numbers of the file."""
     exact: bool = True
-    """Whether the wanted function's lines were told by the parser; else they were guessed from its name."""
+    """Whether the target function's lines come from the parser; else they were guessed from its name."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -45,7 +45,7 @@ def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
 
 
 def without_target(text: str, query: Query) -> SourceFile:
-    """Return the target file without the wanted function: signature, docstring, decorators, attached comments.
+    """Return the target file without the target function: signature, docstring, decorators, attached comments.
 
     What the view shows of it has no body, so it is completed before it is parsed.
 
@@ -91,7 +91,7 @@ def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
 
 
 def _span_of_target(parsed: Outline, name: str, before: str, stub: str) -> tuple[int, int] | None:
-    """Return the lines of the wanted function in the text without the stub."""
+    """Return the lines of the target function in the text without the stub."""
     cursor = before.count("\n")
     if before and not before.endswith("\n"):
         cursor += 1
