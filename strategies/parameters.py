@@ -34,7 +34,7 @@ Inner = Annotated[str, Wrapped()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class StrategyParameter:
     """One keyword of a strategy."""
 
     name: str
@@ -75,7 +75,7 @@ class Parameter:
         return value
 
 
-def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bool, tuple[Parameter, ...]]:
+def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bool, tuple[StrategyParameter, ...]]:
     """Return whether a strategy asks the model and the sandbox, and its parameters in the order written.
 
     Raises:
@@ -105,7 +105,7 @@ def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bo
     return len(services) > 0, len(services) > 1, parameters
 
 
-def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
+def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> StrategyParameter:
     least, wraps = None, False
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
@@ -122,11 +122,13 @@ def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
         )
     if argument.default is argument.empty:
         raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="give it one")
-    parameter = Parameter(name=argument.name, kind=hint, default=None, choices=choices, least=least, wraps=wraps)
+    parameter = StrategyParameter(
+        name=argument.name, kind=hint, default=None, choices=choices, least=least, wraps=wraps
+    )
     return dataclasses.replace(parameter, default=parameter.read(argument.default, where))
 
 
-def bind(parameters: tuple[Parameter, ...], spec: Spec) -> Mapping[str, Value]:
+def bind(parameters: tuple[StrategyParameter, ...], spec: Spec) -> Mapping[str, Value]:
     """Return the arguments of a spec that differ from the defaults, checked; one without a key is the first's.
 
     Raises:

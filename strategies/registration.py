@@ -11,7 +11,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind
-from ctxbench.strategies.parameters import Parameter, bind
+from ctxbench.strategies.parameters import StrategyParameter, bind
 
 
 class Registered(Protocol):
@@ -38,7 +38,7 @@ class Registered(Protocol):
         ...
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[StrategyParameter, ...]:
         """What it takes, in the order written."""
         ...
 
@@ -65,7 +65,7 @@ class Registration:
     kinds: frozenset[Kind]
     drafts: bool
     executes: bool
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[StrategyParameter, ...]
     text: str
     """Its docstring, dedented; empty if it has none."""
     source: str

@@ -26,7 +26,7 @@ from ctxbench.strategies import controls
 from ctxbench.strategies.api import Context, Execute, Model, Prompt
 from ctxbench.strategies.asking import Asking
 from ctxbench.strategies.from_file import being_loaded, load
-from ctxbench.strategies.parameters import Parameter, read_signature
+from ctxbench.strategies.parameters import StrategyParameter, read_signature
 from ctxbench.strategies.registration import Bound, Registration, listed
 from ctxbench.strategies.returned import Misshapen, check_context, check_prompt
 
@@ -47,7 +47,7 @@ class Strategy:
     """Whether it asks the model on the way."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[StrategyParameter, ...]
 
     @property
     def summary(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import Spec, Value
-from ctxbench.harness.papers.tables import Row, rows
+from ctxbench.harness.papers.tables import PaperRow, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
 """The parameters of the twin ``+releaseB``: the oddities of InferCom's later code, as far as a view allows them.
@@ -28,7 +28,7 @@ _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
 @functools.cache
-def presets() -> Mapping[str, Row]:
+def presets() -> Mapping[str, PaperRow]:
     """Return preset -> its row, in the papers' order."""
     return {row.preset: row for row in rows()}
 

@@ -18,7 +18,7 @@ from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.papers.notes import notes
 from ctxbench.harness.papers.own_results import OwnNumber, OwnResult, overall
 from ctxbench.harness.papers.reproduce import ComparedTable
-from ctxbench.harness.papers.tables import ORIGINS, STATUSES, Row
+from ctxbench.harness.papers.tables import ORIGINS, STATUSES, PaperRow
 
 WIDTH = 120
 _BLANK = "    \n"
@@ -105,7 +105,7 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[tupl
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
     """Return the paper's lines of each strategy, then ours; strategies in the order of the paper."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[PaperRow]] = {}
     for row in compared.table.rows:
         if language in row.printed or language in row.missing:
             groups.setdefault(compared.specs.get(row.preset, row.preset), []).append(row)
@@ -116,7 +116,7 @@ def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> li
     return lines
 
 
-def _theirs(row: Row, language: str, columns: Sequence[str]) -> Line:
+def _theirs(row: PaperRow, language: str, columns: Sequence[str]) -> Line:
     source = [row.model, row.encoder] if row.table.startswith("icl") else [row.benchmark, row.model]
     if ORIGINS[row.origin] != "measured":
         source.append(ORIGINS[row.origin])
@@ -129,7 +129,7 @@ def _theirs(row: Row, language: str, columns: Sequence[str]) -> Line:
     )
 
 
-def _printed(row: Row, language: str, column: str) -> str:
+def _printed(row: PaperRow, language: str, column: str) -> str:
     number = row.printed.get(language, {}).get(column)
     if number is None:
         return _SHORT.get(row.missing.get(language, {}).get(column, ""), numbers.UNKNOWN)
@@ -158,7 +158,7 @@ def _cell(cell: OwnNumber | None, column: str) -> str:
     return numbers.interval(cell.mean, cell.low, cell.high)
 
 
-def _record(compared: ComparedTable, row: Row, language: str) -> dict[str, Any]:
+def _record(compared: ComparedTable, row: PaperRow, language: str) -> dict[str, Any]:
     spec = compared.specs.get(row.preset)
     prefix = f"{language}."
     return {

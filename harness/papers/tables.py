@@ -35,7 +35,7 @@ _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PaperRow:
     """One row of a table; its preset is its name."""
 
     preset: str
@@ -88,7 +88,7 @@ class PaperTable:
     kind: Kind
     columns: tuple[str, ...]
     """Of each language."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[PaperRow, ...] = ()
 
 
 _TABLES = (
@@ -115,17 +115,17 @@ NAMES = tuple(table.name for table in _TABLES)
 
 
 @functools.cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[PaperRow, ...]:
     """Return the rows of every table, in the papers' order."""
     text = files("ctxbench.harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
 
-def _row(record: Mapping[str, Any]) -> Row:
-    return Row(**{**record, "remarks": tuple(record.get("remarks", ()))})
+def _row(record: Mapping[str, Any]) -> PaperRow:
+    return PaperRow(**{**record, "remarks": tuple(record.get("remarks", ()))})
 
 
-def paper_of(row: Row) -> str:
+def paper_of(row: PaperRow) -> str:
     """Return the paper that prints a row."""
     return next(listed.paper for listed in _TABLES if listed.name == row.table)
 
