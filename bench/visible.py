@@ -23,7 +23,7 @@ _MARKUP = re.compile(
     r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is only that
     r"|&(?=[#\w])"
     r"|\](?=[(\[:])|^\[(?=[ xX]\])"  # brackets are links only before these; intervals stay as they are
-    r"|^[-+](?=\s|$)|^[-=](?=[-=]+$)"
+    r"|^[-+](?=\s)|^[-=](?=[-=]+$)"
 )
 _NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
