@@ -114,8 +114,8 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
     run = functools.partial(verify_set, home, made, _open(sandbox, home), workers=workers, report=_say, again=again)
     with progress("verified", len(made.samples)) as tick:
         found = run(tick=tick)
-    if found.kept:
-        _say(f"{found.kept} of them found by an earlier verification; --again runs them anew")
+    if found.from_earlier:
+        _say(f"{found.from_earlier} of them found by an earlier verification; --again runs them anew")
     count = len(found.checked)
     click.echo(
         f"{name}: reference {_share(found.references_passed, count)}, blank {_share(found.blanks_passed, count)}"

@@ -63,8 +63,8 @@ class FileNames:
         for load in self._loads(method):
             row, byte = load.node.start_point
             internal = self._internal.get((row, self._source.column(row, byte)))
-            found, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
-            level = max(level, found, key=_ORDER.index)
+            needed, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
+            level = max(level, needed, key=_ORDER.index)
             uses += more
         return level, tuple(dict.fromkeys(uses))
 
@@ -103,9 +103,9 @@ class FileNames:
 
     def _unbound(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
         """Judge a type, or a value that may be one, that no declaration and no plain import of the file names."""
-        found = self._types.in_package(self._reader.package, load.name)
-        if found is not None:
-            return Level.PROJECT, self._spelled(load, found.owner)
+        neighbour = self._types.in_package(self._reader.package, load.name)
+        if neighbour is not None:
+            return Level.PROJECT, self._spelled(load, neighbour.owner)
         if load.name in _ROOTS and load.chain:
             return Level.SLIB, ()
         statics = [item for item in self._reader.imports if item.static and item.name.rpartition(".")[2] == load.name]
@@ -124,18 +124,18 @@ class FileNames:
         if parent is None:
             wild = [item for item in self._reader.imports if item.static and item.wildcard]
             return max((_origin(item) for item in wild), key=_ORDER.index, default=Level.CLASS), ()
-        found = self._resolve(parent)
-        if found is None:
+        ancestor = self._resolve(parent)
+        if ancestor is None:
             return Level.CLASS, ()
-        return Level.PROJECT, (Use(name=load.name, module=found, kind=_kind(load)),)
+        return Level.PROJECT, (Use(name=load.name, module=ancestor, kind=_kind(load)),)
 
     def _resolve(self, name: str) -> str | None:
         """Return the qualified name of a type of the project that the file calls `name`."""
         for item in self._reader.imports:
             if item.name.rpartition(".")[2] == name and self._types.type(item.name) is not None:
                 return item.name
-        found = self._types.in_package(self._reader.package, name)
-        return found.owner if found is not None else None
+        neighbour = self._types.in_package(self._reader.package, name)
+        return neighbour.owner if neighbour is not None else None
 
     def _spelled(self, load: RawLoad, owner: str) -> tuple[Use, ...]:
         uses = [Use(name=load.name, module=owner, kind="class")]
@@ -146,7 +146,7 @@ class FileNames:
 
     def _superclasses(self) -> dict[str, str]:
         """Return the bare name of each class -> that of the class it extends."""
-        found: dict[str, str] = {}
+        superclasses: dict[str, str] = {}
         stack = [self._source.root]
         while stack:
             node = stack.pop()
@@ -154,9 +154,9 @@ class FileNames:
             name = node.child_by_field_name("name")
             if parent is not None and name is not None and parent.named_children:
                 written = self._source.text(parent.named_children[0])
-                found[self._source.text(name)] = written.partition("<")[0].strip()
+                superclasses[self._source.text(name)] = written.partition("<")[0].strip()
             stack.extend(node.named_children)
-        return found
+        return superclasses
 
 
 def _kind(load: RawLoad) -> str:
