@@ -17,7 +17,7 @@ from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.functions.static import ListedFunction
 from ctxbench.bench.testing import java_guest
 from ctxbench.bench.testing.java import JavaSuite, sources
-from ctxbench.bench.testing.java_build import run_big, told
+from ctxbench.bench.testing.java_build import checked_result, run_big
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Sandbox
 
@@ -55,7 +55,7 @@ def cover(
         suite: its suite.
         functions: methods; numbers count their blocks in this order.
         sandbox: where it runs.
-        report: told what happens.
+        report: checked_result what happens.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -84,7 +84,7 @@ def cover(
     if outcome.ended is Ended.TIMED_OUT:
         cure = "name the test files that take long, or never end, under deselect in its [tests]"
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
-    test_records = told(outcome, "running its tests")["tests"]
+    test_records = checked_result(outcome, "running its tests")["tests"]
     ran = _without_clocks(merged(test_records), len(blocks))
     passed = sum(function.state == "passed" for function in ran)
     report(f"{name}: {passed} of {len(ran)} tests passed in {outcome.seconds:.1f} s")

@@ -55,9 +55,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
     suite = _pytest(project, suite)
     read = static.read(project)
-    report(
-        f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.functions)} of them usable"
-    )
+    report(f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.functions)} usable")
     covered = cover(project, suite, _suite(project), sandbox, report)
     runs = _runs(covered, read.hidden, suite)
     drops: Counter[str] = Counter()

@@ -304,7 +304,9 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.from_earlier, result.faults, len(judging(second))) == (1, (), 4), "what the machine failed is done again"
+    assert (result.from_earlier, result.faults, len(judging(second))) == (1, (), 4), (
+        "what the machine failed is done again"
+    )
     result = verified(third)
     assert (result.from_earlier, result.references_passed, third.jobs) == (3, 3, [])
     assert verified(fourth, again=True).from_earlier == 0 and len(judging(fourth)) == 6
