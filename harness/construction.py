@@ -1,4 +1,4 @@
-"""What a run makes of repositories to search them by, and how long that takes: told by `bench.retrieval`, kept here."""
+"""`ConstructionLog`: the indices that a run builds of repositories, with the seconds that each took."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import threading
 from ctxbench.harness.store.records import StoredConstruction
 
 
-class Construction:
-    """A `bench.retrieval.types.Built` that notes what it is told. May be called by several threads."""
+class ConstructionLog:
+    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -16,12 +16,12 @@ class Construction:
         self._noted: list[StoredConstruction] = []
 
     def __call__(self, repo: str, stage: str, seconds: float) -> None:
-        """Note one thing that was made."""
+        """Record one stage that was built."""
         with self._lock:
             self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
 
     def take(self) -> list[StoredConstruction]:
-        """Return what was noted since the last call, in that order."""
+        """Return the stages since the last call, in order."""
         with self._lock:
-            taken, self._noted = self._noted, []
-        return taken
+            stages, self._noted = self._noted, []
+        return stages

@@ -1,4 +1,4 @@
-"""Hold `vllm` against `hf`, with vLLM's real engine and no GPU: ``python -m scripts.check_vllm FOLDER``.
+"""Compare `vllm` with `hf`, with vLLM's real engine and no GPU: ``python -m scripts.check_vllm FOLDER``.
 
 Run it where vLLM is installed beside a torch for processors. Everything of the engine works but its layers, which
 transformers computes (`tests/helpers/vllm_worker.py`). Prints a line a request; ends with exit code 1 if a text, an

@@ -1,4 +1,4 @@
-"""How many gross faults a set's tests let pass: ``python -m scripts.kill_rate HOME SET [--mutants N] [--limit N]``.
+"""Measure the gross faults that a set's tests let pass: ``python -m scripts.kill_rate HOME SET [--limit N]``.
 
 Puts faults of its own making (`tests/independent/mutants.py`, for Java `mutants_java.py`) into the published
 functions of a set, has `ctxbench exec` judge them, and runs the whole suite of the repository, under bubblewrap, on

@@ -1,4 +1,4 @@
-"""Write harness/papers/tables.json, our own record of the papers' tables, from a transcription of them.
+"""Write harness/papers/tables.json, the record of the papers' tables, from a transcription of them.
 
 ``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
 strategy that computes it here, the numbers as printed, whose they are, what is doubtful about them, and why one is

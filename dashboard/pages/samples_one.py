@@ -15,7 +15,7 @@ from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as found
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
-from ctxbench.harness.answers import Answers, Task
+from ctxbench.harness.answers import AnsweredTask, Answers
 from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Made
 from ctxbench.harness.store.details import asked, detail, made
 from ctxbench.harness.store.facets import RunChoice
@@ -91,7 +91,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
     return sides
 
 
-def _task(samples: data.SetChoice, one: Detail) -> Task | None:
+def _task(samples: data.SetChoice, one: Detail) -> AnsweredTask | None:
     """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, one.set_digest, one.sample)
@@ -106,14 +106,14 @@ def _task(samples: data.SetChoice, one: Detail) -> Task | None:
     return task
 
 
-def _show_task(task: Task, language: str) -> None:
+def _show_task(task: AnsweredTask, language: str) -> None:
     st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
     show.text(view.before_cursor(task), language=language, key="task")
     if task.original_import:
         with st.expander("Masked import lines", key="masked"):
             show.text(task.original_import, language=language, key="masked-text")
     with st.expander("Reference", key="reference"):
-        if task.known:
+        if task.has_answer:
             show.text(task.target, language=language, key="reference-text")
         else:
             show.note("This benchmark gives no reference for it: its tests alone judge.")
@@ -128,7 +128,7 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
         show.frame(rows, help=view.HELP, key="scores")
 
 
-def _outcome(side: Side, task: Task | None) -> None:
+def _outcome(side: Side, task: AnsweredTask | None) -> None:
     """Show what a run wrote, and what came of it."""
     one = side.detail
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
@@ -147,9 +147,9 @@ def _outcome(side: Side, task: Task | None) -> None:
         show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
 
 
-def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task | None) -> None:
+def _completion(side: Side, texts: Made, completion: CompletionFacts, task: AnsweredTask | None) -> None:
     language, key = side.detail.language, side.letter
-    if task is not None and task.known:
+    if task is not None and task.has_answer:
         same = diff.equal(task.target, texts.text)
         if side.detail.kind == "line":
             if same:
@@ -162,7 +162,7 @@ def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task
             show.text(diff.by_lines(task.target, texts.text), language="diff", key=f"diff-{key}")
         if max(len(task.target), len(texts.text)) > diff.LIMIT:
             show.note(f"Compared: the first {diff.LIMIT:,} characters.")
-    with st.expander("Completion", expanded=task is None or not task.known, key=f"completion-{key}"):
+    with st.expander("Completion", expanded=task is None or not task.has_answer, key=f"completion-{key}"):
         show.text(texts.text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")

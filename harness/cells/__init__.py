@@ -1,4 +1,4 @@
-"""Cells: where strategies run, apart from samples, references and one another.
+"""Cells: processes in which strategies run, apart from samples, references and one another.
 
 A cell is a process that holds one query and a channel. The repository's view and the model stay on
 the trusted side and are asked over the channel, so that there is nothing in a cell to dig out. A

@@ -1,4 +1,4 @@
-"""What the questions of a cell take: names and types, known on both sides of the channel."""
+"""The arguments of a cell's questions: names and types, for both sides of the channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cells are to the runner: the protocol, the fault of a strategy, and the stand-in without isolation."""
+"""The contract of cells: the protocol, the fault of a strategy, and a stand-in without isolation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one strategy may cost this side for one sample. What it uses beyond that is its fault, for that sample alone.
+"""`Bounds`: the limits of one strategy on one sample; exceeding them is its fault, for that sample alone.
 
 Each bound is at least twenty times what the strategies of the two papers use at most on real repositories
 (docs/isolation.md has the numbers), so that it meets only what has gone wild.

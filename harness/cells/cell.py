@@ -1,4 +1,4 @@
-"""Inside a cell: one strategy, one query, and a channel to ask for everything else."""
+"""The inside of a cell: one strategy, one query, and a channel for all its questions."""
 
 from __future__ import annotations
 

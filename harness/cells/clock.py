@@ -1,4 +1,4 @@
-"""The clock of a cell, read from outside: what its processes have worked, how long they have waited, what they hold.
+"""The clock of a cell, read from outside: its processes' work, waiting time and memory.
 
 A busy machine is nobody's fault: only processor time is work, and only while none of the processes could run do they
 wait. Where there is no ``/proc``, all time counts as waiting.

@@ -1,4 +1,4 @@
-"""Where else on this machine the benchmark's code may lie: installed packages and the installers' caches.
+"""Find other copies of the benchmark's code on this machine: installed packages and the installers' caches.
 
 A repository that is also installed here holds every answer about itself. What this finds is handed
 to `open_cells` as hidden; a strategy that imports such a package then fails, and says so.

@@ -1,4 +1,4 @@
-"""Namespaces of cells: a view of the files that holds what they need and that nobody can change, and no other process.
+"""Namespaces of cells: a read-only view of the files that a cell needs, and no sight of other processes.
 
 The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
 Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``

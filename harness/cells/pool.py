@@ -1,4 +1,4 @@
-"""The trusted side of cells: has them forked and answers what they ask."""
+"""The trusted side of cells: fork them and answer their questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privileges of a cell: none. What a process of root's could do beyond reading and computing is given up for good."""
+"""Give up a cell's privileges for good: a process of root keeps nothing beyond reading and computing."""
 
 from __future__ import annotations
 

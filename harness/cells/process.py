@@ -1,4 +1,4 @@
-"""The trusted side of the fork server: starts the process, gives it orders, ends it."""
+"""The trusted side of the fork server: start the process, send it orders, end it."""
 
 from __future__ import annotations
 

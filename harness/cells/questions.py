@@ -1,4 +1,4 @@
-"""What a cell may ask of the repository, and how it is answered: every argument is suspected."""
+"""Answer a cell's questions about the repository, trusting none of their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strategies say of themselves, by name: our own are read here, all others in a cell."""
+"""Descriptions of strategies by name: our own are read here, all others in a cell."""
 
 from __future__ import annotations
 

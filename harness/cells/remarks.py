@@ -1,4 +1,4 @@
-"""What strategies print: kept apart from data and from the terminal, bounded, and shown without a terminal's codes."""
+"""Output that strategies print: apart from data and terminal, bounded, and shown without control codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that holds the temporary folders of cells; one that a killed run left is removed by the next."""
+"""The folder for the temporary folders of cells; the next run removes one that a killed run left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fork server of cells: ``python -m harness.cells.server FD``.
+"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
 
 A fresh, single-threaded interpreter that never holds a sample. It gives up what it must not have,
 then makes one process a job: the job itself comes over the cell's own channel, past this process.

@@ -1,4 +1,4 @@
-"""What of this machine a cell is shown, where its view of the files is its own: what Python needs, and the strategy.
+"""Files of this machine that a cell with its own view of them sees: those of Python, and the strategy's.
 
 Worked out by the trusted side, and no package is imported for it.
 """

@@ -1,4 +1,4 @@
-"""One conversation of the trusted side with a cell, against the clock and its bounds; every answer is suspected."""
+"""One conversation of the trusted side with a cell, within its time and bounds; no message of it is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said between a cell and the trusted side: length-prefixed JSON, checked on arrival.
+"""Messages between a cell and the trusted side: length-prefixed JSON, checked on arrival.
 
 Never pickle: what a cell sends is data that the strategy may have made up.
 """

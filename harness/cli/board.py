@@ -1,4 +1,4 @@
-"""What `leaderboard` and `report` ask alike: which runs, ranked how; and the reading of them."""
+"""Options and reading that `leaderboard` and `report` share: the runs, and how they are ranked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctxbench diagnose`: what each retrieved block of stored runs is worth."""
+"""`ctxbench diagnose`: the worth of each retrieved block of stored runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ctxbench doctor``: what this machine offers, what is missing and how to get it; ``--clean`` after a crash."""
+"""``ctxbench doctor``: what this machine offers and lacks, with cures; ``--clean`` after a crash."""
 
 from __future__ import annotations
 

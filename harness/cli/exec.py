@@ -1,4 +1,4 @@
-"""`ctxbench exec`: the tests of function samples on completions made elsewhere, or stored without verdicts."""
+"""`ctxbench exec`: run the tests of function samples on completions from a file, or on stored ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.completions import Given, Row
+    from ctxbench.harness.completions import FileCompletion, VerdictRow
     from ctxbench.harness.execution import Executor
     from ctxbench.harness.store import Store
 
-    Work = Callable[[Executor], Generator[Row]]
+    Work = Callable[[Executor], Generator[VerdictRow]]
 
 
 @click.command(name="exec")
@@ -98,7 +98,7 @@ def execute(
         )
 
 
-def _of_file(given: list[Given], *, again: bool) -> tuple[int, Work]:
+def _of_file(given: list[FileCompletion], *, again: bool) -> tuple[int, Work]:
     from ctxbench.harness.completions import judge, judge_all_again
 
     return len(given), lambda executor: judge_all_again(executor, given) if again else judge(executor, given)
@@ -117,7 +117,7 @@ def _of_run(store: Store, sample_set: SampleSet, wanted: str, *, again: bool) ->
     return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
 
 
-def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFault]:
+def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
     """Write a line for each verdict; return the faults behind those that are none."""
     from collections import Counter
     from contextlib import closing

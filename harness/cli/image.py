@@ -1,4 +1,4 @@
-"""``ctxbench image``: the sandbox's images, which take most of the disk that it uses."""
+"""``ctxbench image``: the sandbox's images, which take most of its disk space."""
 
 from __future__ import annotations
 

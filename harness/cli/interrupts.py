@@ -1,4 +1,4 @@
-"""Ctrl-C: a command ends tidily where that takes a moment, else at once; a second Ctrl-C always ends it at once.
+"""Ctrl-C: a command ends tidily if that takes but a moment, else at once; a second Ctrl-C always ends it at once.
 
 Python tells an interrupt to the main thread alone, and only when that is about to do something in Python: not while it
 waits for a database or computes. So a thread of its own watches for them. What it cuts short is as safe as a kill:

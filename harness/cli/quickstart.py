@@ -1,4 +1,4 @@
-"""`ctxbench quickstart`: the main job on the built-in set, then the leaderboard."""
+"""`ctxbench quickstart`: build the built-in set, run two strategies over it, and print the leaderboard."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.attempt import Summary
+    from ctxbench.harness.attempt import RunSummary
 
-_Done: TypeAlias = "tuple[list[Summary], CtxbenchError | None]"
+_Done: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
 
 
 def _say(text: str) -> None:
@@ -46,7 +46,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     # What is wrong with a database is told now and not after the minutes that samples take.
     open_store(db or home.database).close()
     lines, fault = _lines(limit, home, db)
-    functions: list[Summary] = []
+    functions: list[RunSummary] = []
     other: CtxbenchError | SandboxError | None
     try:
         functions, other = _functions(limit, sandbox, home, db)
@@ -84,7 +84,7 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
 def _run(chosen: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
     from ctxbench.harness import quickstart as job
     from ctxbench.harness.cli.progress import progress
-    from ctxbench.harness.runner import Choices, fault_of, run
+    from ctxbench.harness.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
     repositories = len(chosen.manifest["repositories"])
@@ -96,7 +96,7 @@ def _run(chosen: SampleSet, limit: int | None, sandbox: str | None, home: Home, 
             chosen,
             strategies=job.STRATEGIES,
             generator=job.GENERATOR,
-            choices=Choices(limit=limit, sandbox=sandbox),
+            choices=RunOptions(limit=limit, sandbox=sandbox),
             progress=progress,
         )
     return summaries, fault_of(summaries)

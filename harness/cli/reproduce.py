@@ -1,4 +1,4 @@
-"""`ctxbench reproduce`: a table of a paper, run here, ours beside theirs."""
+"""`ctxbench reproduce`: repeat a paper's table here, with our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reproduce(
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
-    from ctxbench.harness.runner import Choices
+    from ctxbench.harness.runner import RunOptions
     from ctxbench.harness.store import open_store
 
     found = tables.table(table)
@@ -97,7 +97,7 @@ def reproduce(
             chosen,
             generator=generator,
             encoder=encoder,
-            choices=Choices(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
+            choices=RunOptions(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
             progress=progress,
         )
     shown = languages or beside.languages

@@ -1,4 +1,4 @@
-"""``ctxbench results``: predictions and verdicts that were made elsewhere, in and out."""
+"""``ctxbench results``: import and export predictions and verdicts."""
 
 from __future__ import annotations
 

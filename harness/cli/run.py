@@ -1,4 +1,4 @@
-"""`ctxbench run`: strategies over a sample set with a generator; goes on where an earlier call ended."""
+"""`ctxbench run`: run strategies over a sample set with a generator, or go on with an earlier call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ctxbench.harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ctxbench.harness.attempt import Summary
+    from ctxbench.harness.attempt import RunSummary
     from ctxbench.harness.generators.base import Sampling
 
 
@@ -117,7 +117,7 @@ def run(
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.runner import Choices, decoding, fault_of
+    from ctxbench.harness.runner import RunOptions, decoding, fault_of
     from ctxbench.harness.runner import run as run_strategies
     from ctxbench.harness.store import open_store
 
@@ -126,7 +126,7 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    chosen = Choices(
+    chosen = RunOptions(
         limit=limit,
         n=n,
         seed=seed,
@@ -165,7 +165,7 @@ def _say_decoding(sampling: Sampling, n: int) -> None:
     click.echo(f"{n} completions a sample, temperature {sampling.temperature:g}, top-p {sampling.top_p:g}", err=True)
 
 
-def _say(summary: Summary, *, ks: Sequence[int], n: int) -> None:
+def _say(summary: RunSummary, *, ks: Sequence[int], n: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
     line = (

@@ -1,4 +1,4 @@
-"""``ctxbench samples import`` and ``export``: sets in the shapes of other benchmarks, in and out."""
+"""``ctxbench samples import`` and ``export``: sets in the shapes of other benchmarks."""
 
 from __future__ import annotations
 

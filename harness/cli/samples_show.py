@@ -1,4 +1,4 @@
-"""What ``ctxbench samples show`` prints."""
+"""The output of ``ctxbench samples show``."""
 
 from __future__ import annotations
 

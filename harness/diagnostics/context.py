@@ -1,4 +1,4 @@
-"""What the retrieved blocks of a prompt have to do with the target. Pure.
+"""Measures of the retrieved blocks of a prompt against the target. Pure.
 
 Retrieved are blocks of code from the repository and of APIs; the file itself and fixed text are not. Names are
 compared as words, so that another thing of the same name counts too.

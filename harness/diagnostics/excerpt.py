@@ -1,4 +1,4 @@
-"""A completion in the little of its file that is needed to tell what its names stand for. Pure.
+"""Excerpts of a file around a completion, with just what resolves its names. Pure.
 
 That is: the imports that the file shows, the heads of the classes around it, and the function it stands in, up to
 the cursor. Reading this is some thirty times faster than reading the file, which matters for every sample.

@@ -1,4 +1,4 @@
-"""What each retrieved block of a stored prompt is worth: the bits that are lost when it alone is left out.
+"""Gains of the retrieved blocks of a stored prompt: the bits lost when a block alone is left out.
 
 Dear, a price a block, so that it is no part of a run. Blocks that say the same are each worth little, because the
 other one stays: gains do not add up to the context gain.
@@ -20,7 +20,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
-from ctxbench.harness.generators.fim import left
+from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.store import gains
 from ctxbench.harness.store.gains import RETRIEVED, Gain, StoredRun
 from ctxbench.harness.store.store import Store
@@ -117,7 +117,7 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
     """
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
-    whole, *without = coder.bits(list(map(left, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
+    whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
 
 

@@ -1,4 +1,4 @@
-"""`Diagnostics`: the measures of one sample's prompt and completions, with what they share of a repository."""
+"""`Diagnostics`: measures of a sample's prompt and completions, sharing what they read of a repository."""
 
 from __future__ import annotations
 

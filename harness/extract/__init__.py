@@ -1,4 +1,4 @@
-"""From what a model wrote to one whole function, as it would stand in the file. Pure; no model, no test, no file.
+"""Extract one whole function, as it would stand in the file, from a model's answer. Pure; no model, no test, no file.
 
 A model continues the prompt (then it wrote a body), or answers in prose with the function in a fence, between
 tags, or plainly. What is kept is one function: its own signature where it wrote one, else the sample's.

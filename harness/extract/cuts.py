@@ -1,4 +1,4 @@
-"""Where a Python function may end in a text that goes on after it."""
+"""Places at which a Python function may end in a text that goes on after it."""
 
 from __future__ import annotations
 

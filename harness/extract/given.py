@@ -1,4 +1,4 @@
-"""What a sample gives of its function: the text from its first line to the cursor."""
+"""The beginning of a sample's function: the text from its first line to the cursor."""
 
 from __future__ import annotations
 

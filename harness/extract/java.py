@@ -1,4 +1,4 @@
-"""One Java method out of a model's answer: by braces, with strings and comments out of the way."""
+"""Extract one Java method from a model's answer, by braces outside strings and comments."""
 
 from __future__ import annotations
 

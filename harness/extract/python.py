@@ -1,4 +1,4 @@
-"""One Python function out of a model's answer."""
+"""Extract one Python function from a model's answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generator says that it can do, and how fast it answered; for `ctxbench generator check`."""
+"""Abilities and speed of a generator, for `ctxbench generator check`."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ def speed(generator: Generator) -> Speed:
     begin = time.perf_counter()
     if getattr(generator, "concurrent", False):
         batches = spread(lambda request: generator.generate([request]), requests, len(requests))
-        answers = [one for batch in batches for one in batch]
+        answers = [answer for batch in batches for answer in batch]
     else:
         answers = list(generator.generate(requests))
     seconds = max(time.perf_counter() - begin, 1e-9)
-    for one in answers:
-        if isinstance(one, MachineFault):
-            raise one
-    found = [one for one in answers if isinstance(one, Response)]
+    for answer in answers:
+        if isinstance(answer, MachineFault):
+            raise answer
+    responses = [answer for answer in answers if isinstance(answer, Response)]
     return Speed(
-        requests=len(found),
-        tokens_in=sum(one.tokens_in for one in found),
-        tokens_out=sum(one.tokens_out for one in found),
+        requests=len(responses),
+        tokens_in=sum(answer.tokens_in for answer in responses),
+        tokens_out=sum(answer.tokens_out for answer in responses),
         seconds=seconds,
     )
 

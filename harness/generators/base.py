@@ -1,4 +1,4 @@
-"""What a generator is: requests in, responses out. Frozen data and protocols, no I/O."""
+"""The contract of generators: requests in, responses out. Frozen data and protocols, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts cut to a model's window, by the model's own count of tokens. Pure.
+"""Cut prompts to a model's window, by the model's own count of tokens. Pure.
 
 Strategies cut by budgets of their own, in ctxbench's tokens; this is what is left to do where the model has less
 room. What is shown in vain goes first, what says what is wanted never does:
@@ -135,26 +135,26 @@ class _Cut:
         if self.fits(self.blocks):
             return
         before, states = len(self.dropped), [self.blocks]
-        while len(found := self.retrieved(kind)) > 1:
-            self.drop(found[0])
+        while len(places := self.retrieved(kind)) > 1:
+            self.drop(places[0])
             states.append(self.blocks)
         # Counting takes as long as the prompt is: not once for each of what may be a thousand blocks.
         gone = min(bisect_left(states, True, key=self.fits), len(states) - 1)
         self.blocks = states[gone]
         del self.dropped[before + gone :]
-        found = self.retrieved(kind)
-        if self.fits(self.blocks) or not found:
+        places = self.retrieved(kind)
+        if self.fits(self.blocks) or not places:
             return
-        self.shorten_end(found[0])
-        if not self.fits(self.blocks) or not self.blocks[found[0]].text.strip():
-            self.drop(found[0])
+        self.shorten_end(places[0])
+        if not self.fits(self.blocks) or not self.blocks[places[0]].text.strip():
+            self.drop(places[0])
 
     def retrieved(self, kind: Kind) -> list[int]:
         """Return where retrieved blocks stand, the first to go first."""
         file = self.file(kind)
-        found = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
+        places = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
         # Of equal ones, and of those that no score was given to, the later goes first.
-        return sorted(found, key=lambda at: (_score(self.blocks[at]), -at))
+        return sorted(places, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
         """Leave a block out, and say so."""
@@ -198,8 +198,8 @@ class _Cut:
         def cut(gone: int) -> list[Block]:
             block = self.blocks[at]
             text = without(gone)
-            shown = replace(block, text=text, cut=True, places=_places(block, text))
-            return [*self.blocks[:at], shown, *self.blocks[at + 1 :]]
+            shorter = replace(block, text=text, cut=True, places=_places(block, text))
+            return [*self.blocks[:at], shorter, *self.blocks[at + 1 :]]
 
         steps = bisect_left(range(1, most), True, key=lambda gone: self.fits(cut(gone))) + 1
         self.blocks = cut(steps)

@@ -1,4 +1,4 @@
-"""Whether a service reads prompts as they are sent: whole, and with no more around them than its endpoint says.
+"""Check that a service reads prompts as they are sent: whole, and with nothing added but its endpoint's own marks.
 
 Some cut a long prompt and say nothing (Ollama does, at 4,096 tokens by default), some take a text to go on with for
 a message of a chat. Neither fails, and both change every score. The tokens that a service says it read give both away:
@@ -46,18 +46,18 @@ def findings(generator: Generator) -> list[tuple[str, bool, str]]:
         many, refused = 0, fault.what
     if not getattr(generator, "counts", True):
         return [("reads prompts whole", True, "not known: the server counts no tokens")]
-    each = (some - few) / (_SOME - _FEW)
-    around = max(0, round(few - _FEW * each))
-    expected = round(few + (_MANY - _FEW) * each)
+    per_repetition = (some - few) / (_SOME - _FEW)
+    around = max(0, round(few - _FEW * per_repetition))
+    expected = round(few + (_MANY - _FEW) * per_repetition)
     whole = not many or many >= expected * (1 - _LEEWAY)
     words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
-    found = [("reads prompts whole", whole, words)]
+    checks = [("reads prompts whole", whole, words)]
     if not generator.instructs:
         words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
         echoed = first.text.startswith(_PIECE)
         words = "it repeats the prompt before its answer" if echoed else words
-        found.append(("goes on with the text", around <= _AROUND and not echoed, words))
-    return found
+        checks.append(("goes on with the text", around <= _AROUND and not echoed, words))
+    return checks
 
 
 def _read(generator: Generator, times: int) -> Response:
@@ -65,7 +65,7 @@ def _read(generator: Generator, times: int) -> Response:
     # No code to go on with: nothing is put around it on this side.
     prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
     request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
-    [found] = generator.generate([request])
-    if isinstance(found, MachineFault):
-        raise found
-    return found
+    [response] = generator.generate([request])
+    if isinstance(response, MachineFault):
+        raise response
+    return response

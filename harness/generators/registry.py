@@ -30,7 +30,7 @@ _MACHINE: dict[str, frozenset[str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class GeneratorCard:
     """What there is to know of a registered generator without making one."""
 
     name: str
@@ -69,7 +69,7 @@ def names() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
-def card(name: str) -> Card:
+def card(name: str) -> GeneratorCard:
     """Describe a generator.
 
     Raises:
@@ -77,7 +77,7 @@ def card(name: str) -> Card:
     """
     factory = _REGISTRY.get(name)
     parameters = inspect.signature(factory).parameters.values()
-    return Card(
+    return GeneratorCard(
         name=name,
         summary=(inspect.getdoc(factory) or "").partition("\n")[0],
         parameters=tuple((p.name, "" if p.default is p.empty else spelled(p.default)) for p in parameters),
@@ -93,9 +93,9 @@ def canonical(spec: str) -> str:
         InputFault: as `resolve`.
     """
     parsed = specs.parse(spec)
-    given = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
+    parameters = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
     machine = _MACHINE.get(parsed.name, frozenset())
-    return str(Spec(parsed.name, {key: value for key, value in given.items() if key not in machine}))
+    return str(Spec(parsed.name, {key: value for key, value in parameters.items() if key not in machine}))
 
 
 def resolve(spec: str) -> Generator:

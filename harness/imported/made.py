@@ -9,7 +9,7 @@ from pathlib import PurePath
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Sample
-from ctxbench.harness.asking import FINAL, Completion, Made, completion
+from ctxbench.harness.asking import FINAL, AnsweredSample, Completion, completion
 from ctxbench.harness.batcher import Answer as Kept
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.codereval import NO_RESULT
@@ -48,7 +48,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
     )
 
 
-def made_of(run: Matched, spec: RunSpec, source: Imported, known: Collection[str]) -> list[Made]:
+def made_of(run: Matched, spec: RunSpec, source: Imported, known: Collection[str]) -> list[AnsweredSample]:
     """Return the samples of the file that are not known yet, as if a model had just made their completions."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
@@ -58,8 +58,8 @@ def made_of(run: Matched, spec: RunSpec, source: Imported, known: Collection[str
     ]
 
 
-def _made(sample: Sample, completions: Sequence[Completion]) -> Made:
-    return Made(
+def _made(sample: Sample, completions: Sequence[Completion]) -> AnsweredSample:
+    return AnsweredSample(
         sample=sample,
         prompt=_PROMPT,
         calls=tuple((FINAL, one.answer) for one in completions),
@@ -96,7 +96,7 @@ def _verdict(source: Imported, key: str, sample: str, one: Answer) -> StoredVerd
     )
 
 
-def unscored(made: Made) -> Finished:
+def unscored(made: AnsweredSample) -> Finished:
     """Return a sample whose answer is not known: nothing but its verdicts counts."""
     completions = tuple(
         StoredCompletion(

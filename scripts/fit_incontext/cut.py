@@ -26,7 +26,7 @@ from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Language, Query, Reference, Sample
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext.decode import complete
-from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.infile_text import WHOLE, infile_prompt
 from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
@@ -51,7 +51,7 @@ _NO_TARGETS = ("vendor", "/test/")
 class Prompter:
     """Makes the prompts of the samples of one repository."""
 
-    def __init__(self, snapshot: Snapshot, drafter: Model) -> None:
+    def __init__(self, snapshot: Snapshot, drafter: CopyModel) -> None:
         """Collect the repository's signatures.
 
         Args:
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--per-package", type=int, default=250)
     parser.add_argument("--all-kinds", action="store_true")
     options = parser.parse_args()
-    drafter = Model.load(options.drafts, options.language)
+    drafter = CopyModel.load(options.drafts, options.language)
     counted: Counter[str] = Counter()
     with options.out.open("w", encoding="utf-8") as out:
         for folder in sorted(options.folder):

@@ -22,7 +22,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext import features
 from ctxbench.harness.generators.incontext.context import UNKNOWN
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.generators.incontext.model import QUANTUM, Model
+from ctxbench.harness.generators.incontext.model import QUANTUM, CopyModel
 from ctxbench.harness.generators.incontext.prior import Floats, Prior
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
@@ -55,7 +55,7 @@ def load(prior: Path, language: str) -> None:
 
 def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, int]:
     """Return the gradient of the log-likelihood of one target (nats), its bits and its tokens."""
-    model = Model(weights, _LOADED["prior"], _LOADED["language"])
+    model = CopyModel(weights, _LOADED["prior"], _LOADED["language"])
     reading = model.read(prompt_of(record))
     context, point = reading.context, reading.context.point
     tokens, _ = lex(record["target"] + "\n", model.language, line_start=reading.line_start)

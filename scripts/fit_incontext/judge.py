@@ -20,7 +20,7 @@ import numpy as np
 from ctxbench.bench.files import sha256_file, write_atomic
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.decode import complete
-from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.harness.metrics import score
 from scripts.fit_incontext.fetch import SOURCES
 from scripts.fit_incontext.fit import prompt_of
@@ -30,7 +30,7 @@ _LOADED: dict[str, Any] = {}
 
 def load(path: Path, language: Language) -> None:
     """Load what a worker needs."""
-    _LOADED["model"] = Model.load(path, language)
+    _LOADED["model"] = CopyModel.load(path, language)
 
 
 def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:

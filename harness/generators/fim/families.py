@@ -1,4 +1,4 @@
-"""Families of models that fill in the middle: their marks, and how a model's family is found. Pure."""
+"""Families of models that fill in the middle: their marks, and the search for a model's family. Pure."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def family(name: str, *, where: str) -> Template:
     Raises:
         InputFault: if there is none.
     """
-    for one in FAMILIES:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in FAMILIES)
-    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {known}")
+    for template in FAMILIES:
+        if template.name == name:
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {names}")
 
 
 def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
@@ -122,11 +122,11 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
     _refuse_chat(chat, where, "give endpoint=completions and a model that was trained to fill in the middle")
     if family_name != AUTO:
         return family(family_name, where=where)
-    for one in FAMILIES:
-        if re.search(one.models, model, re.I):
-            return one
-    known = ", ".join(one.name for one in FAMILIES)
-    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={known}")
+    for template in FAMILIES:
+        if re.search(template.models, model, re.I):
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={names}")
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
@@ -136,9 +136,9 @@ def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str
         InputFault: if there is none, or the model is asked as a chat model.
     """
     _refuse_chat(chat, where, "give chat=off and a model that was trained to fill in the middle")
-    for one in FAMILIES:
-        if all(one.token(mark) in vocabulary for mark in one.marks):
-            return one
+    for template in FAMILIES:
+        if all(template.token(mark) in vocabulary for mark in template.marks):
+            return template
     cure = "leave --fim out, or take a model with tokens for it, such as Qwen2.5-Coder"
     raise InputFault("its vocabulary has no tokens for fill in the middle", where=where, cure=cure)
 
@@ -150,8 +150,8 @@ def _refuse_chat(chat: bool, where: str, cure: str) -> None:
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
     """Return the tokens of a vocabulary with which an answer in the middle ends, beside the model's usual ones."""
-    found = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
-    return tuple(dict.fromkeys(token for token in found if token in vocabulary))
+    candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
+    return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
 
 def cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Prompts that show what follows the cursor. Pure.
+"""Prompts that show the text after the cursor. Pure.
 
 A strategy's prompt stays as it is, and stands where the text before the cursor stands; behind it come the lines after
 the answer. Strategies and their drafts see none of these. The first `MOST` tokens are shown [decision; CrossCodeEval's
@@ -51,10 +51,10 @@ class Infilling(Protocol):
         ...
 
 
-def left(prompt: Prompt) -> Prompt:
+def unmarked(prompt: Prompt) -> Prompt:
     """Return a prompt without marks and without what follows the cursor: what a strategy made."""
-    kept = tuple(block for block in prompt.blocks if block.kind not in _OURS)
-    return prompt if len(kept) == len(prompt.blocks) else replace(prompt, blocks=kept)
+    blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
+    return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
@@ -79,7 +79,7 @@ def after(sample: Sample) -> Block:
         raise InputFault(what, where="--fim", cure="leave --fim out, or import the set with its repositories")
     text = sample.suffix if sample.benchmark == _WHOLE_SUFFIX else "\n" + _blanked(sample)
     block = Block(kind=BlockKind.AFTER, text=text)
-    block = trimmed(block, lambda one: code_tokens.count(one.text) <= MOST)
+    block = trimmed(block, lambda shorter: code_tokens.count(shorter.text) <= MOST)
     if sample.subkind not in (SINGLE_LINE, NEXT_LINE):
         # How many lines the answer has is no business of ours.
         return block
@@ -102,10 +102,10 @@ def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
         return block
 
     def shortened(parts: list[str]) -> Block:
-        def kept(count: int) -> Block:
+        def beginning(count: int) -> Block:
             return replace(block, text="".join(parts[:count]), cut=True)
 
-        return kept(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(kept(count))))
+        return beginning(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(beginning(count))))
 
     lines = shortened(_LINE.findall(block.text))
     return lines if lines.text else shortened(code_tokens.pieces(block.text))
@@ -140,17 +140,17 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
         return replace(request, prompt=template.around(prompt, after))
     window = generator.window
 
-    def count(shown: Prompt) -> int:
-        return generator.count(replace(request, prompt=shown))
+    def count(prompt: Prompt) -> int:
+        return generator.count(replace(request, prompt=prompt))
 
     room = window - min(request.sampling.max_tokens, window // 2)
-    after = trimmed(after, lambda one: count(Prompt(blocks=(one,))) <= room // SHARE)
-    taken = count(template.around(Prompt(blocks=()), after))
-    prompt = fit(prompt, count, max(1, window - taken), request.sampling.max_tokens, request.kind)
-    shown = template.around(prompt, after)
-    if count(shown) > room:
-        shown = replace(shown, flags=tuple(dict.fromkeys((*shown.flags, TRIMMED, FAILED))))
-    return replace(request, prompt=shown)
+    after = trimmed(after, lambda block: count(Prompt(blocks=(block,))) <= room // SHARE)
+    after_tokens = count(template.around(Prompt(blocks=()), after))
+    prompt = fit(prompt, count, max(1, window - after_tokens), request.sampling.max_tokens, request.kind)
+    marked = template.around(prompt, after)
+    if count(marked) > room:
+        marked = replace(marked, flags=tuple(dict.fromkeys((*marked.flags, TRIMMED, FAILED))))
+    return replace(request, prompt=marked)
 
 
 def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:

@@ -1,4 +1,4 @@
-"""Which token comes next: the likeliest, or one drawn at random by numbers that belong to the row alone."""
+"""Choose the next token: the likeliest, or one drawn with random numbers that belong to the row alone."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
     """
     likely, tokens = (logits.double() / temperature).softmax(0).sort(descending=True, stable=True)
     mass = likely.cumsum(0)
-    kept = max(1, int((mass - likely < top_p).sum()))
-    at = int((mass[:kept] <= number * mass[kept - 1]).sum())
-    return int(tokens[min(at, kept - 1)])
+    candidates = max(1, int((mass - likely < top_p).sum()))
+    at = int((mass[:candidates] <= number * mass[candidates - 1]).sum())
+    return int(tokens[min(at, candidates - 1)])

@@ -1,4 +1,4 @@
-"""Where a model's files are, and a digest of them that does not read gigabytes."""
+"""Find a model's files, and digest them without reading gigabytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import LocalModel
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")
@@ -23,7 +23,7 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_leng
 """What configurations call the longest text that a model takes."""
 
 
-def find(settings: Model) -> Path:
+def find(settings: LocalModel) -> Path:
     """Return the folder of a model: the one that was named, else that of the hub's cache, fetched if need be.
 
     The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
@@ -63,7 +63,7 @@ def find(settings: Model) -> Path:
     return weights.local(str(folder), where=settings.by)
 
 
-def _unknown(settings: Model, what: str) -> InputFault:
+def _unknown(settings: LocalModel, what: str) -> InputFault:
     cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
     return InputFault(what, where=settings.where, cure=cure)
 
@@ -97,8 +97,8 @@ def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
 def weight_files(folder: Path) -> list[Path]:
     """Return the files with the weights, sorted; empty if there are none."""
     for suffix in _WEIGHTS:
-        if found := sorted(folder.glob(f"*{suffix}")):
-            return found
+        if files := sorted(folder.glob(f"*{suffix}")):
+            return files
     return []
 
 
@@ -117,5 +117,5 @@ def window(folder: Path) -> int:
         raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
     # Models that see pictures too keep the part that reads text apart.
     parts = [config, config.get("text_config") or {}]
-    found = (part.get(key) for part in parts for key in _POSITIONS)
-    return next((number for number in found if type(number) is int and number > 0), 0)
+    numbers = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in numbers if type(number) is int and number > 0), 0)

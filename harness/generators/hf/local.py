@@ -1,4 +1,4 @@
-"""What every generator shares that reads a model's own files: where they are, its window, and its count of a prompt."""
+"""`Local`: the base of generators that read a model's own files, with its window and its count of a prompt."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from ctxbench.harness.generators.base import Request, TooLong
 from ctxbench.harness.generators.fim import Template
 from ctxbench.harness.generators.hf import files
-from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import LocalModel
 from ctxbench.harness.generators.hf.tokens import Tokens
 
 
 class Local:
     """A model whose tokenizer is read here, whoever computes its answers."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: LocalModel) -> None:
         """Prepare; files are looked for when something of them is asked for."""
         self._model = model
         self._opening = threading.Lock()

@@ -1,4 +1,4 @@
-"""Which tokens a text costs after a prompt, and what they are read after. Pure.
+"""Tokens that price a text after a prompt, and the pieces in which a model reads them. Pure.
 
 Prompt and text are read as one. The text's tokens are those from the first that the prompt alone does not have: one
 that begins in the prompt (a blank before the text's first word, say) is counted whole. Prompts of one sample end
@@ -20,7 +20,9 @@ def tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int)
         begin: the token that stands for a beginning; put first where the prompt leaves nothing to read the text after.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
-    shared = next((at for at, (one, other) in enumerate(zip(whole, before, strict=False)) if one != other), len(before))
+    shared = next(
+        (at for at, (ours, theirs) in enumerate(zip(whole, before, strict=False)) if ours != theirs), len(before)
+    )
     shared = min(shared, len(whole) - 1)
     return (whole, len(whole) - shared) if shared else ([begin, *whole], len(whole))
 

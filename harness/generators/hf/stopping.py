@@ -1,4 +1,4 @@
-"""Where an answer ends before the model ends it. Pure."""
+"""`End`: the end of an answer that the model would go on with. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class End:
 
     def find(self, text: str) -> int | None:
         """Return how many characters of a text are the answer; None if it does not end there yet."""
-        found = [at for stop in self.stops if (at := text.find(stop)) >= 0]
+        ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         begin = len(text) - len(text.lstrip())
         if self.line and (at := text.find("\n", begin)) >= 0:
-            found.append(at)
-        return min(found, default=None)
+            ends.append(at)
+        return min(ends, default=None)
 
 
 def end_of(request: Request, *, chat: bool) -> End:

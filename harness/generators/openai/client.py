@@ -1,4 +1,4 @@
-"""The line to the server: bounded, patient with what passes, quick to give up on what does not. The only I/O here."""
+"""`Client`: send requests to the server, within bounds, with retries for passing faults only. The only I/O here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctxbench.harness.generators.openai.credentials import Credentials
 from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
 from ctxbench.harness.generators.openai.patience import Patience, Waiting
 from ctxbench.harness.generators.openai.replies import Garbled, dig, failure
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Read = Callable[[Any, float], T]
 """A reply's JSON data and the seconds that it took -> what it says; raises `Garbled` for what is no answer."""
 LARGEST = 8 << 20
 """Bytes of a reply that is read, its compression undone: an answer of a million tokens has fewer."""
-_SHOWN = 300
+_QUOTED_CHARACTERS = 300
 """Characters of a fault at most: it may repeat what a server says."""
 _LONGEST = 30.0
 """Seconds between tries, unless the server asks for more."""
@@ -37,9 +37,9 @@ _STEPS = 16
 
 
 class Client:
-    """Sends requests from many threads, at most `Settings.concurrency` at once."""
+    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
         self._settings = settings
         self._slots = threading.BoundedSemaphore(settings.concurrency)
@@ -72,7 +72,7 @@ class Client:
             with self._slots, self._patience.request() as waiting:
                 return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
         except CtxbenchError as fault:
-            raise self._shown(fault) from None
+            raise self._redacted(fault) from None
 
     def close(self) -> None:
         """Close every connection, from any thread: who waits for a reply or between tries gives up at once."""
@@ -111,7 +111,7 @@ class Client:
             now = time.monotonic()
             pauses = [_backoff(self._settings.backoff, number) for number in range(tries, self._settings.retries)]
             pauses[0] = max(pauses[0], outcome.wait)
-            waiting.failed(self._shown(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
+            waiting.failed(self._redacted(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
             self._pause(pauses[0])
             tries += 1
 
@@ -120,12 +120,12 @@ class Client:
         with asts.LOCK:
             import httpcore  # noqa: PLC0415
 
-            from ctxbench.harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
+            from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge  # noqa: PLC0415
 
         start = time.monotonic()
         try:
             status, headers, data = self._send(path, body, largest)
-        except Ended:
+        except NetworkClosed:
             return Problem(fault=self._stopped())
         except httpcore.ConnectError as error:
             return self._broken(f"no connection ({error})")
@@ -157,7 +157,7 @@ class Client:
         except Garbled as error:
             return self._broken(str(error))
         except (ValueError, RecursionError):
-            begin = " ".join(self.scrub(data[:_SHOWN].decode("utf-8", "replace")).split())[:60]
+            begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
             return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _send(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes]:
@@ -194,10 +194,10 @@ class Client:
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
 
-    def _shown(self, fault: CtxbenchError) -> CtxbenchError:
+    def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
         """Return a fault that may repeat a server's words as it may be stored and shown: short, and without secrets."""
         what = visible(" ".join(self.scrub(fault.what).split()))
-        what = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
+        what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
         return type(fault)(what, where=fault.where, cure=fault.cure)
 
     def _broken(self, what: str) -> Problem:

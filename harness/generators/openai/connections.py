@@ -1,4 +1,4 @@
-"""`Connections`: a pool of them to one server, straight or through the environment's proxy. The only user of httpcore.
+"""`Connections`: a pool of them to one server, direct or through the environment's proxy. The only user of httpcore.
 
 No redirect is followed, no cookie kept, no `.netrc` read: a request goes to the address that the spec says, with the
 headers that it says, and nowhere else.
@@ -14,10 +14,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httpcore
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.generators.openai.network import Ended, Network, TooLarge, unpacked
+from ctxbench.harness.generators.openai.network import HttpNetwork, NetworkClosed, TooLarge, unpacked
 from ctxbench.harness.generators.openai.settings import is_loopback
 
-__all__ = ["Connections", "Ended", "TooLarge"]
+__all__ = ["Connections", "NetworkClosed", "TooLarge"]
 
 _IDLE = 5.0
 """Seconds after which an idle connection is not used again; common servers close theirs about then."""
@@ -51,7 +51,7 @@ class Connections:
             ("User-Agent", "ctxbench"),
             *headers.items(),
         ]
-        self._network = Network()
+        self._network = HttpNetwork()
         self._lock = threading.Lock()
         self._under_way, self._closed = 0, threading.Event()
         try:
@@ -81,13 +81,13 @@ class Connections:
         Raises:
             TimeoutError: if it is not there in time.
             TooLarge: if it has more.
-            Ended: if the connections were closed.
+            NetworkClosed: if the connections were closed.
             ValueError: if its body cannot be read.
             httpcore exceptions: as that library says.
         """
         with self._lock:
             if self._closed.is_set():
-                raise Ended
+                raise NetworkClosed
             self._under_way += 1
         try:
             self._network.begin(seconds, _AROUND)
@@ -129,8 +129,8 @@ class Connections:
                 data += part
                 if len(data) > largest:
                     raise TooLarge
-        found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
-        return reply.status, found, unpacked(bytes(data), found.get("content-encoding", ""), largest)
+        reply_headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
+        return reply.status, reply_headers, unpacked(bytes(data), reply_headers.get("content-encoding", ""), largest)
 
 
 def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:
@@ -147,9 +147,9 @@ def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:
     named = proxies.get(address.scheme) or proxies.get("all")
     if not named or urllib.request.proxy_bypass(address.netloc):
         return None
-    found = urlsplit(named if "://" in named else f"http://{named}")
-    if found.scheme not in _PROXIES or not found.hostname:
-        raise ValueError(found.scheme)
-    url = httpcore.URL(scheme=found.scheme, host=found.hostname, port=found.port or _PROXIES[found.scheme], target="/")
-    user = (unquote(found.username), unquote(found.password or "")) if found.username else None
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    if proxy.scheme not in _PROXIES or not proxy.hostname:
+        raise ValueError(proxy.scheme)
+    url = httpcore.URL(scheme=proxy.scheme, host=proxy.hostname, port=proxy.port or _PROXIES[proxy.scheme], target="/")
+    user = (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None
     return httpcore.Proxy(url, auth=user)

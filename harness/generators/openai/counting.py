@@ -1,4 +1,4 @@
-"""Prompts counted as a served model counts them, by a copy of its tokenizer on this machine."""
+"""`Counter`: count prompts as a served model does, with a copy of its tokenizer on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.openai import wire
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
@@ -41,7 +41,7 @@ def least(text: str) -> int:
 class Counter:
     """The tokenizer of one served model. Any thread may ask; it is read with the first count."""
 
-    def __init__(self, path: str, settings: Settings) -> None:
+    def __init__(self, path: str, settings: OpenAISettings) -> None:
         """See that there is one.
 
         Args:
@@ -52,8 +52,8 @@ class Counter:
             InputFault: if there is none, or nothing here can read it.
         """
         weights.need(("tokenizers",), where=settings.where, cure="pip install -e '.[encoders]'")
-        given = Path(path).expanduser()
-        self._file = given / FILE if given.is_dir() else given
+        file = Path(path).expanduser()
+        self._file = file / FILE if file.is_dir() else file
         self._settings = settings
         if not self._file.is_file():
             raise InputFault(f"{path} holds no tokenizer", where=settings.where, cure=_CURE)
@@ -65,8 +65,8 @@ class Counter:
 
     def count(self, request: Request) -> int:
         """Return the tokens of a request's prompt, its mark of a beginning and room for a chat template included."""
-        found = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
-        return len(found.ids) + (TEMPLATE if self._settings.chat else 0)
+        encoding = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
+        return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
         """Return how many tokens of a text the model must read; templates take blanks off its ends."""
@@ -77,7 +77,7 @@ class Counter:
         # It carries no types, and a finished run does without it.
         module: Any = importlib.import_module("tokenizers")
         try:
-            made = module.Tokenizer.from_file(str(self._file))
+            tokenizer = module.Tokenizer.from_file(str(self._file))
         except Exception as error:
             # The library raises nothing narrower.
             reason = str(error).partition("\n")[0]
@@ -85,6 +85,6 @@ class Counter:
                 f"{self._file} cannot be read ({reason})", where=self._settings.where, cure=_CURE
             ) from error
         # The file may say to cut and to fill up, as for training.
-        made.no_truncation()
-        made.no_padding()
-        return made
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer

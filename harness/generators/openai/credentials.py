@@ -1,4 +1,4 @@
-"""`Credentials`: what is sent to a server and must be stored and shown nowhere. Pure: the environment is handed in."""
+"""`Credentials`: secrets that go to a server and must not be stored or shown. Pure: the environment is an argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.generators.openai.settings import BEARER, Settings
+from ctxbench.harness.generators.openai.settings import BEARER, OpenAISettings
 
 _SHORT = 8
 """Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a word that a server of one's own is
@@ -34,7 +34,7 @@ class Credentials:
     """What is taken out of a server's words."""
 
     @classmethod
-    def read(cls, settings: Settings, environment: Mapping[str, str]) -> Self:
+    def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
         """Return what the environment holds for these settings.
 
         Raises:
@@ -83,7 +83,7 @@ def _spellings(secret: str) -> Iterator[str]:
     yield from map(re.escape, dict.fromkeys((secret, quote(secret, safe=""), coded)))
 
 
-def _value(name: str, environment: Mapping[str, str], settings: Settings) -> str:
+def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
     value = environment.get(name, "").strip()
     if not value:
         raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")

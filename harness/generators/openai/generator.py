@@ -1,4 +1,4 @@
-"""The generator and, where asked for, the coder behind a spec of `openai`."""
+"""`OpenAI` and `PricingOpenAI`: the generator behind a spec of `openai`, and the coder for servers that can price."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.openai import counting, pricing, replies, wire
 from ctxbench.harness.generators.openai.client import LARGEST, Client
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.spread import spread
 from ctxbench.strategies.api import Prompt
 
@@ -31,7 +31,9 @@ class OpenAI:
 
     concurrent = True
 
-    def __init__(self, settings: Settings, *, revision: str = "", counter: counting.Counter | None = None) -> None:
+    def __init__(
+        self, settings: OpenAISettings, *, revision: str = "", counter: counting.Counter | None = None
+    ) -> None:
         """Prepare; the server is not spoken to before the first request.
 
         Args:
@@ -70,8 +72,8 @@ class OpenAI:
         Raises:
             InputFault: if it is asked as a chat model, or its name says no family and the spec none either.
         """
-        given = self._settings
-        return fim.of_name(given.model, family_name=given.fim, chat=given.chat, where=given.where)
+        settings = self._settings
+        return fim.of_name(settings.model, family_name=settings.fim, chat=settings.chat, where=settings.where)
 
     @property
     def served(self) -> tuple[str, ...]:
@@ -100,13 +102,13 @@ class OpenAI:
     def _answer(self, request: Request) -> Response | MachineFault:
         line = wire.ends_with_line(request, self._settings)
         try:
-            found = self._ask(request, line=line)
-            if line and found.finish == "stop" and not found.text.strip():
+            response = self._ask(request, line=line)
+            if line and response.finish == "stop" and not response.text.strip():
                 # A blank line came first, or nothing at all, which a reply does not tell apart.
-                found = _both(found, self._ask(request, line=False))
+                response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
-        return found
+        return response
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.message(request, self._settings))

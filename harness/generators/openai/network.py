@@ -1,4 +1,4 @@
-"""`Network`: connections that keep to a deadline and a size whatever the other side does, and that end when told to.
+"""`HttpNetwork`: connections that keep to a deadline and a size whatever the other side does, and that can be closed.
 
 A time-out of a socket begins anew with every byte, so a server that trickles outlasts it; and nothing wakes a thread
 that waits for one. Here every wait is for the socket, the deadline of the whole request, and the end, together.
@@ -35,7 +35,7 @@ _ANY_HEADER = 32 + zlib.MAX_WBITS
 """Tells zlib to take both kinds."""
 
 
-class Ended(Exception):
+class NetworkClosed(Exception):
     """Raised in whoever waits when the network is closed, and in whoever comes later."""
 
 
@@ -43,7 +43,7 @@ class TooLarge(Exception):
     """Raised for a reply that is larger than it may be."""
 
 
-class Network(httpcore.NetworkBackend):
+class HttpNetwork(httpcore.NetworkBackend):
     """Connections of many threads, each of which does one request at a time, see `begin`."""
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class Network(httpcore.NetworkBackend):
     def begin(self, seconds: float, most: int) -> None:
         """From now on, the calling thread waits so long in all, and reads so many bytes; what waits then raises.
 
-        ``TimeoutError`` where the time is over, `TooLarge` where there is more to read, `Ended` when the network is
-        closed.
+        ``TimeoutError`` where the time is over, `TooLarge` where there is more to read, `NetworkClosed` when the
+        network is closed.
         """
         self._of_thread.until, self._of_thread.left = time.monotonic() + seconds, most
         self._of_thread.fresh = False
@@ -72,7 +72,7 @@ class Network(httpcore.NetworkBackend):
         self._of_thread.left += more
 
     def close(self) -> None:
-        """Wake everyone who waits; they get `Ended`. At once, from any thread, as often as wanted."""
+        """Wake everyone who waits; they get `NetworkClosed`. At once, from any thread, as often as wanted."""
         self._closed.set()
         os.eventfd_write(self._bell, 1)
 
@@ -108,10 +108,10 @@ class Network(httpcore.NetworkBackend):
 
         Raises:
             TimeoutError: if its time is over.
-            Ended: if the network is closed.
+            NetworkClosed: if the network is closed.
         """
         if self._closed.is_set():
-            raise Ended
+            raise NetworkClosed
         if time.monotonic() > self._of_thread.until:
             raise TimeoutError
 
@@ -153,9 +153,9 @@ class Network(httpcore.NetworkBackend):
         poll = select.poll()
         poll.register(handle, event)
         poll.register(self._bell, select.POLLIN)
-        ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
+        events = poll.poll(max(0.0, until - time.monotonic()) * 1000)
         self.check()
-        if not ready:
+        if not events:
             raise TimeoutError("timed out")
 
     def _connect(self, handle: socket.socket, address: _Address) -> None:
@@ -191,7 +191,7 @@ class Network(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """One connection, plain or TLS."""
 
-    def __init__(self, handle: socket.socket, network: Network) -> None:
+    def __init__(self, handle: socket.socket, network: HttpNetwork) -> None:
         self._handle, self._network = handle, network
         self._fresh, self._spoilt = True, False
 
@@ -206,13 +206,13 @@ class _Stream(httpcore.NetworkStream):
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        left = memoryview(buffer)
+        unsent = memoryview(buffer)
         self._fresh = True
-        while left:
+        while unsent:
             sent = self._network.attempt(
-                self._handle, functools.partial(self._handle.send, left), select.POLLOUT, httpcore.WriteError
+                self._handle, functools.partial(self._handle.send, unsent), select.POLLOUT, httpcore.WriteError
             )
-            left = left[sent:]
+            unsent = unsent[sent:]
 
     def close(self) -> None:
         self._handle.close()
@@ -278,4 +278,6 @@ def unpacked(data: bytes, coding: str, most: int) -> bytes:
 
 
 def _looked_up(host: str, port: int, flags: int = 0) -> list[tuple[socket.AddressFamily, _Address]]:
-    return [(one[0], one[4]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)]
+    return [
+        (address[0], address[4]) for address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    ]

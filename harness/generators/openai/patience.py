@@ -1,4 +1,4 @@
-"""`Patience`: says what requests wait for while a server gives no answers, a line now and then.
+"""`Patience`: log now and then what requests wait for while a server gives no answers.
 
 A dead server is tried again for a minute, and a slow one may take its time: who looks on is to know which of both.
 """
@@ -99,10 +99,10 @@ class Patience:
                     f"each for {self._timeout:g} s at most before it is tried again"
                 )
             last = max(failing, key=lambda request: request.until)
-            left = max(1.0, last.until - now)
+            seconds = max(1.0, last.until - now)
             return (
                 f"waiting for {self._where}: {last.trouble}; try {last.tries} of {self._most}, "
-                f"given up in about {left:.0f} s; {requests}"
+                f"given up in about {seconds:.0f} s; {requests}"
             )
 
     def _watch(self) -> None:

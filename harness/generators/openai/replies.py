@@ -1,4 +1,4 @@
-"""What a reply says: the answer, its account, and who gave it. Pure.
+"""Read a reply: the answer, its tokens, and the model that gave it. Pure.
 
 Servers differ; what is read here is what their makers document, see `docs/generators-openai.md`.
 """
@@ -14,7 +14,7 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import MOST_TOKENS, Request, Response, TooLong
 from ctxbench.harness.generators.openai import lines
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.reading import CutShort
 
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
@@ -72,7 +72,7 @@ class _Words:
     text: str
     thought: bool
     """Whether the model thought before it answered, as far as the reply shows."""
-    told: bool = False
+    has_thoughts: bool = False
     """Whether the server gives what it thought beside the answer."""
 
 
@@ -87,7 +87,7 @@ def failure(reply: Any) -> dict[str, Any] | None:
     return None
 
 
-def response(reply: Any, request: Request, settings: Settings, seconds: float, *, least: int = 0) -> Response:
+def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
     """Return the answer that a reply holds.
 
     Args:
@@ -122,7 +122,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
         see_whole(reply, tokens_in, least, settings)
-    code = lines.answer(request, text) if settings.chat and settings.asked else text
+    code = lines.answer(request, text) if settings.chat and settings.instructed else text
     end = lines.end(text) if request.one_line and not settings.chat else None
     answered = Response(
         text=code[:end],
@@ -141,7 +141,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     return answered
 
 
-def served(reply: Any, settings: Settings) -> Served:
+def served(reply: Any, settings: OpenAISettings) -> Served:
     """Return who answered, as far as the reply says."""
     model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
     return Served(
@@ -184,7 +184,7 @@ def _label(value: Any) -> str:
     return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
 
 
-def _words(reply: Any, settings: Settings) -> _Words:
+def _words(reply: Any, settings: OpenAISettings) -> _Words:
     """Return the model's words without its thoughts; one that says nothing says an empty text."""
     if not settings.chat:
         return _Words(_text(dig(choice(reply), "text")), False)
@@ -192,25 +192,25 @@ def _words(reply: Any, settings: Settings) -> _Words:
     if not isinstance(message, dict):
         raise Garbled("the reply has no message")
     content = message.get("content")
-    told = any(message.get(key) for key in _THOUGHTS)
-    thought = told or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
+    has_thoughts = any(message.get(key) for key in _THOUGHTS)
+    thought = has_thoughts or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
     if isinstance(content, list):
         thought = thought or any(dig(part, "type") in _THOUGHT_PARTS for part in content)
         content = "".join(_text(dig(part, "text")) for part in content if dig(part, "type") == "text")
     if content is None:
         content = message.get("refusal") or ""
-    return _unthought(_text(content), thought=thought, told=told)
+    return _unthought(_text(content), thought=thought, has_thoughts=has_thoughts)
 
 
-def _unthought(text: str, *, thought: bool, told: bool) -> _Words:
+def _unthought(text: str, *, thought: bool, has_thoughts: bool) -> _Words:
     """Return a message's text without thoughts that the server left in it; behind thoughts without an end is nothing.
 
     Some chat templates begin the thoughts, and the model only ends them.
     """
     before, end, behind = text.partition(_END)
     if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
-        return _Words(behind, thought=True, told=False)
-    return _Words(text, thought, told)
+        return _Words(behind, thought=True, has_thoughts=False)
+    return _Words(text, thought, has_thoughts)
 
 
 def _text(value: Any) -> str:
@@ -219,7 +219,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) -> None:
+def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISettings) -> None:
     """See that it was the model's own words that came to their end, or to the limit, and not what it thought before."""
     limit = request.sampling.max_tokens
     hidden = not words.text and limit >= _FEW
@@ -229,7 +229,7 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) 
             where=settings.where,
             cure=ROOM,
         )
-    if words.told and not cut and not words.text.strip():
+    if words.has_thoughts and not cut and not words.text.strip():
         # A parser of thoughts that is not the model's takes the answer for one.
         raise MachineFault(
             "the reply has thoughts and no answer",
@@ -238,7 +238,7 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) 
         )
 
 
-def see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
+def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
     """See that the server does not say that the model read less than the prompt has.
 
     Raises:
@@ -268,10 +268,10 @@ def _tokens(reply: Any) -> tuple[int | None, int | None]:
 def _cached(reply: Any) -> int:
     """Return how many of the prompt's tokens were at hand; OpenAI's place for it, DeepSeek's, Moonshot's."""
     places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
-    return next((found for place in places if (found := _count(reply, *place))), 0)
+    return next((tokens for place in places if (tokens := _count(reply, *place))), 0)
 
 
 def _count(reply: Any, *keys: str) -> int | None:
     """Return a number of tokens; None where there is none, or one that cannot be."""
-    found = dig(reply, "usage", *keys)
-    return found if type(found) is int and 0 <= found <= MOST_TOKENS else None
+    number = dig(reply, "usage", *keys)
+    return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""What a spec of `openai` says, checked. Pure: nothing is asked of a server or of the environment."""
+"""Settings of `openai`, checked. Pure: no server is asked and no environment read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxbench.bench.errors import InputFault
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
-ASKED, RAW = "asked", "raw"
+INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
 """The header that holds the key behind the word Bearer; in any other it stands alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
@@ -36,7 +36,7 @@ _OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class OpenAISettings:
     """One model behind one server."""
 
     model: str
@@ -44,7 +44,7 @@ class Settings:
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
-    asked: bool
+    instructed: bool
     """Whether a chat model is told what to do with the prompt of a line."""
     concurrency: int
     timeout: float
@@ -141,7 +141,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def see_private(settings: Settings) -> None:
+def see_private(settings: OpenAISettings) -> None:
     """See that no secret goes over plain http to another machine.
 
     Raises:
@@ -215,16 +215,16 @@ def extra_fields(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise InputFault("extra is no JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
-    taken = [key for key in _OURS if key in found]
-    if taken:
-        raise InputFault(f"extra has the field {taken[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
-    _see_no_secret("extra", found)
-    return found
+    reserved = [key for key in _OURS if key in fields]
+    if reserved:
+        raise InputFault(f"extra has the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
+    _see_no_secret("extra", fields)
+    return fields
 
 
 def header_fields(text: str) -> dict[str, str]:
@@ -234,19 +234,19 @@ def header_fields(text: str) -> dict[str, str]:
         InputFault: if it is not, or could hold a secret; values are not repeated then.
     """
     try:
-        found = json.loads(text or "{}")
+        fields = json.loads(text or "{}")
     except ValueError:
-        found = None
-    sound = isinstance(found, dict) and all(
+        fields = None
+    sound = isinstance(fields, dict) and all(
         _HEADER.fullmatch(name) and isinstance(value, str) and value.isascii() and value.isprintable()
-        for name, value in found.items()
+        for name, value in fields.items()
     )
-    if not isinstance(found, dict) or not sound:
+    if not isinstance(fields, dict) or not sound:
         raise InputFault(
             "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
         )
-    _see_no_secret("headers", found)
-    return found
+    _see_no_secret("headers", fields)
+    return fields
 
 
 def key_header(name: str) -> str:

@@ -1,4 +1,4 @@
-"""vLLM's engine: tokens after tokens, and what given tokens cost. The only part that imports vLLM."""
+"""`VLLMEngine`: generate tokens after tokens, and price given ones. Only this file imports vLLM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import read_text
-from ctxbench.harness.generators.vllm.settings import CURE, Settings
+from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
 
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
@@ -38,7 +38,7 @@ _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EngineRequest:
     """One answer wanted."""
 
     ids: list[int]
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class EngineAnswer:
     """One answer made."""
 
     ids: list[int]
@@ -69,10 +69,10 @@ class Made:
     """How many tokens of the prompt were at hand from earlier ones."""
 
 
-class Engine:
+class VLLMEngine:
     """The engine of one model. One thread at a time."""
 
-    def __init__(self, folder: Path, settings: Settings, window: int) -> None:
+    def __init__(self, folder: Path, settings: VLLMSettings, window: int) -> None:
         """Start it; nothing is fetched, and no code that the folder brings along is run.
 
         Args:
@@ -102,7 +102,7 @@ class Engine:
             # The engine raises what it likes, for files that are not right as for memory that does not suffice.
             raise self._fault("the engine does not start", error) from error
 
-    def answer(self, wanted: Sequence[Wanted]) -> list[Made]:
+    def answer(self, requests: Sequence[EngineRequest]) -> list[EngineAnswer]:
         """Make answers, side by side as the engine likes.
 
         Raises:
@@ -111,16 +111,16 @@ class Engine:
         """
         params = [
             self._vllm.SamplingParams(
-                max_tokens=one.most,
-                temperature=one.temperature,
-                top_p=one.top_p,
-                seed=one.seed,
-                stop=list(one.stops),
-                stop_token_ids=list(one.ends),
+                max_tokens=request.most,
+                temperature=request.temperature,
+                top_p=request.top_p,
+                seed=request.seed,
+                stop=list(request.stops),
+                stop_token_ids=list(request.ends),
             )
-            for one in wanted
+            for request in requests
         ]
-        return [_made(found) for found in self._generate([one.ids for one in wanted], params)]
+        return [_answer_of(output) for output in self._generate([request.ids for request in requests], params)]
 
     def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
         """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
@@ -134,8 +134,8 @@ class Engine:
         """
         # One token must be made; what it is does not matter.
         params = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
-        found = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
-        return [self._cost(one, *piece) for one, piece in zip(found, pieces, strict=True)]
+        outputs = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
+        return [self._cost(output, *piece) for output, piece in zip(outputs, pieces, strict=True)]
 
     def close(self) -> None:
         """Let go of the GPU's memory."""
@@ -160,15 +160,17 @@ class Engine:
             ) from error
 
     def _generate(self, prompts: Sequence[list[int]], params: Sequence[Any]) -> list[Any]:
-        given = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids in prompts]
+        token_prompts = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids in prompts]
         try:
-            found: list[Any] = self._llm.generate(given, list(params), use_tqdm=False, lora_request=self._lora)
+            outputs: list[Any] = self._llm.generate(
+                token_prompts, list(params), use_tqdm=False, lora_request=self._lora
+            )
         except Exception as error:
             raise self._fault("the engine gave no answer", error) from error
-        return found
+        return outputs
 
-    def _cost(self, found: Any, ids: Sequence[int], count: int) -> float:
-        logs = found.prompt_logprobs
+    def _cost(self, output: Any, ids: Sequence[int], count: int) -> float:
+        logs = output.prompt_logprobs
         if logs is None or len(logs) != len(ids):
             raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
         bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
@@ -181,13 +183,13 @@ class Engine:
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         cure = _SMALLER if full else _AGAIN
-        said = f"{what} ({type(error).__name__}: {reason})"
+        message = f"{what} ({type(error).__name__}: {reason})"
         if isinstance(error, ValueError) and not full:
-            return InputFault(said, where=self._settings.where, cure="mend the spec, or the model's files")
-        return MachineFault(said, where=self._settings.where, cure=cure)
+            return InputFault(message, where=self._settings.where, cure="mend the spec, or the model's files")
+        return MachineFault(message, where=self._settings.where, cure=cure)
 
 
-def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -> dict[str, Any]:
+def arguments(folder: Path, settings: VLLMSettings, window: int, *, rank: int = 0) -> dict[str, Any]:
     """Return what the engine is started with.
 
     Args:
@@ -214,17 +216,17 @@ def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -
     }
 
 
-def _made(found: Any) -> Made:
-    [answer] = found.outputs
-    return Made(
+def _answer_of(output: Any) -> EngineAnswer:
+    [answer] = output.outputs
+    return EngineAnswer(
         ids=list(answer.token_ids),
         stopped=answer.finish_reason == "stop",
         by=answer.stop_reason if isinstance(answer.stop_reason, str) else "",
-        cached=found.num_cached_tokens or 0,
+        cached=output.num_cached_tokens or 0,
     )
 
 
-def _adapter(settings: Settings) -> tuple[Path, int] | None:
+def _adapter(settings: VLLMSettings) -> tuple[Path, int] | None:
     """Return the folder of the adapter and the rank to make room for; None if there is none.
 
     Raises:
