@@ -170,7 +170,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
 
 def behind_cursor(sample: Sample, reference: Reference) -> str:
     """Return the answer from the cursor on: for a function its body."""
-    return reference.target if sample.kind is Kind.LINE else extract.rest(sample, reference.target)
+    return reference.target if sample.kind is Kind.LINE else extract.after_cursor(sample, reference.target)
 
 
 def _stored(key: _Key, prompt: Prompt, bits: float) -> StoredBits:

@@ -15,7 +15,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body
-from ctxbench.harness.extract.given import given
+from ctxbench.harness.extract.head import head_of
 from ctxbench.harness.imported.infercom import first_line
 from ctxbench.harness.store.completions import Completed
 from ctxbench.harness.tasklines import task_lines
@@ -88,7 +88,7 @@ def _behind_cursor(sample: Sample, text: str) -> str:
     """Return what follows the cursor; for a function whose head is not the sample's, its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
-    head = given(sample)
+    head = head_of(sample)
     if text.startswith(head.head):
         return text.removeprefix(head.head)
     return textwrap.indent(body(sample, text), head.body_indent)

@@ -12,7 +12,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.harness.diagnostics.gains import Diagnosed
+    from ctxbench.harness.diagnostics.gains import RunDiagnosis
     from ctxbench.harness.store import Store
 
 
@@ -51,12 +51,12 @@ def _open(url: str) -> Store:
         return open_reader(url)
 
 
-def _record(made: Diagnosed) -> dict[str, Any]:
+def _record(made: RunDiagnosis) -> dict[str, Any]:
     return {
         "run": made.run.id,
         "strategy": made.run.strategy,
         "new": made.new,
-        "left": made.left,
+        "left": made.over_limit,
         "unpriced": made.unpriced,
         "samples": {
             sample: [{"kind": one.kind, "gain": round(one.bits, 6)} for one in blocks]
@@ -65,8 +65,8 @@ def _record(made: Diagnosed) -> dict[str, Any]:
     }
 
 
-def _lines(made: Diagnosed) -> str:
-    lines = [f"{made.run.id}  {made.run.strategy}  samples {len(made.blocks)}  new {made.new}  left {made.left}"]
+def _lines(made: RunDiagnosis) -> str:
+    lines = [f"{made.run.id}  {made.run.strategy}  samples {len(made.blocks)}  new {made.new}  left {made.over_limit}"]
     if made.unpriced:
         lines.append(f"  {made.unpriced} samples cannot be priced: their prompts do not end at the cursor")
     every = [one for blocks in made.blocks.values() for one in blocks]

@@ -61,8 +61,8 @@ class Prompter:
         self.snapshot, self.drafter, self.cells = snapshot, drafter, InlineCells()
         self.api: dict[str, list[tuple[str, str]]] = {}
         for path, text in snapshot.texts.items():
-            for name, shown in signatures(path, text, snapshot.language):
-                self.api.setdefault(name, []).append((path, shown))
+            for name, signature in signatures(path, text, snapshot.language):
+                self.api.setdefault(name, []).append((path, signature))
 
     def prompt(self, kind: str, sample: Sample, reference: Reference) -> Prompt:
         """Return a sample's prompt of one kind."""
@@ -90,11 +90,11 @@ class Prompter:
     def _apis(self, query: Query, reference: Reference, *, always: bool) -> str:
         lot = random.Random(f"api {query.id}")  # noqa: S311
         line = query.prefix.rpartition("\n")[2] + reference.target
-        own = [one for name in sorted(set(re.findall(r"\w+", line))) for one in self.api.get(name, ())[:2]]
+        own = [api for name in sorted(set(re.findall(r"\w+", line))) for api in self.api.get(name, ())[:2]]
         keys = sorted(self.api)
         others = [lot.choice(self.api[lot.choice(keys)]) for _ in range(4)] if keys else []
-        chosen = [one for one in own if one[0] != query.path][:4] if always or lot.random() < 0.6 else []
-        mixed = list(dict.fromkeys(text for path, text in [*chosen, *others] if path != query.path))[:6]
+        used = [api for api in own if api[0] != query.path][:4] if always or lot.random() < 0.6 else []
+        mixed = list(dict.fromkeys(text for path, text in [*used, *others] if path != query.path))[:6]
         lot.shuffle(mixed)
         return "# Here are some APIs that may be used from other files\n" + "".join(mixed) + "\n"
 
@@ -134,9 +134,9 @@ def main() -> None:
     with options.out.open("w", encoding="utf-8") as out:
         for folder in sorted(options.folder):
             package = read(folder, options.language)
-            made = build_samples([package], per_repo=options.per_package, seed=0)
+            samples = build_samples([package], per_repo=options.per_package, seed=0)
             prompter = Prompter(package, drafter)
-            for sample, reference in zip(made.samples, made.references, strict=True):
+            for sample, reference in zip(samples.samples, samples.references, strict=True):
                 lot = random.Random(f"kind {sample.id}")  # noqa: S311
                 kinds = list(CHANCES) if options.all_kinds else lot.choices(list(CHANCES), list(CHANCES.values()))
                 for kind in kinds:

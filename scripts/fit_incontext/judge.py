@@ -81,8 +81,8 @@ def main() -> None:
     records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
     # The samples of one target follow each other, one a kind of prompt; all or none of them are taken.
     targets = list(dict.fromkeys(r["id"] for r in records))
-    kept = set(targets[:: max(1, len(records) // options.limit)])
-    records = [record for record in records if record["id"] in kept]
+    targets_judged = set(targets[:: max(1, len(records) // options.limit)])
+    records = [record for record in records if record["id"] in targets_judged]
     rows: dict[str, list[list[float]]] = {}
     arguments = (options.weights, options.language)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:
