@@ -20,7 +20,7 @@ from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Kind, Language, Query, Reference, Sample, Use
 from ctxbench.harness.asking import FINAL, AnsweredSample, Asker, completion
 from ctxbench.harness.bits import behind_cursor
-from ctxbench.harness.cells import Card, Cells
+from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
 from ctxbench.harness.store.store import Store
@@ -39,7 +39,7 @@ RETRIEVED = 20
 MOST_APIS = 8
 
 
-def card_of(spec: str, cells: Cells) -> Card:
+def card_of(spec: str, cells: Cells) -> StrategyCard:
     """Return the card of a strategy or a control.
 
     Raises:
@@ -50,7 +50,7 @@ def card_of(spec: str, cells: Cells) -> Card:
         return cells.card(spec)
     if bracket:
         raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
-    return Card(
+    return StrategyCard(
         spec=name,
         kinds=frozenset(Kind),
         drafts=False,

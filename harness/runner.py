@@ -23,7 +23,7 @@ from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import plan, prices
 from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
 from ctxbench.harness.bits import Bits
-from ctxbench.harness.cells import Bounds, Card, copies, open_cells
+from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.controls import card_of
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.execution import OpenJudge, open_executor, open_judge
@@ -62,7 +62,7 @@ class RunOptions:
     top_p: float | None = None
     sandbox: str | None = None
     """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
-    strategy_seconds: float = Bounds.work
+    strategy_seconds: float = StrategyBounds.work
     """Processor time that a strategy may take for one sample; waiting for the model does not count."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
@@ -152,7 +152,7 @@ def _machines(home: Home, choices: RunOptions) -> dict[str, Any]:
         "cache": home.cache,
         "workers": choices.workers,
         "prices": prices.of_home(home),
-        "cells": functools.partial(open_cells, limits=Bounds.of_work(choices.strategy_seconds)),
+        "cells": functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
     }
     if choices.sandbox != NO_SANDBOX:
         machines["tools"] = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
@@ -197,7 +197,7 @@ def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet, boxes: bool) -> Card:
+def _checked(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, boxes: bool) -> StrategyCard:
     if card.executes and not boxes:
         raise InputFault(
             f"{card.spec} runs what the model wrote, which needs a sandbox",
@@ -227,7 +227,7 @@ def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
     )
 
 
-def _spec(card: Card, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
+def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
     limited = choices.limit is not None and choices.limit < len(sample_set.samples)
     return RunSpec(
         samples=sample_set.name,

@@ -40,11 +40,11 @@ _OWN_PIDS = "/proc/self/ns/pid"
 class Namespaces:
     """The server's own namespaces, which it has entered, and what it takes to give a cell its own."""
 
-    def __init__(self, shown: Sequence[str], hidden: Iterable[str], stage: str) -> None:
+    def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter them, in a child that goes on instead of this process, which must have no threads.
 
         Args:
-            shown: absolute paths that the view holds; the current folder is there too, if only as an empty one.
+            visible: absolute paths that the view holds; the current folder is there too, empty unless among them.
             hidden: absolute paths that it does not, wherever they are.
             stage: an empty folder to put the view together in.
 
@@ -58,13 +58,13 @@ class Namespaces:
         _become_first()
         self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
-        _build(shown, sorted(hidden), stage)
-        here = Path.cwd()
+        _build(visible, sorted(hidden), stage)
+        current_folder = Path.cwd()
         os.chdir(stage)
         # The view on top of the old root, which is then let go.
         _check(_libc().pivot_root(b".", b"."), "pivot_root")
         _check(_libc().umount2(b".", _DETACH), "the old root")
-        os.chdir(here)
+        os.chdir(current_folder)
 
     def fork(self) -> int:
         """Fork; the child is the first process of its own namespace: it sees no other, and what it starts ends with it.
@@ -124,16 +124,16 @@ def _become_first() -> None:
     _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
 
 
-def _build(shown: Sequence[str], hidden: Sequence[str], stage: str) -> None:
+def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
     """Put the view together at `stage`."""
     _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
-    held: list[str] = []
-    for path in sorted(shown):
-        if not any(_within(path, other) for other in held):
+    bound: list[str] = []
+    for path in sorted(visible):
+        if not any(_within(path, other) for other in bound):
             _bind(path, stage + path)
-            held.append(path)
+            bound.append(path)
     Path(f"{stage}{Path.cwd()}").mkdir(parents=True, exist_ok=True)
-    _cover([path for path in hidden if any(_within(path, other) or _within(other, path) for other in held)], stage)
+    _cover([path for path in hidden if any(_within(path, other) or _within(other, path) for other in bound)], stage)
     _set(stage, _READ_ONLY | _NOSUID | _NODEV, recursive=True)
     _set(stage, 0, cleared=_READ_ONLY)
     for name in _DEVICES:
@@ -166,8 +166,8 @@ def _bind(source: str, target: str) -> None:
 def _set(path: str, attributes: int, *, cleared: int = 0, recursive: bool = False) -> None:
     values = (ctypes.c_uint64 * 4)(attributes, cleared, 0, 0)
     raw, flags = os.fsencode(path), _AT_RECURSIVE if recursive else 0
-    done = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
-    _check(done, f"attributes of {path}")
+    status = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
+    _check(status, f"attributes of {path}")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

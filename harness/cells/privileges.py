@@ -43,7 +43,7 @@ def drop(uid: int | None, *, reads_all: bool = False) -> None:
         os.setresuid(uid, uid, uid)
     if not sys.platform.startswith("linux"):
         return
-    kept = _DAC_READ_SEARCH if reads_all else 0
+    capabilities = _DAC_READ_SEARCH if reads_all else 0
     # Effective, permitted, inheritable: the low half of each, then the high ones.
-    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept)):
+    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)):
         raise OSError(ctypes.get_errno(), "capset")

@@ -81,7 +81,7 @@ def _check_file(name: str) -> None:
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
     """Say whether all code of a strategy, what it wraps included, is our own."""
-    names = [specs.parse(spec).name, *(specs.parse(one.spec).name for one in bound.inner)]
+    names = [specs.parse(spec).name, *(specs.parse(inner.spec).name for inner in bound.inner)]
     return all("@" not in name and registry.is_ours(name) for name in names)
 
 

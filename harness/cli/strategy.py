@@ -164,12 +164,12 @@ def check(spec: str, *, strategy_seconds: float, home: Home) -> None:
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
-    from ctxbench.harness.cells import Bounds, checked
+    from ctxbench.harness.cells import StrategyBounds, checked
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
 
     with remarks():
-        findings = checked(spec_of(spec), [home.root], Bounds.of_work(strategy_seconds))
+        findings = checked(spec_of(spec), [home.root], StrategyBounds.of_work(strategy_seconds))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cells import Bounds, open_cells
+from ctxbench.harness.cells import StrategyBounds, open_cells
 from ctxbench.harness.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
@@ -183,7 +183,7 @@ def main(root: Path) -> None:
         choices = RunOptions(strategy_seconds=SECONDS, workers=2)
         summaries = run(home, store, samples, strategies=list(specs), generator="incontext", choices=choices)
     faults = {specs[one.strategy]: [fault.message for fault in one.faults] for one in summaries}
-    with open_cells([home.root], 1, limits=Bounds.of_work(SECONDS)) as cells:
+    with open_cells([home.root], 1, limits=StrategyBounds.of_work(SECONDS)) as cells:
         isolation = cells.describe()["isolation"]
         found = {
             name: [[finding.name, finding.passed, finding.detail] for finding in cells.checked(spec)]
