@@ -115,18 +115,17 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     planned = plan.choose(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
-    executor = None
+    machines = _machines(home, choices) | machines
+    machines["hidden"] = _hidden(home, store, sample_set)
     if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
         # Opened only when something is missing.
-        executor = functools.partial(
+        machines["executor"] = functools.partial(
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
         )
-    machines = _machines(home, choices) | machines
-    machines |= {"hidden": _hidden(home, store, sample_set), "executor": executor}
     with open_machinery(store, generator, **machines) as machinery:
-        cards = [
-            _checked(card_of(spec, machinery.cells), planned, sample_set, "tools" in machines) for spec in strategies
-        ]
+        cards = [card_of(spec, machinery.cells) for spec in strategies]
+        for card in cards:
+            _check(card, planned, sample_set, has_sandbox="tools" in machines)
         if choices.fim:
             # Refused before a run is stored that could never be done.
             fim.template_of(machinery.batcher.generator)
@@ -197,8 +196,9 @@ def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _checked(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, boxes: bool) -> StrategyCard:
-    if card.executes and not boxes:
+def _check(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool) -> None:
+    """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
+    if card.executes and not has_sandbox:
         raise InputFault(
             f"{card.spec} runs what the model wrote, which needs a sandbox",
             where=f"--sandbox {NO_SANDBOX}",
@@ -211,7 +211,6 @@ def _checked(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSe
             f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
             cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
         )
-    return card
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
