@@ -23,7 +23,7 @@ _PROMPT = "def area_{number}(width, height):\n    return width * height\n\n\n" *
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What one short batch took."""
+    """Tokens and seconds of one short batch."""
 
     requests: int
     tokens_in: int
@@ -38,7 +38,7 @@ class Speed:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Give what a generator can do, as (name, words); nothing is asked of the model.
+    """Yield a generator's abilities as (name, words); the model is not asked.
 
     Raises:
         InputFault: if its files cannot be read.
@@ -55,7 +55,7 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
 
 
 def served(generator: Generator) -> str:
-    """Return who answered so far, as a service itself says; empty if nobody says more than the spec."""
+    """Return the services that answered so far, by their own names; empty if they name no more than the spec."""
     return ", ".join(getattr(generator, "served", ()))
 
 
@@ -86,7 +86,7 @@ def speed(generator: Generator) -> Speed:
 
 
 def _rounded(rate: float) -> int:
-    """Return a number to two digits, which is more than one batch can tell."""
+    """Return a number to two digits: one batch measures no more."""
     return int(float(f"{rate:.2g}"))
 
 

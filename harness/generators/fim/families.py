@@ -23,12 +23,12 @@ _ENDS = (
     "<|EOT|>",
     "<EOT>",
 )
-"""What models write behind a middle; some of these tokens a tokenizer shows as text."""
+"""Tokens that models write after a middle; tokenizers show some of them as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Which tokens a family of models was trained with, and in which order."""
+    """The tokens, and their order, that a family of models was trained with."""
 
     name: str
     before: str
@@ -41,7 +41,7 @@ class Template:
     models: str
     """Regular expression that finds the family in a model's name."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Mark -> how the vocabulary spells it, where it does otherwise."""
+    """Mark -> its spelling in the vocabulary, where that differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ class Template:
         return tuple(mark for mark in (self.before, self.after, self.middle) if mark)
 
     def token(self, mark: str) -> str:
-        """Return how the vocabulary spells a mark."""
+        """Return the vocabulary's spelling of a mark."""
         return self.spelled.get(mark, mark)
 
     def around(self, prompt: Prompt, after: Block) -> Prompt:
-        """Return the prompt with its marks and the text that follows the cursor; the blocks' texts joined are it."""
+        """Return the prompt with its marks and the text after the cursor, as blocks in the order of the text."""
         before = (_mark(self.before), *prompt.blocks)
         behind = (_mark(self.after), after)
         parts = (*behind, *before) if self.after_first else (*before, *behind)
@@ -112,8 +112,8 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
 
     Args:
         model: its name.
-        family_name: what the user says; `AUTO` goes by the model's name.
-        chat: whether it is asked as a chat model: then there is nothing that an answer goes on after.
+        family_name: the user's choice; `AUTO` goes by the model's name.
+        chat: whether it is asked as a chat model, whose answers continue no text.
         where: for messages.
 
     Raises:

@@ -16,15 +16,15 @@ from ctxbench.harness.generators.hf.settings import LocalModel
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")
-"""Of a model that has both, the first kind is read."""
+"""If a model has both, the first kind is read."""
 _STRETCHES, _STRETCH = 16, 4096
-"""Of a file of weights, how many stretches enter the digest, and how many bytes each has."""
+"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""What configurations call the longest text that a model takes."""
+"""The names that configurations have for the longest text that a model takes."""
 
 
 def find(settings: LocalModel) -> Path:
-    """Return the folder of a model: the one that was named, else that of the hub's cache, fetched if need be.
+    """Return the folder of a model: the named one, else that in the hub's cache, fetched if needed.
 
     The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
 
@@ -69,7 +69,7 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of what decides a model's answers, cheap for any size.
+    """Return a digest of the files that decide a model's answers, cheap for any size.
 
     It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
     size and 16 stretches of 4 KiB spread evenly, from its beginning (which lists the tensors) to its end.
@@ -103,7 +103,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def window(folder: Path) -> int:
-    """Return how many tokens a model takes, as its ``config.json`` says; 0 if it does not say.
+    """Return how many tokens a model takes by its ``config.json``; 0 if that does not say.
 
     Raises:
         InputFault: if the file is no JSON object.
@@ -115,7 +115,7 @@ def window(folder: Path) -> int:
         config = None
     if not isinstance(config, dict):
         raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
-    # Models that see pictures too keep the part that reads text apart.
+    # Models that also read pictures have a part of its own for text.
     parts = [config, config.get("text_config") or {}]
     numbers = (part.get(key) for part in parts for key in _POSITIONS)
     return next((number for number in numbers if type(number) is int and number > 0), 0)

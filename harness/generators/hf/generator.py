@@ -22,16 +22,16 @@ from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"
-"""Counts up when the same request would be answered otherwise."""
+"""Incremented when the same request would be answered differently."""
 _SORTED = 4
-"""Batches that are worth sending at once: rows of like length then go together."""
+"""Batches to ask for at once, so that rows of similar length go together."""
 
 
 class HF(Local):
     """A causal language model, read by transformers and computed by torch."""
 
     def __init__(self, settings: HFSettings) -> None:
-        """Prepare; files are looked for when the version is asked for, and read with the first request."""
+        """Prepare; files are found when the version is needed, and read with the first request."""
         super().__init__(settings)
         self._settings = settings
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class HF(Local):
                     outcomes[number] = self._too_long(len(ids))
                 else:
                     rows[number] = self._row(request, ids, min(room, max(1, request.sampling.max_tokens)))
-            # The longest first: what does not fit into memory shows at once.
+            # The longest first: a lack of memory shows at once.
             order = sorted(rows, key=lambda number: -len(prompts[number]))
             for batch in batches(order, self._settings.batch):
                 start = time.perf_counter()
@@ -74,7 +74,7 @@ class HF(Local):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
 
-        Chat models read the bare prompt too: what is priced is the code, not the talk around it.
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
 
         Raises:
             InputFault: if the model cannot be read.
@@ -97,7 +97,7 @@ class HF(Local):
         return costs
 
     def close(self) -> None:
-        """Let go of the weights."""
+        """Release the weights."""
         with self._lock:
             if self._read is not None:
                 self._read.close()

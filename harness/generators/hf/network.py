@@ -18,16 +18,16 @@ from ctxbench.harness.generators.hf.tokens import transformers_module, unreadabl
 
 @dataclass(slots=True, kw_only=True)
 class DecodedRow:
-    """One answer in the making."""
+    """One answer that is being decoded."""
 
     ids: list[int]
     """The prompt; at least one token."""
     most: int
     """Tokens of the answer at most; at least one."""
     choose: Choose | None
-    """How a token is drawn; None for the likeliest."""
+    """Draws a token; None for the likeliest."""
     ended: Callable[[list[int]], bool]
-    """Whether the answer so far has come to its end."""
+    """Whether the answer so far is complete."""
     generated: list[int] = field(default_factory=list)
     """The answer so far, the model's own mark of an end included."""
     stopped: bool = False
@@ -62,7 +62,7 @@ class TorchNetwork:
         except self.torch.OutOfMemoryError as error:
             raise self._full() from error
         except Exception as error:
-            # Both libraries raise what they like for a folder that is not right.
+            # Both libraries raise all kinds of exceptions for a wrong folder.
             raise unreadable(settings, error) from error
         named = self._model.generation_config.eos_token_id
         self._ends = ends | frozenset(named if isinstance(named, list) else [] if named is None else [named])
@@ -70,7 +70,7 @@ class TorchNetwork:
         self._takes = {name for name in ("position_ids", "logits_to_keep") if name in parameters}
 
     def decode(self, rows: Sequence[DecodedRow]) -> None:
-        """Make the answers of rows, side by side; a row that is done leaves the batch.
+        """Decode the answers of rows, side by side; a finished row leaves the batch.
 
         Raises:
             MachineFault: if the model computes no numbers, or one row alone is too large for the device.
@@ -78,7 +78,7 @@ class TorchNetwork:
         self._halving(self._decode, rows)
 
     def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+        """Return the cost of the last n tokens of each piece after those before them: minus log2 of the probability.
 
         Args:
             pieces: tokens, and n, which is less than their number.
@@ -89,7 +89,7 @@ class TorchNetwork:
         return self._halving(self._costs, pieces)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._model = None
         if self._device.startswith("cuda"):
             self.torch.cuda.empty_cache()
@@ -174,7 +174,7 @@ class TorchNetwork:
         return ids, mask
 
     def _forward(self, ids: Any, mask: Any, cache: Any, *, keep: int) -> tuple[Any, Any]:
-        """Return the logits of the last `keep` tokens, or of more, and what is kept of the tokens read."""
+        """Return the logits of at least the last `keep` tokens, and the keys and values of the tokens read."""
         more: dict[str, Any] = {"logits_to_keep": keep}
         # Padding does not count: a row's first token is at 0 whatever stands beside it.
         more["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
@@ -189,7 +189,7 @@ class TorchNetwork:
         return output.logits, keys_and_values
 
     def _halving(self, work: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
-        """Do the work on all rows at once, or by halves where the device's memory does not hold them."""
+        """Do the work on all rows at once, or by halves if the device's memory does not hold them."""
         try:
             return work(rows)
         except self.torch.OutOfMemoryError as error:

@@ -15,12 +15,12 @@ __all__ = ["AUTO", "CURE", "DTYPES", "HFSettings", "LocalModel", "checked", "is_
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
-"""How a hub's cache names a model's folder."""
+"""The beginning of a model's folder name in a hub's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A model of which the weights are on this machine, and how it is asked."""
+    """A model whose weights are on this machine, and how it is asked."""
 
     by: ClassVar[str] = "hf"
     """The generator that runs it, for messages."""
@@ -49,10 +49,10 @@ class HFSettings(LocalModel):
 
 
 def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
-    """See that what a spec says of a model can be.
+    """Check a spec's parameters of a model.
 
     Raises:
-        InputFault: naming what cannot.
+        InputFault: naming the first that does not fit.
     """
     if not model.strip():
         raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")

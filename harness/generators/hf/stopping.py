@@ -9,7 +9,7 @@ from ctxbench.harness.generators.base import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What an answer may not go beyond."""
+    """The end of an answer, by texts or by its first line."""
 
     stops: tuple[str, ...] = ()
     """Texts; the answer ends before the first."""
@@ -17,7 +17,7 @@ class End:
     """Whether it ends with its first complete line that is not blank, before the line's end."""
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to look for."""
+        """Return whether there is anything to search for."""
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
@@ -30,11 +30,11 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return what ends an answer to a request.
+    """Return the end of an answer to a request.
 
     Args:
-        request: what is wanted.
-        chat: whether a chat model answers: what it says of a line stands between marks, and is cut there.
+        request: the request.
+        chat: whether a chat model answers: its line stands between marks, and is cut there.
     """
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)

@@ -22,11 +22,11 @@ from ctxbench.strategies.api import BlockKind, Prompt
 _TAIL = 16
 """Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
-"""What templates that show the day are told; a prompt that changes every day could not be compared."""
+"""The date for templates that show one; a prompt that changes every day could not be compared."""
 
 
 def transformers_module() -> Any:
-    """Import transformers, quiet: progress of reading, and advice, are no news."""
+    """Import transformers, without its progress bars and advice."""
     # It carries no types, and is absent where no model is run.
     try:
         module: Any = importlib.import_module("transformers")
@@ -47,13 +47,13 @@ class Tokens:
             InputFault: if there is none that transformers can read, or no template for a chat.
         """
         self._settings = settings
-        # Prompts are counted while answers are made, and the library's tokenizers are not made for two threads.
+        # Prompts are counted while answers are decoded, and the library's tokenizers are not safe for two threads.
         self._lock = threading.Lock()
         module = transformers_module()
         try:
             self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:
-            # The library raises what it likes for files that are not right.
+            # The library raises all kinds of exceptions for wrong files.
             raise unreadable(settings, error) from error
         if settings.chat and not self._tokenizer.chat_template:
             raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
@@ -74,7 +74,7 @@ class Tokens:
                 [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
             )
         except Exception as error:
-            # A template is a program; it may fail as it likes.
+            # A template is a program, which may fail in any way.
             raise unreadable(self._settings, error) from error
         return self._ids(text, special=False)
 
@@ -83,12 +83,12 @@ class Tokens:
         return self._ids(utf8(text), special=True) or [self.begin]
 
     def text(self, before: Sequence[int], generated: Sequence[int]) -> str:
-        """Return the text of tokens that were made after others."""
+        """Return the text of tokens that were generated after others."""
         tail = list(before[-_TAIL:])
         return self._decoded([*tail, *generated])[len(self._decoded(tail)) :]
 
     def answer(self, request: Request, before: Sequence[int], generated: Sequence[int]) -> str:
-        """Return the text of tokens that were made to answer a request, without one that ended its middle."""
+        """Return the text of tokens generated for a request, without a token that ended its middle."""
         last = len(generated) - (bool(generated) and generated[-1] in self.middle_ends(request))
         return self.text(before, generated[:last])
 
@@ -98,7 +98,7 @@ class Tokens:
 
     @functools.cached_property
     def template(self) -> Template:
-        """How the model is shown what follows the cursor.
+        """The template by which the model sees the text after the cursor.
 
         Raises:
             InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.

@@ -27,24 +27,24 @@ from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"
-"""Counts up when the same request would be answered otherwise."""
+"""Incremented when the same request would be answered differently."""
 _NEWLINE = "\n"
 _GOES = 3
-"""How often an answer that begins with blank lines is asked to go on."""
+"""How often an answer that begins with blank lines is continued."""
 
 
 class VLLM(Local):
     """A causal language model, computed by vLLM.
 
-    Prompts are tokens that our own reading makes, the same as `hf`'s, and answers are cut by the same rule: both
-    generators see and say the same texts.
+    Prompts become tokens by the same code as `hf`'s, and answers are cut by the same rule, so that both generators read
+    and return the same texts.
     """
 
     def __init__(self, settings: VLLMSettings) -> None:
         """Prepare; files are looked for when the version is asked for, the engine starts with the first request."""
         super().__init__(settings)
         self._settings = settings
-        # What is kept for a GPU is kept by thread: one alone starts the engine, asks it and ends it.
+        # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: VLLMEngine | None = None
         self.instructs = settings.chat
@@ -88,7 +88,7 @@ class VLLM(Local):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `hf.pricing`.
 
-        Chat models read the bare prompt too: what is priced is the code, not the talk around it.
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
 
         Raises:
             InputFault: as `generate`.
@@ -109,12 +109,12 @@ class VLLM(Local):
         return costs
 
     def close(self) -> None:
-        """Let go of the engine and its memory."""
+        """Release the engine and its memory."""
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
 
     def _work(self, work: Callable[[VLLMEngine], T]) -> T:
-        """Have the engine do something, in its own thread; start it if need be."""
+        """Run some work on the engine, in its own thread; start the engine if needed."""
 
         def do() -> T:
             if self._started is None:
@@ -122,7 +122,7 @@ class VLLM(Local):
             try:
                 return work(self._started)
             except MachineFault:
-                # What is left of a dead engine holds memory that the next one needs.
+                # A dead engine still holds memory that the next one needs.
                 self._stop()
                 raise
 
@@ -148,7 +148,7 @@ class VLLM(Local):
     def _answered(
         self, requests: dict[int, Request], engine_requests: dict[int, EngineRequest]
     ) -> dict[int, EngineAnswer]:
-        """Return the answers, all asked for in one call; those that a blank line has ended too early go on."""
+        """Return the answers, generated in one call; those that a blank line has ended too early are continued."""
         if not engine_requests:
             return {}
         first = self._work(lambda engine: engine.answer(list(engine_requests.values())))
@@ -170,7 +170,7 @@ class VLLM(Local):
         return answers
 
     def _is_early(self, request: Request, engine_request: EngineRequest, answer: EngineAnswer) -> bool:
-        """Say whether only the end of a blank line has ended an answer that may go on."""
+        """Return whether only the end of a blank line has ended an answer that may go on."""
         end = end_of(request, chat=self._settings.chat)
         if answer.by != _NEWLINE or not end.line or len(answer.ids) >= engine_request.most:
             return False

@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
-"""What is set for vLLM where the user has not set it."""
+"""Environment variables of vLLM, set unless the user has set them."""
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of adapters that vLLM makes room for."""
 _ADAPTER = "adapter_config.json"
@@ -39,7 +39,7 @@ _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
-    """One answer wanted."""
+    """A request for one answer."""
 
     ids: list[int]
     """The prompt; at least one token."""
@@ -57,7 +57,7 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAnswer:
-    """One answer made."""
+    """One answer."""
 
     ids: list[int]
     """Its tokens, the one that ended it included."""
@@ -66,7 +66,7 @@ class EngineAnswer:
     by: str
     """The text that ended it; empty if none did."""
     cached: int
-    """How many tokens of the prompt were at hand from earlier ones."""
+    """How many tokens of the prompt were cached from earlier ones."""
 
 
 class VLLMEngine:
@@ -99,11 +99,11 @@ class VLLMEngine:
         try:
             self._llm: Any = self._vllm.LLM(**arguments(folder, settings, window, rank=lora[1] if lora else 0))
         except Exception as error:
-            # The engine raises what it likes, for files that are not right as for memory that does not suffice.
+            # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.
             raise self._fault("the engine does not start", error) from error
 
     def answer(self, requests: Sequence[EngineRequest]) -> list[EngineAnswer]:
-        """Make answers, side by side as the engine likes.
+        """Generate answers, side by side as the engine decides.
 
         Raises:
             InputFault: if vLLM refuses the parameters of one.
@@ -123,7 +123,7 @@ class VLLMEngine:
         return [_answer_of(output) for output in self._generate([request.ids for request in requests], params)]
 
     def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+        """Return the cost of the last n tokens of each piece after those before them: minus log2 of the probability.
 
         Args:
             pieces: tokens, and n, which is less than their number.
@@ -132,16 +132,16 @@ class VLLMEngine:
             InputFault: as `answer`.
             MachineFault: if the engine died, or gave a price that is no number.
         """
-        # One token must be made; what it is does not matter.
+        # vLLM must generate at least one token, whose value does not matter.
         params = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         outputs = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
         return [self._cost(output, *piece) for output, piece in zip(outputs, pieces, strict=True)]
 
     def close(self) -> None:
-        """Let go of the GPU's memory."""
+        """Release the GPU's memory."""
         llm, self._llm = self._llm, None
         if llm is not None:
-            # One that has died may not end tidily; what it died of is told already.
+            # A dead engine may not end tidily; its fault has been reported already.
             with contextlib.suppress(Exception):
                 llm.llm_engine.engine_core.shutdown()
             del llm
@@ -179,7 +179,7 @@ class VLLMEngine:
         return max(0.0, bits)
 
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
-        """Return the fault of an engine: memory that does not suffice has a cure of its own."""
+        """Return the fault of an engine; a lack of memory has a cure of its own."""
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         cure = _SMALLER if full else _AGAIN
@@ -190,7 +190,7 @@ class VLLMEngine:
 
 
 def arguments(folder: Path, settings: VLLMSettings, window: int, *, rank: int = 0) -> dict[str, Any]:
-    """Return what the engine is started with.
+    """Return the arguments that the engine is started with.
 
     Args:
         folder: the model's.
@@ -208,7 +208,7 @@ def arguments(folder: Path, settings: VLLMSettings, window: int, *, rank: int = 
         "tensor_parallel_size": settings.tensor_parallel,
         "gpu_memory_utilization": settings.gpu_memory,
         "enable_prefix_caching": True,
-        # Not as the model's own file says, such as a penalty for repetitions: as the run says.
+        # The run decides, not the model's own file with, for example, a penalty for repetitions.
         "generation_config": "vllm",
         "trust_remote_code": False,
         "disable_log_stats": True,
