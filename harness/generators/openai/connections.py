@@ -24,7 +24,7 @@ _IDLE = 5.0
 _AROUND = 1 << 17
 """Bytes of a reply around its body: status, headers, sizes of chunks."""
 _PROXIES = {"http": 80, "socks5": 1080, "socks5h": 1080}
-"""Kinds of proxies, and the port where theirs is not said."""
+"""Kinds of proxies, and their default ports."""
 
 
 class Connections:
@@ -57,7 +57,7 @@ class Connections:
         try:
             self._pool = httpcore.ConnectionPool(
                 proxy=_proxy(self._address, secret),
-                # One for all: reading the certificates of those who are trusted takes long.
+                # One for all: reading the trusted certificates takes long.
                 ssl_context=httpcore.default_ssl_context() if self._address.scheme == "https" else None,
                 max_connections=width,
                 max_keepalive_connections=width,
@@ -95,7 +95,7 @@ class Connections:
                 try:
                     return self._exchange(path, body, largest)
                 except (httpcore.RemoteProtocolError, httpcore.NetworkError):
-                    # An idle connection that has ended meanwhile says nothing of the server, and is gone now: the
+                    # An idle connection that has ended meanwhile is no sign of a server's fault, and is gone now: the
                     # next one is tried, and when there is none a new one.
                     if self._network.fresh:
                         raise
@@ -107,12 +107,12 @@ class Connections:
                 self._pool.close()
 
     def close(self) -> None:
-        """End all that is under way, and close every connection. At once, from any thread."""
+        """End all requests under way and close every connection, at once, from any thread."""
         with self._lock:
             self._closed.set()
             idle = not self._under_way
         self._network.close()
-        # A connection is closed by who uses it: another thread's socket may have its number by then.
+        # The thread that uses a connection closes it: another thread's socket may have its number by then.
         if idle:
             self._pool.close()
 
@@ -136,7 +136,7 @@ class Connections:
 def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:
     """Return the proxy that the environment names for an address; None if it is asked straight.
 
-    A proxy reads what goes over plain http, and this machine is at no proxy's other end.
+    A proxy could read what goes over plain http, and cannot reach this machine.
 
     Raises:
         ValueError: if it cannot be used.

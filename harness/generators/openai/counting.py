@@ -18,7 +18,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
-"""Tokens kept free for what a chat template puts around a message: published templates take 10 to 80."""
+"""Tokens kept free for the text that a chat template puts around a message: published ones take 10 to 80."""
 _SLACK = 16
 """Tokens that a server may read less than a text has: blanks that its template takes off."""
 _PIECE = re.compile(
@@ -26,23 +26,23 @@ _PIECE = re.compile(
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
     re.I,
 )
-"""What is no part of one token together with its neighbours: a mark, a word, a number, the end of a line. The published
+"""Pieces that never share a token with their neighbours: a mark, a word, a number, the end of a line. The published
 rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there before anything is joined."""
 _SURE = 0.9
-"""For tokenizers whose rules are not published as such."""
+"""For tokenizers whose rules are not published."""
 _CURE = f"give the folder with the model's {FILE}, as it is published beside the weights"
 
 
 def least(text: str) -> int:
-    """Return how many tokens a text has at least, whatever the tokenizer; of code it has nearly twice as many."""
+    """Return the least number of tokens of a text under any tokenizer; code has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
 class Counter:
-    """The tokenizer of one served model. Any thread may ask; it is read with the first count."""
+    """The tokenizer of one served model. Safe to use from many threads; it is read with the first count."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """See that there is one.
+        """Check that the file is there.
 
         Args:
             path: the file, or the folder that holds it.
@@ -60,7 +60,7 @@ class Counter:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's digest: another tokenizer cuts prompts elsewhere."""
+        """Eight hexadecimal digits of the file's digest, as another tokenizer cuts prompts elsewhere."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
@@ -74,7 +74,7 @@ class Counter:
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        # It carries no types, and a finished run does without it.
+        # It has no types, and a finished run does not need it.
         module: Any = importlib.import_module("tokenizers")
         try:
             tokenizer = module.Tokenizer.from_file(str(self._file))

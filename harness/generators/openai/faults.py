@@ -16,9 +16,9 @@ from ctxbench.harness.generators.openai.waiting import wait
 from ctxbench.harness.generators.openai.wire import LONG, SHORT, Body, renamed
 
 _READ = 2000
-"""Characters of a server's words that are looked at."""
+"""The most characters read of a server's words."""
 LONGEST_WAIT = 300.0
-"""Seconds; a server that asks to wait longer is not waited for."""
+"""The most seconds to wait for a server that asks for a pause."""
 AGAIN = "see that the server is well, then run the same command again"
 _LEAST = 16
 """Tokens; an answer with less room is not worth asking for."""
@@ -41,7 +41,7 @@ _REFUSED = re.compile(
     r"|unknown (?:field|parameter|argument|name)",
     re.I,
 )
-"""What servers say of a field that they do not take."""
+"""Words of servers about a field that they do not take."""
 _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
@@ -51,7 +51,7 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a try gave no answer."""
+    """The reason why a try gave no answer."""
 
     fault: CtxbenchError
     again: bool = False
@@ -61,18 +61,18 @@ class Problem:
     instead: Body | None = None
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
-    """Whether it is the key, the model or the address that is not taken, and not this request."""
+    """Whether the key, the model or the address is refused, and not this request."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
-    """Say what a status other than 200 means.
+    """Return the problem behind a status other than 200.
 
     Args:
         status: the HTTP status.
         headers: of the reply, names in lower case.
         text: its body, without secrets.
-        body: what was sent.
-        settings: to whom.
+        body: of the request.
+        settings: of the server.
     """
     message, code = _message_and_code(text)
     where = settings.where
@@ -115,7 +115,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
 
 def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
-    """Say what of a request does not fit the model: its length, or a field; None if it is something else."""
+    """Return the problem of a request that does not fit the model by its length or a field; None for other refusals."""
     message, code = _message_and_code(text)
     where = settings.where
     if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
@@ -148,7 +148,7 @@ def _shorter(message: str, body: Body) -> Body | None:
 
 
 def _filtered(status: int, text: str, message: str) -> bool:
-    """Say whether a refusal is one of this prompt: by a moderator, or a proxy that takes code for an attack."""
+    """Return whether this prompt was refused: by a moderator, or by a proxy that takes code for an attack."""
     return bool(_FILTERED.search(message)) or (status == 403 and text.lstrip().startswith("<"))
 
 

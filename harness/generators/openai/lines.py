@@ -29,13 +29,13 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Say whether a prompt is code to go on with; questions about code are sent as they are."""
+    """Return whether a prompt is code to continue; questions about code are sent unchanged."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return where the first line of an answer ends that is not blank; None if none is complete."""
+    """Return the end of the first line of an answer that is not blank; None if none is complete."""
     at = text.find(END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
@@ -44,7 +44,7 @@ def message(request: Request, instructed: bool) -> str:
     """Return the message to a chat model.
 
     Args:
-        request: what is wanted.
+        request: the request.
         instructed: whether the message asks for the line after the code; else the prompt is the whole message.
     """
     text = request.prompt.text
@@ -54,7 +54,7 @@ def message(request: Request, instructed: bool) -> str:
 
 
 def answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `message`: what stands between the tokens, else all of it."""
+    """Return the code in an answer to `message`: the text between the marks, else all of it."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(_OPEN)

@@ -27,16 +27,16 @@ _Address = tuple[Any, ...]
 _CONNECT = 10.0
 """Seconds to a connection."""
 _LOOK = 0.1
-"""Seconds between looks at whether a name was resolved: the library that does it cannot be woken."""
+"""Seconds between checks whether a name was resolved: the library that does it cannot be woken."""
 _STATUS = b"HTTP/1."
-"""How every reply begins."""
+"""The beginning of every reply."""
 _CODINGS = ("gzip", "x-gzip", "deflate")
 _ANY_HEADER = 32 + zlib.MAX_WBITS
 """Tells zlib to take both kinds."""
 
 
 class NetworkClosed(Exception):
-    """Raised in whoever waits when the network is closed, and in whoever comes later."""
+    """Raised in threads that wait when the network is closed, and in those that come later."""
 
 
 class TooLarge(Exception):
@@ -47,17 +47,16 @@ class HttpNetwork(httpcore.NetworkBackend):
     """Connections of many threads, each of which does one request at a time, see `begin`."""
 
     def __init__(self) -> None:
-        """Open nothing but the bell that wakes all who wait."""
+        """Open nothing but the pipe that wakes waiting threads."""
         self._closed = threading.Event()
         self._bell = os.eventfd(0)
         weakref.finalize(self, os.close, self._bell)
         self._of_thread = threading.local()
 
     def begin(self, seconds: float, most: int) -> None:
-        """From now on, the calling thread waits so long in all, and reads so many bytes; what waits then raises.
+        """Limit the calling thread, from now on, to so many seconds of waiting and bytes of reading.
 
-        ``TimeoutError`` where the time is over, `TooLarge` where there is more to read, `NetworkClosed` when the
-        network is closed.
+        Beyond them, reads and writes raise ``TimeoutError`` or `TooLarge`; `NetworkClosed` when the network is closed.
         """
         self._of_thread.until, self._of_thread.left = time.monotonic() + seconds, most
         self._of_thread.fresh = False
@@ -72,7 +71,7 @@ class HttpNetwork(httpcore.NetworkBackend):
         self._of_thread.left += more
 
     def close(self) -> None:
-        """Wake everyone who waits; they get `NetworkClosed`. At once, from any thread, as often as wanted."""
+        """Wake every waiting thread with `NetworkClosed`; at once, from any thread, any number of times."""
         self._closed.set()
         os.eventfd_write(self._bell, 1)
 
@@ -95,7 +94,7 @@ class HttpNetwork(httpcore.NetworkBackend):
                 return _Stream(handle, self)
             except OSError as error:
                 handle.close()
-                # A deadline of the request is none of an address.
+                # The deadline of the request, not of one address, is over.
                 self.check()
                 reason = os.strerror(error.errno) if error.errno else str(error)
             except BaseException:
@@ -200,7 +199,7 @@ class _Stream(httpcore.NetworkStream):
             self._handle, lambda: self._handle.recv(max_bytes), select.POLLIN, httpcore.ReadError
         )
         self._network.count(len(data))
-        # A second reply that nobody asked for would be taken for the answer to the next request.
+        # An unrequested second reply would be taken for the answer to the next request.
         self._spoilt = self._spoilt or _STATUS in (data[1:] if self._fresh else data)
         self._fresh = False
         return data
@@ -239,7 +238,7 @@ class _Stream(httpcore.NetworkStream):
         return _Stream(secured, self._network)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the pool asks of a connection that is idle: whether something is there to read, or it is over."""
+        """Return the pool's question about an idle connection: whether there is something to read, or it has ended."""
         if info == "ssl_object":
             return self._handle if isinstance(self._handle, ssl.SSLSocket) else None
         if info != "is_readable":

@@ -19,9 +19,9 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
-"""Of a log-probability: servers that leave a token out say -9999, and a sure one may be rounded up a little."""
+"""Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""
 _BYTES = re.compile(r"<0x[0-9A-Fa-f]{2}>|bytes:(?:\\x[0-9a-fA-F]{2})+|[^A-Za-z0-9]")
-"""What servers may show otherwise than the text has it: bytes, blanks, marks."""
+"""Characters that servers may show differently from the text: bytes, blanks, marks."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
@@ -43,9 +43,9 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
 
     Args:
         reply: its JSON data.
-        text: what is priced.
-        settings: of whom.
-        least: tokens that prompt and text have at least.
+        text: the priced text.
+        settings: of the server.
+        least: the least number of tokens that prompt and text can have.
 
     Raises:
         Garbled: if the reply's parts do not fit each other.
@@ -64,7 +64,7 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
         raise _lacking("the reply does not repeat the prompt", settings)
     texts = [token if isinstance(token, str) else "" for token in tokens]
     if not "".join(texts[:read]).endswith(text) and "".join(texts[: read - 1]).endswith(text):
-        # llama-cpp-python counts the token that marks the beginning, and does not show it.
+        # llama-cpp-python counts the token for the beginning, but does not list it.
         read -= 1
     if not settings.whole and not _spell(texts[:read], text):
         # Its count is not to be believed; what it made is one token behind those of the prompt.

@@ -17,9 +17,9 @@ OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
-"""The header that holds the key behind the word Bearer; in any other it stands alone."""
+"""The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""The variable that holds the key of OpenAI's own service, and of no other."""
+"""The variable that holds the key of OpenAI's own service alone."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -45,7 +45,7 @@ class OpenAISettings:
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
     instructed: bool
-    """Whether a chat model is told what to do with the prompt of a line."""
+    """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
     timeout: float
     """Seconds a try may take."""
@@ -68,7 +68,7 @@ class OpenAISettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
     query: str = ""
-    """What stands behind the address of every request, after a question mark."""
+    """The query of every request's address, after the question mark."""
 
     @property
     def where(self) -> str:
@@ -93,7 +93,7 @@ class OpenAISettings:
 
 
 def follows_instructions(model: str) -> bool:
-    """Say whether a model's name says that it follows instructions, as ``…-Instruct``, ``…-chat`` and ``gpt-4…`` do."""
+    """Return whether a model follows instructions by its name, such as ``…-Instruct``, ``…-chat`` or ``gpt-4…``."""
     return _FOLLOWS.search(model.rpartition("/")[2]) is not None
 
 
@@ -142,7 +142,7 @@ def is_loopback(host: str) -> bool:
 
 
 def see_private(settings: OpenAISettings) -> None:
-    """See that no secret goes over plain http to another machine.
+    """Check that no secret goes over plain http to another machine.
 
     Raises:
         InputFault: if one would.
@@ -197,7 +197,7 @@ def name_of(model: str, url: str) -> str:
 
 
 def at_least(name: str, value: float, least: float) -> None:
-    """See that a number is large enough.
+    """Check that a number is large enough.
 
     Raises:
         InputFault: if it is not, or is not finite.
@@ -279,7 +279,7 @@ def query_text(text: str) -> str:
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """See that JSON data has no secret in it, because a spec is stored and shown.
+    """Check that JSON data holds no secret, because a spec is stored and shown.
 
     Raises:
         InputFault: if it may; the value is not repeated.

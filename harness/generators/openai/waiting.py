@@ -12,7 +12,7 @@ _RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
 _SPANS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = 1e9
-"""A larger number is a moment, in seconds since 1970, and one that is a thousand times as large is in milliseconds."""
+"""A larger number is a time in seconds since 1970; one that is a thousand times as large is in milliseconds."""
 
 
 def wait(headers: Mapping[str, str]) -> float:

@@ -15,12 +15,12 @@ SHORT, LONG = "max_tokens", "max_completion_tokens"
 
 
 def path(settings: OpenAISettings) -> str:
-    """Return where answers are asked for, below the server's address."""
+    """Return the path of requests below the server's address."""
     return "/chat/completions" if settings.chat else "/completions"
 
 
 def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
-    """Say whether the server is told to end the answer at a line's end.
+    """Return whether the server is asked to end the answer at a line's end.
 
     Where one line counts, the rest of an answer is paid for in vain. Not where a model is drawn from: an answer that
     begins with a blank line is asked for again, and drawing again is another distribution. Not of a chat model, whose
@@ -30,14 +30,14 @@ def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
 
 
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
-    """Return what asks for one answer.
+    """Return the body of a request for one answer.
 
     Greedy requests have temperature 0 and neither seed nor top_p, which some servers refuse. Of n samples each is a
     request of its own whose seed follows from the run's seed and its index, because many servers ignore ``n``.
 
     Args:
-        request: what is wanted.
-        settings: of whom.
+        request: the request.
+        settings: of the server.
         line: whether the answer is to end at its first line's end, see `ends_with_line`.
     """
     how = request.sampling
@@ -62,7 +62,7 @@ def message(request: Request, settings: OpenAISettings) -> str:
 
 
 def renamed(fields: Body) -> Body:
-    """Return a body whose limit of tokens has its long name; the same body if it has none that is short."""
+    """Return a body whose limit of tokens has its long name; the same body if it has no limit by the short name."""
     return {LONG if key == SHORT else key: value for key, value in fields.items()}
 
 
