@@ -113,7 +113,7 @@ class Ask:
 
 
 def work(channel: socket.socket) -> None:
-    """Take one job from the channel, do it, and send what came of it."""
+    """Take one job from the channel, do it, and send the result."""
     job, _ = transport.receive(channel)
     try:
         transport.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
@@ -126,7 +126,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         if "register" in job:
             registration = registry.get(job["register"]).registration
             if hint := old_names.hint():
-                # Here and not for each sample: this is asked for once.
+                # Here and not for each sample: a registration is read once.
                 sys.stderr.write(f"{job['register']}: {hint}\n")
             return {"registration": wire.dump_registration(registration)}
         bound = resolve(job["spec"])
@@ -145,20 +145,20 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         prompt, network = conformance.here(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
-        # In our own words: nothing of the strategy's was raised.
+        # The message is our own: the strategy raised nothing.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
         return _error(error, Path(bound.strategy.source).parent)
 
 
 def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
-    """Return the report of what was raised, with the last place of it in a folder: that of the strategy's file."""
+    """Return the report of an exception, with its last place in a folder: that of the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
-        # Let go of what the strategy held, and use what was kept for this.
+        # Release the strategy's memory, and use the reserve.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
-    # What asks for the strategy is no place where its author could look.
+    # Frames that call the strategy tell its author nothing.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
     frames = [frame for frame in frames if frame[0].is_relative_to(folder)] or frames
@@ -175,6 +175,6 @@ def _is_ours(file: Path) -> bool:
 
 
 def _shortened(text: str) -> str:
-    """Return the beginning and the end of a text that is longer than what is kept of it."""
+    """Return a text, or the beginning and the end of a longer one."""
     half = bounds.TEXT // 4
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

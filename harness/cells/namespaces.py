@@ -2,7 +2,7 @@
 
 The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
 Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
-or ``/dev/shm`` in the view: they tell of the machine and of other cells.
+or ``/dev/shm`` in the view: they show the machine and other cells.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 # The same numbers on every architecture.
 _MOUNT_SETATTR = 442
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
-"""Of a mount call and of a mount's attributes alike. Nothing is noted on reading either: the mounts are read-only."""
+"""Flags of mount calls and attributes of mounts. Reading leaves no access times: the mounts are read-only."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 _PR_SET_PDEATHSIG = 1
@@ -27,10 +27,10 @@ _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
-"""What a cell may write to, in the view: empty for each, in memory, gone with it.
+"""The folder that a cell may write to, in the view: empty, in memory, gone with the cell.
 
-Rules of Landlock about a folder that something is mounted on are about what lies below that; so those about this one
-are made of its parent.
+A rule of Landlock about a folder with a mount on it would hold for the folder below the mount, so the rule is made of
+its parent.
 """
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -54,7 +54,7 @@ class Namespaces:
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
         self.own_users = _unshare_all()
-        """Whether there is a user namespace too, in which nobody but this user can be had."""
+        """Whether there is a user namespace too, which has no other user than this one."""
         _become_first()
         self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
@@ -72,7 +72,7 @@ class Namespaces:
         Raises:
             OSError: if there can be no process.
         """
-        # Undo the last time's: a process may decide once only where its children go.
+        # Return to the server's namespace first: a process can unshare its children's only once.
         _check(_libc().setns(self._pids, _NEWPID), "own process numbers")
         _check(_libc().unshare(_NEWPID), "process numbers")
         return os.fork()
@@ -116,7 +116,7 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Go on as the first process of its namespace; the one that this was waits for it, and ends as it does."""
+    """Go on as the first process of a namespace; the old process waits for it, and ends with its exit code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -144,7 +144,7 @@ def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
 
 
 def _cover(hidden: Sequence[str], stage: str) -> None:
-    """Put something empty over each path that is there: their names, sizes and times must not be seen either."""
+    """Mount something empty over each existing path: its names, sizes and times must not be seen either."""
     folder, file = Path(stage, ".nothing"), Path(stage, ".empty")
     folder.mkdir(0o555)
     file.touch(0o444)

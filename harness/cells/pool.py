@@ -65,7 +65,7 @@ class ForkedCells:
         """Servers whose cells see more: the folders of a strategy file -> the server."""
         self._starting = threading.Lock()
         self._telling = threading.Lock()
-        self._told, self._ended_for_memory = -math.inf, ended_for_memory()
+        self._remarked, self._ended_for_memory = -math.inf, ended_for_memory()
 
     def describe(self) -> Mapping[str, str]:
         """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
@@ -121,7 +121,7 @@ class ForkedCells:
             try:
                 return self._prompt(spec, query, repo, generate, execute, checks=True)
             except StrategyFault as fault:
-                # Where, and to check it, need not be said to whoever checks.
+                # A check needs neither the place nor the advice to check.
                 raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
 
         return findings(self.card(spec).kinds, attempt)
@@ -191,7 +191,7 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
     def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
-        """Ask model or sandbox; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
+        """Ask model or sandbox; meanwhile another cell may work, and this cell's clock stands still."""
         with talk.paused():
             self._slots.release()
             try:
@@ -201,7 +201,7 @@ class ForkedCells:
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
-        """Have a cell made, to talk with; end it, whatever happened."""
+        """Have a cell forked, to talk with; end it, whatever happens."""
         server = self._server_of(spec)
         mine, theirs = channel()
         job = next(self._numbers)
@@ -212,7 +212,7 @@ class ForkedCells:
                     server.start(job, theirs, output)
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
-                # A cell that ends because its server did is no fault of the strategy, nor is another's memory.
+                # It is not the strategy's fault if the server ended, or another process used up the memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
@@ -237,14 +237,14 @@ class ForkedCells:
                     server.end(job)
 
     def _remark(self, whose: str, words: str) -> None:
-        """Say that a sample takes long, unless something of the kind was said a moment ago."""
+        """Log that a sample takes long, unless such a line was logged a moment ago."""
         with self._telling:
-            if time.monotonic() - self._told >= _REMARKS_EVERY:
-                self._told = time.monotonic()
+            if time.monotonic() - self._remarked >= _REMARKS_EVERY:
+                self._remarked = time.monotonic()
                 _LOG.info("%s takes long: %s", whose, words)
 
     def _memory_ran_out(self) -> bool:
-        """Say whether the kernel has ended a process for want of memory since this was asked last."""
+        """Return whether the kernel has ended a process for want of memory since the last call."""
         with self._telling:
             before, self._ended_for_memory = self._ended_for_memory, ended_for_memory()
             return self._ended_for_memory > before
@@ -257,12 +257,12 @@ class ForkedCells:
 
 @contextlib.contextmanager
 def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[ForkedCells]:
-    """Start the place where strategies run; end it, and everything in it, on leaving.
+    """Start cells; end all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
-        limits: what a strategy may use for one sample; None for the usual.
+        limits: of a strategy on one sample; None for the usual ones.
 
     Raises:
         MachineFault: if it cannot be started.
@@ -276,7 +276,7 @@ def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds |
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Give registrations without a run; cells are started when a strategy is asked for that is not our own.
+    """Open registrations without a run; cells start when a strategy that is not our own is needed.
 
     Args:
         hidden: as for `open_cells`.

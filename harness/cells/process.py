@@ -81,7 +81,7 @@ class ForkServer:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
 
     def end(self, job: int) -> None:
-        """Have a cell ended, with all that it started.
+        """End a cell with all its processes.
 
         Raises:
             OSError: if the process is gone.

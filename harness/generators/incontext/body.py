@@ -25,7 +25,7 @@ from ctxbench.harness.generators.incontext.shape import BodyShape, circles
 WIDTH = 3
 MOST_LINES = 12
 MOST_TOKENS = 120
-"""A body that is not closed by then ends at its last whole line."""
+"""Lines after which a body that is not closed ends at its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 
@@ -75,7 +75,7 @@ def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> 
 
 
 def _nothing(language: Language, base: int, reading: PromptReading) -> str:
-    """Return the body of a function that does nothing, where there was nothing to make one of."""
+    """Return the body of a function that does nothing, if the beam found none."""
     if language is Language.JAVA:
         return "}\n"
     return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
@@ -124,7 +124,7 @@ def _allowed(context: TokenContext, body: _Body, entry: str, kind: TokenClass, b
     if body.fresh:
         # Inside of brackets a line may begin anywhere.
         return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
-    # A copied body that begins so is the next function of where it was copied from.
+    # A copied line that begins so belongs to the next function in its source.
     return bool(body.text.strip()) or entry not in _DECLARES
 
 
@@ -166,10 +166,10 @@ def _shaped(body: _Body, token: Token) -> BodyShape:
 
 
 def _closed(body: _Body, language: Language) -> _Body:
-    """Return the body that was given up, cut after its last whole line; in Java its braces are closed."""
+    """Return an unfinished body, cut after its last whole line; in Java its braces are closed."""
     whole = body.text[: body.text.rfind("\n") + 1]
     if language is Language.JAVA and whole.strip():
-        # What a string holds of braces is counted too: such a body stays broken.
+        # Braces in strings are counted too: a body with such strings stays broken.
         whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
     return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
 

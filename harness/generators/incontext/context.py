@@ -24,7 +24,7 @@ MATCH_LIMIT = 40
 
 @dataclass(frozen=True, slots=True)
 class TokenPoint:
-    """A place to predict at: the history, and how far each source position agrees with it."""
+    """A place to predict at: the history, and the length to which each source position agrees with it."""
 
     frame: Frame
     recent: tuple[Token, ...]

@@ -32,7 +32,7 @@ ENOUGH = 12
 MOST_LINES = 4
 """Lines after which a completion ends even inside a bracket."""
 MOST_TOKENS = 60
-"""Tokens after which a completion is given up as unfinished, whatever the limit asked for."""
+"""Tokens after which a completion is unfinished for good, whatever limit was asked for."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -110,7 +110,7 @@ def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
     chances = model.next(context, path.point).chances
     best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
     grown = [_step(model, reading, path, int(number), float(chances[number])) for number in best if chances[number] > 0]
-    # An empty line is never what is wanted at a cursor.
+    # A cursor never stands before an empty line.
     return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 

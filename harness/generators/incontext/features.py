@@ -83,14 +83,14 @@ def _latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
 
 
 def _named(c: TokenContext, p: TokenPoint) -> Cases:
-    """How the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
+    """The relation of the candidate to the token before last: ``name=name``, ``cart = Cart``."""
     other = _before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (_AFTER.get(_before(p, 0).text, 4) * 3 + relation) * 4 + _GROUP[c.kind]
 
 
 def _arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Whether the candidate was given in this bracket, and whether it is a keyword there."""
+    """Whether the candidate stands in this bracket already, and whether it is a keyword there."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -151,7 +151,7 @@ def _following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def _novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """How often the in-file text holds the candidate: a name whose import is hidden is new there."""
+    """The number of times that the in-file text holds the candidate: a name whose import is hidden is new there."""
     return ((c.infile_count * 4 + c.region) * 4 + _GROUP[c.kind]) * 4 + _NEXT[c.next_kind]
 
 
@@ -161,7 +161,7 @@ def _regions(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def _contexts(c: TokenContext, p: TokenPoint) -> Cases:
-    """What kind of token stood before the candidate, and what kind stands here."""
+    """The kinds of token before the candidate and before the cursor."""
     return (c.kind_before * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
 
 
@@ -194,7 +194,7 @@ _STARTS = np.cumsum([0, *(cases for _, cases in GROUPS)])
 _GATES = int(_STARTS[-1])
 _GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
 SIZE = _GATES + 3 * sum(_GATE_CASES)
-"""How many weights there are."""
+"""The number of weights."""
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:

@@ -51,7 +51,7 @@ class Frame(NamedTuple):
     """Indentation of the line before."""
     last: str = ""
     function: int = 0
-    """How many functions were begun before."""
+    """The number of functions begun before."""
 
     @property
     def opener(self) -> str:
@@ -60,7 +60,7 @@ class Frame(NamedTuple):
 
     @property
     def callee(self) -> str:
-        """What the innermost open bracket calls, empty if nothing."""
+        """The callee of the innermost open bracket, empty if none."""
         return self.stack[-1].callee if self.stack else ""
 
     @property

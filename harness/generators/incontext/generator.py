@@ -52,7 +52,7 @@ def version() -> str:
 
 
 def _begin() -> None:
-    """Prepare a worker: an interrupt is the parent's business, and so is its end."""
+    """Prepare a worker: it ignores interrupts, and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
@@ -150,7 +150,7 @@ class InContext:
         Raises:
             MachineFault: if a worker process was lost.
         """
-        # A worker that is busy loading leaves the next of these to one that is not.
+        # Several jobs a worker: one that is busy loading leaves the next ones to idle workers.
         self._map(_load, [language] * (4 * self._workers), 1)
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class InContext:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
-        """Let the workers do the jobs; those that are not there yet are started."""
+        """Let the workers do the jobs; missing workers are started."""
         if self._workers == 1:
             return [work(job) for job in jobs]
         try:

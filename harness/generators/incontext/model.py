@@ -33,7 +33,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What may come next: the chance of each known token, and that of any other."""
+    """The distribution of the next token: the chance of each known token, and that of any other."""
 
     chances: Floats
     unseen: float
@@ -151,7 +151,7 @@ class CopyModel:
         return round(bits, DECIMALS)
 
     def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
-        """Return minus log2 of the chance of one token, however it comes."""
+        """Return minus log2 of the chance of one token, from all candidates together."""
         shares = self.weigh(reading.context, point)
         number = reading.context.ids.get(token.entry, UNKNOWN)
         chance = total(shares.copied[reading.context.id == number])

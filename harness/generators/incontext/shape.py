@@ -21,7 +21,7 @@ _LONGEST = 4
 
 @dataclass(frozen=True, slots=True)
 class BodyShape:
-    """What is open at a place of a body."""
+    """The open blocks and line at a place of a body."""
 
     widths: tuple[int, ...] = ()
     """Indentations of the blocks that are open, outermost first; without the function's own."""

@@ -32,7 +32,7 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
-    """Return the parameters in the brackets that open at `at` and where they end, None if they do not."""
+    """Return the parameters in the brackets that open at `at` and their end, None if they do not end."""
     depth, parts = 0, [[]]  # type: tuple[int, list[list[Token]]]
     for index in range(at, min(len(tokens), at + 400)):
         token = tokens[index]

@@ -16,7 +16,7 @@ from ctxbench.strategies.closing import TITLE
 
 
 class PromptRegion(IntEnum):
-    """Where a source token comes from."""
+    """The origin of a source token."""
 
     INFILE = 0
     SIMILAR = 1
@@ -79,7 +79,7 @@ def read(prompt: Prompt, language: Language) -> PromptSource:
 
 
 def infile_text(prompt: Prompt, language: Language) -> str:
-    """Return the text that is to be continued: the in-file blocks, or the head of the function that is asked for.
+    """Return the text to continue: the in-file blocks, or the head of the requested function.
 
     A prompt that closes with signature and docstring ends at no cursor. It is read as if the function began there,
     a method inside a class, whose body is wanted; so that what is written is a bare body.

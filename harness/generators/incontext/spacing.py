@@ -96,9 +96,9 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
     return " "
 
 
-def cost(space: str, actual: str) -> float:
-    """Return the bits to code the whitespace `space` where `wanted` is expected."""
-    if space == actual:
+def cost(space: str, expected: str) -> float:
+    """Return the bits to code the whitespace `space` where another is expected."""
+    if space == expected:
         return -log2(EXPECTED)
     # Any other string: its length by coin tosses, its characters almost surely blanks.
     bits = -log2(1 - EXPECTED) + len(space) + 1
