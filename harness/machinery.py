@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -16,12 +17,12 @@ from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.bits import Pricer
 from ctxbench.harness.cells import Cells, open_cells
-from ctxbench.harness.construction import ConstructionLog
 from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.summaries import Summaries
 from ctxbench.harness.tools import OpenTools
@@ -35,6 +36,26 @@ _MOST_THREADS = 128
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 """Tests at once -> an executor."""
+
+
+class ConstructionLog:
+    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lock = threading.Lock()
+        self._noted: list[StoredConstruction] = []
+
+    def __call__(self, repo: str, stage: str, seconds: float) -> None:
+        """Record one stage that was built."""
+        with self._lock:
+            self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
+
+    def take(self) -> list[StoredConstruction]:
+        """Return the stages since the last call, in order."""
+        with self._lock:
+            stages, self._noted = self._noted, []
+        return stages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

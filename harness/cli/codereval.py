@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
     """
     from ctxbench.bench.codereval.image import check as checked
 
-    checks = checked(name, _tasks(tasks), report=lambda line: click.echo(line, err=True))
+    checks = checked(name, _tasks(tasks), report=say)
     for line in checks.there:
         click.echo(line)
     for line in checks.missing:
@@ -61,4 +62,4 @@ def _tasks(files: Sequence[Path]) -> Sequence[Task]:
 
     if not files:
         return ()
-    return read_tasks("codereval", [str(file) for file in files], report=lambda line: click.echo(line, err=True)).tasks
+    return read_tasks("codereval", [str(file) for file in files], report=say).tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 import time
@@ -23,6 +24,8 @@ _CLEAR = "\r\x1b[2K"
 """Takes a bar's line off a terminal; the bar is drawn anew below."""
 
 Tick = Callable[[int], None]
+say: Callable[[str], None] = functools.partial(click.echo, err=True)
+"""Print a line on stderr."""
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_functions import sandbox_option
 from ctxbench.sandbox.errors import SandboxError
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from ctxbench.harness.attempt import RunSummary
 
 _Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 @click.command()
@@ -56,7 +53,7 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     run_ids = {summary.run for summary in [*lines, *functions]}
     tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
-    _say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
+    say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
     if fault is not None:
         raise fault
     if other is not None:
@@ -66,8 +63,8 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
 def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
 
-    manifests = job.fetch_set(home, _say)
-    sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=_say)
+    manifests = job.fetch_set(home, say)
+    sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
     return _run(sample_set, limit, None, home, db)
 
 
@@ -76,20 +73,19 @@ def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | Non
     from ctxbench.sandbox.registry import open_sandbox
 
     judge = open_sandbox(sandbox, home.cache / "sandbox")
-    _say(f"tests run in {judge.name}")
-    manifests = job.fetch_set(home, _say, job.FUNCTION_SET)
-    sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=_say)
+    say(f"tests run in {judge.name}")
+    manifests = job.fetch_set(home, say, job.FUNCTION_SET)
+    sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
     return _run(sample_set, limit, judge.name, home, db)
 
 
 def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
-    from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
     repositories = len(sample_set.manifest["repositories"])
-    _say(f"{len(sample_set.samples)} samples of {repositories} repositories in {home.samples / sample_set.name}")
+    say(f"{len(sample_set.samples)} samples of {repositories} repositories in {home.samples / sample_set.name}")
     with open_store(db or home.database) as store:
         summaries = run(
             home,

@@ -9,6 +9,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.manifest_types import RepoManifest
@@ -128,7 +129,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     manifests = _manifests(refs, set_name)
     for repo_manifest in manifests:
         try:
-            source_tree = checkout.fetch(repo_manifest, home, report=lambda line: click.echo(line, err=True))
+            source_tree = checkout.fetch(repo_manifest, home, report=say)
         except CtxbenchError as error:
             failed.append(error)
             continue

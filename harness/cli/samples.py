@@ -10,15 +10,12 @@ import click
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 from ctxbench.harness.cli.samples_functions import build_functions, sandbox_option, verify
 from ctxbench.harness.cli.samples_import import export, import_files
 from ctxbench.harness.cli.samples_show import show_sample, show_set
 
 _LANGUAGES = click.Choice(["python", "java"])
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 @click.group()
@@ -38,7 +35,7 @@ def list_sets(home: Home) -> None:
 
     names = sets.names(home)
     if not names:
-        _say("no sample sets yet; build one with `ctxbench samples build NAME --repo R`")
+        say("no sample sets yet; build one with `ctxbench samples build NAME --repo R`")
     for name in names:
         try:
             sample_set = sets.load(home, name)
@@ -123,7 +120,7 @@ def build(
         )
         return
     sample_set = build_set(
-        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=_say, force=force
+        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
     )
     click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 

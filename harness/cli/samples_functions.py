@@ -12,7 +12,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
-from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.cli.progress import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
@@ -33,15 +33,11 @@ def sandbox_option(function: F) -> F:
     )(function)
 
 
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
 def _open(name: str | None, home: Home) -> Sandbox:
     from ctxbench.sandbox.registry import open_sandbox
 
     back_end = open_sandbox(name, home.cache / "sandbox")
-    _say(f"tests run in {back_end.name}")
+    say(f"tests run in {back_end.name}")
     return back_end
 
 
@@ -64,7 +60,7 @@ def build_functions(
     check(manifests, per_repo)
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", _say)
+        return wheels.lock(requirements, project, home.cache / "sandbox", say)
 
     sample_set = build(
         manifests,
@@ -75,7 +71,7 @@ def build_functions(
         per_repo=per_repo,
         seed=seed,
         workers=workers,
-        report=_say,
+        report=say,
         again=again,
         force=force,
     )
@@ -112,12 +108,12 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
 
     sample_set = sets.load(home, name)
     run = functools.partial(
-        verify_set, home, sample_set, _open(sandbox, home), workers=workers, report=_say, again=again
+        verify_set, home, sample_set, _open(sandbox, home), workers=workers, report=say, again=again
     )
     with progress("verified", len(sample_set.samples)) as tick:
         verification = run(tick=tick)
     if verification.kept:
-        _say(f"{verification.kept} of them found by an earlier verification; --again runs them anew")
+        say(f"{verification.kept} of them found by an earlier verification; --again runs them anew")
     count = len(verification.checked)
     reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
     click.echo(f"{name}: reference {reference}, blank {blank}")

@@ -13,6 +13,7 @@ import click
 from ctxbench.bench import formats
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 from ctxbench.harness.cli.samples_functions import sandbox_option
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
 
 _SHAPES = click.Choice(formats.NAMES)
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 class _WithShapes(click.Command):
@@ -107,7 +104,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
             options=options,
             hygiene=arguments["hygiene"] == "on",
             force=arguments["force"],
-            report=_say,
+            report=say,
         )
     from ctxbench.bench.formats.telling import listed
 
@@ -142,7 +139,7 @@ def _executable(files: Sequence[str], options: Options, name: str, arguments: Ma
     from ctxbench.bench.formats.importing import read_tasks
     from ctxbench.bench.formats.types import Remarking
 
-    read = read_tasks("codereval", files, options=options, report=_say)
+    read = read_tasks("codereval", files, options=options, report=say)
     home, force = arguments["home"], arguments["force"]
     form = formats.named("codereval")
     about = {
@@ -154,7 +151,7 @@ def _executable(files: Sequence[str], options: Options, name: str, arguments: Ma
     if arguments["image"] is not None:
         from ctxbench.bench.codereval.image import import_image
 
-        return import_image(read.tasks, home, name, image=arguments["image"], report=_say, force=force, about=about)
+        return import_image(read.tasks, home, name, image=arguments["image"], report=say, force=force, about=about)
     return _rebuilt(read.tasks, home, name, about, arguments)
 
 
@@ -166,10 +163,10 @@ def _rebuilt(
     from ctxbench.sandbox.registry import open_sandbox
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", _say)
+        return wheels.lock(requirements, project, home.cache / "sandbox", say)
 
     sandbox = open_sandbox(arguments["sandbox"], home.cache / "sandbox")
-    _say(f"tests run in {sandbox.name}")
+    say(f"tests run in {sandbox.name}")
     return rebuild(
         tasks,
         home,
@@ -177,7 +174,7 @@ def _rebuilt(
         sandbox=sandbox,
         lock=lock,
         workers=arguments["workers"],
-        report=_say,
+        report=say,
         force=arguments["force"],
         about=about,
     )
