@@ -24,7 +24,7 @@ from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.judging import judge_stored, judged
 from ctxbench.harness.machinery import Machinery
-from ctxbench.harness.pace import Pace
+from ctxbench.harness.pace import WorkPace
 from ctxbench.harness.portion import Portion
 from ctxbench.harness.results import Load
 from ctxbench.harness.runspec import RunSpec
@@ -134,7 +134,7 @@ class Attempt:
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
-        self._scorer, self._pace = scorer, Pace(2 * machinery.workers)
+        self._scorer, self._pace = scorer, WorkPace(2 * machinery.workers)
         self._executes = executes
         # A digest: computed once, not for every sample.
         self._run = spec.id

@@ -20,7 +20,7 @@ from ctxbench.harness import extract
 from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Coder, Waking
-from ctxbench.harness.pace import Pace
+from ctxbench.harness.pace import WorkPace
 from ctxbench.harness.store.records import StoredBits
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
@@ -61,7 +61,7 @@ class Bits:
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
         self._askers = 0  # calls of `of`, which go before measuring ahead
-        self._pace = Pace(_FIRST)
+        self._pace = WorkPace(_FIRST)
         self._begun: dict[str, tuple[Prompt, _Pairs]] = {}
         self._wanted: _Pairs = {}
         self._known: dict[_Key, float] = {}

@@ -120,20 +120,20 @@ def judge_run_again(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[Known]
 ) -> Generator[VerdictRow]:
     """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
-    attempt = store.start_attempt(run, f"tests again in {executor.sandbox}")
     finished, reason = 0, "interrupted"
-    try:
-        for completion, outcome in judge_again(executor, sample_set, judged):
-            row = _row_again({"sample": completion.sample_id, "index": completion.idx}, outcome)
-            if row.fault is not None:
-                store.add_fault(
-                    attempt, StoredFault(sample_id=completion.sample_id, kind="machine", message=str(row.fault))
-                )
-            finished += row.fault is None
-            yield row
-        reason = "done" if finished == len(judged) else "faults"
-    finally:
-        store.end_attempt(attempt, reason=reason, finished=finished, missing=len(judged) - finished)
+    with store.claims() as claims:
+        attempt = store.start_attempt(run, f"tests again in {executor.sandbox}", claims=claims)
+        try:
+            for completion, outcome in judge_again(executor, sample_set, judged):
+                row = _row_again({"sample": completion.sample_id, "index": completion.idx}, outcome)
+                if row.fault is not None:
+                    fault = StoredFault(sample_id=completion.sample_id, kind="machine", message=str(row.fault))
+                    store.add_fault(attempt, fault)
+                finished += row.fault is None
+                yield row
+            reason = "done" if finished == len(judged) else "faults"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=finished, missing=len(judged) - finished)
 
 
 def _row_again(labels: Mapping[str, Any], outcome: Rejudgement | MachineFault) -> VerdictRow:

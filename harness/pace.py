@@ -1,4 +1,4 @@
-"""`Pace`: the size of the next part of some work, so that results are stored soon and a kill loses little."""
+"""`WorkPace`: the size of the next part of some work, so that results are stored soon and a kill loses little."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS = 0.5
 """The time that a part should take."""
 
 
-class Pace:
+class WorkPace:
     """Parts of work: the first is small, the next ones as large as the time of the last suggests, at most doubled."""
 
     def __init__(self, first: int) -> None:

@@ -116,7 +116,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     for sample in planned if choices.fim else ():
         fim.after(sample)
     machines = _machines(home, choices) | machines
-    machines["hidden"] = _hidden(home, store, sample_set)
+    machines["hidden"] = kept_from_strategies(home, store.where, sample_set)
     if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
         # Opened only when something is missing.
         machines["executor"] = functools.partial(
@@ -187,9 +187,9 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)
 
 
-def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
+def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
     """Return the paths that no strategy may read: the home, the database, and other copies of the targets' files."""
-    paths = [home.root.absolute(), Path(store.where).absolute()]
+    paths = [home.root.absolute(), Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
     sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
     paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]
