@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import read_jsonl
@@ -21,6 +21,7 @@ from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import Known, Unjudged
 
+T = TypeVar("T")
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {
     "verdict": "FAILED",
@@ -85,17 +86,11 @@ def judge(executor: Executor, file_completions: Sequence[FileCompletion]) -> Gen
         for completion in file_completions
     ]
     for completion, future in zip(file_completions, futures, strict=True):
-        fault: MachineFault | None = None
-        fields = _EMPTY
+        labels = {"sample": completion.sample.id, "index": completion.index}
+        row = VerdictRow(record={**labels, **_EMPTY})
         if future is not None:
-            try:
-                fields = _verdict_fields(executor.wait(future))
-            except MachineFault as error:
-                fault, fields = error, _broken_fields(error)
-        yield VerdictRow(
-            record={"sample": completion.sample.id, "index": completion.index, **fields, **completion.labels},
-            fault=fault,
-        )
+            row = _row(labels, _outcome(executor, future))
+        yield dataclasses.replace(row, record={**row.record, **completion.labels})
 
 
 def judge_all_again(executor: Executor, file_completions: Sequence[FileCompletion]) -> Generator[VerdictRow]:
@@ -109,10 +104,7 @@ def judge_all_again(executor: Executor, file_completions: Sequence[FileCompletio
         future = futures.get((completion.sample.id, completion.text))
         row = VerdictRow(record={**labels, **_EMPTY})
         if future is not None:
-            try:
-                row = _row_again(labels, executor.wait(future))
-            except MachineFault as error:
-                row = _row_again(labels, error)
+            row = _row_again(labels, _outcome(executor, future))
         yield dataclasses.replace(row, record={**row.record, **completion.labels})
 
 
@@ -120,20 +112,11 @@ def judge_run_again(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, judged: Sequence[Known]
 ) -> Generator[VerdictRow]:
     """Yield new verdicts of completions of a stored run that have verdicts; the old ones stay stored."""
-    finished, reason = 0, "interrupted"
-    with store.claims() as claims:
-        attempt = store.start_attempt(run, f"tests again in {executor.sandbox}", claims=claims)
-        try:
-            for completion, outcome in judge_again(executor, sample_set, judged):
-                row = _row_again({"sample": completion.sample_id, "index": completion.idx}, outcome)
-                if row.fault is not None:
-                    fault = StoredFault(sample_id=completion.sample_id, kind="machine", message=str(row.fault))
-                    store.add_fault(attempt, fault)
-                finished += row.fault is None
-                yield row
-            reason = "done" if finished == len(judged) else "faults"
-        finally:
-            store.end_attempt(attempt, reason=reason, finished=finished, missing=len(judged) - finished)
+    rows = (
+        _row_again({"sample": completion.sample_id, "index": completion.idx}, outcome)
+        for completion, outcome in judge_again(executor, sample_set, judged)
+    )
+    return _attempted(store, run, f"tests again in {executor.sandbox}", rows, len(judged))
 
 
 def _row_again(labels: Mapping[str, Any], outcome: Rejudgement | MachineFault) -> VerdictRow:
@@ -147,26 +130,42 @@ def judge_run(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
 ) -> Generator[VerdictRow]:
     """Yield verdicts of completions of a stored run, which get their scores."""
-    if not lacking:
-        return
+    rows = (
+        _row({"sample": completion.sample_id, "index": completion.idx}, outcome)
+        for completion, outcome in judge_stored(store, executor, sample_set, run, lacking)
+    )
+    if lacking:
+        yield from _attempted(store, run, f"tests in {executor.sandbox}", rows, len(lacking))
+
+
+def _attempted(store: Store, run: str, words: str, rows: Iterable[VerdictRow], total: int) -> Generator[VerdictRow]:
+    """Yield rows as an attempt at a run, with its faults and its end recorded."""
     finished, reason = 0, "interrupted"
     with store.claims() as claims:
-        attempt = store.start_attempt(run, f"tests in {executor.sandbox}", claims=claims)
+        attempt = store.start_attempt(run, words, claims=claims)
         try:
-            for completion, outcome in judge_stored(store, executor, sample_set, run, lacking):
-                fault = outcome if isinstance(outcome, MachineFault) else None
-                if fault is not None:
-                    store.add_fault(
-                        attempt, StoredFault(sample_id=completion.sample_id, kind="machine", message=str(fault))
-                    )
-                finished += fault is None
-                fields = _broken_fields(outcome) if isinstance(outcome, MachineFault) else _verdict_fields(outcome)
-                yield VerdictRow(
-                    record={"sample": completion.sample_id, "index": completion.idx, **fields}, fault=fault
-                )
-            reason = "done" if finished == len(lacking) else "faults"
+            for row in rows:
+                if row.fault is not None:
+                    fault = StoredFault(sample_id=row.record["sample"], kind="machine", message=str(row.fault))
+                    store.add_fault(attempt, fault)
+                finished += row.fault is None
+                yield row
+            reason = "done" if finished == total else "faults"
         finally:
-            store.end_attempt(attempt, reason=reason, finished=finished, missing=len(lacking) - finished)
+            store.end_attempt(attempt, reason=reason, finished=finished, missing=total - finished)
+
+
+def _outcome(executor: Executor, future: Future[T]) -> T | MachineFault:
+    try:
+        return executor.wait(future)
+    except MachineFault as fault:
+        return fault
+
+
+def _row(labels: Mapping[str, Any], outcome: StoredVerdict | MachineFault) -> VerdictRow:
+    if isinstance(outcome, MachineFault):
+        return VerdictRow(record={**labels, **_broken_fields(outcome)}, fault=outcome)
+    return VerdictRow(record={**labels, **_verdict_fields(outcome)})
 
 
 def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
