@@ -89,7 +89,8 @@ def judge(executor: Executor, file_completions: Sequence[FileCompletion]) -> Gen
         labels = {"sample": completion.sample.id, "index": completion.index}
         row = VerdictRow(record={**labels, **_EMPTY})
         if future is not None:
-            row = _row(labels, _outcome(executor, future))
+            outcome = _outcome(executor, future)
+            row = _row(labels, outcome)
         yield dataclasses.replace(row, record={**row.record, **completion.labels})
 
 
@@ -104,7 +105,8 @@ def judge_all_again(executor: Executor, file_completions: Sequence[FileCompletio
         future = futures.get((completion.sample.id, completion.text))
         row = VerdictRow(record={**labels, **_EMPTY})
         if future is not None:
-            row = _row_again(labels, _outcome(executor, future))
+            outcome = _outcome(executor, future)
+            row = _row_again(labels, outcome)
         yield dataclasses.replace(row, record={**row.record, **completion.labels})
 
 
