@@ -62,9 +62,9 @@ def main(home: Path) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
-        for page in PAGES:
-            query, size = (disagreement(home), _TALL) if page.name == "samples" else ({}, DESKTOP)
-            take(browser, site, page.name, page.name, size, "light", query)
+        for info in PAGES:
+            query, size = (disagreement(home), _TALL) if info.name == "samples" else ({}, DESKTOP)
+            take(browser, site, info.name, info.name, size, "light", query)
         take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
         take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
         browser.close()

@@ -45,7 +45,7 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
     from ctxbench.bench.codereval.image import check as checked
 
     checks = checked(name, _tasks(tasks), report=say)
-    for line in checks.there:
+    for line in checks.present:
         click.echo(line)
     for line in checks.missing:
         click.echo(f"missing: {line}")

@@ -22,7 +22,7 @@ _PROMPT = "def area_{number}(width, height):\n    return width * height\n\n\n" *
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
+class GeneratorSpeed:
     """Tokens and seconds of one short batch."""
 
     requests: int
@@ -59,7 +59,7 @@ def served(generator: Generator) -> str:
     return ", ".join(getattr(generator, "served", ()))
 
 
-def speed(generator: Generator) -> Speed:
+def speed(generator: Generator) -> GeneratorSpeed:
     """Time one batch of short answers; the generator has answered before, and is warm.
 
     Raises:
@@ -77,7 +77,7 @@ def speed(generator: Generator) -> Speed:
         if isinstance(answer, MachineFault):
             raise answer
     responses = [answer for answer in answers if isinstance(answer, Response)]
-    return Speed(
+    return GeneratorSpeed(
         requests=len(responses),
         tokens_in=sum(answer.tokens_in for answer in responses),
         tokens_out=sum(answer.tokens_out for answer in responses),

@@ -15,7 +15,7 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators.openai.credentials import Credentials
 from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
-from ctxbench.harness.generators.openai.patience import Patience, Waiting
+from ctxbench.harness.generators.openai.patience import ServerPatience, Waiting
 from ctxbench.harness.generators.openai.replies import Garbled, dig, failure
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
@@ -47,7 +47,7 @@ class Client:
         self._closed = threading.Event()
         self._connections: Connections | None = None
         self._credentials = Credentials()
-        self._patience = Patience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
+        self._patience = ServerPatience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
         self._not_before = 0.0
         self._long = False  # whether the server takes the limit of tokens by its long name only
         self._answered = False  # whether the service has accepted key, model and address

@@ -1,4 +1,4 @@
-"""`Patience`: log now and then what requests wait for while a server gives no answers.
+"""`ServerPatience`: log now and then what requests wait for while a server gives no answers.
 
 A dead server is tried again for a minute, and a slow one may take its time: the user is to know which of the two.
 """
@@ -39,7 +39,7 @@ class Waiting:
         self.tries += 1
 
 
-class Patience:
+class ServerPatience:
     """Watches the requests of one client."""
 
     def __init__(self, where: str, *, most: int, timeout: float) -> None:
