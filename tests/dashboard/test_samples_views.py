@@ -298,7 +298,7 @@ def test_flags_are_said_in_words() -> None:
 def test_a_task_ends_at_the_cursor() -> None:
     task = AnsweredTask(
         prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
-        known=True,
+        has_answer=True,
     )  # fmt: skip
     assert samples_one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
     long = samples_one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))

@@ -148,14 +148,14 @@ def started(limits: StrategyBounds) -> Clock:
 
 
 def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=True, pids=()))
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=True, pids=()))
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(1000):
         watch.look()
 
 
 def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=False, pids=()))
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=False, pids=()))
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
@@ -164,14 +164,14 @@ def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, ready=False, pids=()))
+    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
     watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
 
 
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, ready=False, pids=()))
+    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
     watch = started(StrategyBounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
@@ -180,7 +180,7 @@ def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.Monke
 
 
 def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, ready=False, pids=()))
+    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, runnable=False, pids=()))
     with pytest.raises(Excess, match="more than 1 seconds"):
         started(StrategyBounds(work=1.0)).look()
 
@@ -202,7 +202,7 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
         os.close(inside)
         os.close(outside)
         os.waitpid(child, 0)
-    assert clock.usage(child) == Usage(seconds=0.0, memory=0, ready=False, pids=())
+    assert clock.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
 
 
 def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
