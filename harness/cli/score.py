@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.metrics import Values
 
 _ALL = "all"
-_SHOWN = ("em", "es", "id_em", "id_f1")
+_COLUMNS = ("em", "es", "id_em", "id_f1")
 _FIELDS = ("id", "prompt", "prediction", "ground_truth")
 _SHOWN_FAULTS = 5
 
@@ -75,7 +75,7 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Read the completions; every faulty line is found before anything is scored.
+    """Read the completions; every line is checked before anything is scored.
 
     Raises:
         InputFault: naming file, line and field of each fault (the first few of them).
@@ -85,16 +85,16 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
     records: list[dict[str, Any]] = []
     faults: list[str] = []
-    seen: dict[str, int] = {}
+    line_of_id: dict[str, int] = {}
     for number, line in read_lines(file):
         if not line.strip():
             continue
         record, wrong = _parse(line, file, number)
         key = record.get("id")
-        if not wrong and key in seen:
-            wrong = [f"id {key!r} is also on line {seen[key]}"]
+        if not wrong and key in line_of_id:
+            wrong = [f"id {key!r} is also on line {line_of_id[key]}"]
         if isinstance(key, str):
-            seen.setdefault(key, number)
+            line_of_id.setdefault(key, number)
         faults += [f"{file}:{number}: {fault}" for fault in wrong]
         records.append(record)
     if faults:
@@ -107,7 +107,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the object of one line and what is wrong with it."""
+    """Return the object of one line and its faults."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import json_object, parse_json
 
@@ -126,20 +126,25 @@ def _score(records: Sequence[Mapping[str, str]], name: str, language: str, worke
     from ctxbench.harness.metrics import Case, score_many
 
     cases = [
-        Case(language=language, prompt=one["prompt"], prediction=one["prediction"], ground_truth=one["ground_truth"])
-        for one in records
+        Case(
+            language=language,
+            prompt=record["prompt"],
+            prediction=record["prediction"],
+            ground_truth=record["ground_truth"],
+        )
+        for record in records
     ]
     with progress(f"score {name}", len(cases)) as tick:
         return score_many(cases, name, workers, report=tick)
 
 
 def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
-    """Return what is written for one completion; undefined metrics are left out."""
-    shown = {
+    """Return the output for one completion; undefined metrics are left out."""
+    scores = {
         name: {metric: _number(value) for metric, value in values.items() if value is not None}
         for name, values in by_profile.items()
     }
-    return dict(shown) if profile == _ALL else dict(shown[profile])
+    return dict(scores) if profile == _ALL else dict(scores[profile])
 
 
 def _number(value: float) -> float | int:
@@ -151,10 +156,10 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
     """Return a row a profile, in percent as its official aggregation prints it; ``-``: it has no such metric."""
     from ctxbench.harness.metrics import aggregate
 
-    rows: list[tuple[str, ...]] = [("profile", "n", *_SHOWN)]
+    rows: list[tuple[str, ...]] = [("profile", "n", *_COLUMNS)]
     for name, values in scored.items():
         means = aggregate(name, values)
-        cells = (f"{means[metric]:.2f}" if metric in means else "-" for metric in _SHOWN)
+        cells = (f"{means[metric]:.2f}" if metric in means else "-" for metric in _COLUMNS)
         rows.append((name, str(len(values)), *cells))
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -166,7 +171,7 @@ def _table(scored: Mapping[str, Sequence[Values]]) -> str:
 
 
 def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
-    """Say which means leave out completions."""
+    """Return notes on means that leave out completions."""
     counts = {name: sum(1 for row in rows if row["es"] is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "

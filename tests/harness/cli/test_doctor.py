@@ -61,9 +61,9 @@ def test_one_back_end_is_enough(
     monkeypatch.setattr("ctxbench.sandbox.registry.docker_fault", lambda: docker)
     monkeypatch.setattr("ctxbench.sandbox.bubblewrap.backend.available", lambda _: bubblewrap)
     if docker is None:
-        monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.Finding("docker", True, "engine 99")])
+        monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.DoctorFinding("docker", True, "engine 99")])
     if bubblewrap is None:
-        monkeypatch.setattr(doctor, "_bubblewrap", lambda: [doctor.Finding("bubblewrap", True, "9.9")])
+        monkeypatch.setattr(doctor, "_bubblewrap", lambda: [doctor.DoctorFinding("bubblewrap", True, "9.9")])
     result = run_cli("doctor")
     assert result.code == code
     for fault in (docker, bubblewrap):
