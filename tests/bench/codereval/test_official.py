@@ -400,8 +400,8 @@ def test_what_is_missing_is_told_for_each_task(tmp_path: Path, copied: Callable[
     copied()
     found = check("i", tasks(tmp_path, "python"))
     assert found.missing == ("620000000000000000000005 nobody/elsewhere: no_test_file",)
-    assert "4 of 5 tasks have a test" in found.there
-    assert not any("official version" in line for line in found.there)
+    assert "4 of 5 tasks have a test" in found.present
+    assert not any("official version" in line for line in found.present)
 
 
 class _Pool:
