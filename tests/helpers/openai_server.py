@@ -161,7 +161,7 @@ class Server:
         if path == "/v1/models":
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "root": self.model}]}
         if path.partition("?")[0] not in ("/v1/completions", "/v1/chat/completions"):
-            return 404, {"detail": "Not Search"}
+            return 404, {"detail": "Not Found"}
         if body.get("model") != self.model:
             return 404, self._error(f"The model `{body.get('model')}` does not exist.", "NotFoundError", 404)
         if isinstance(body.get("prompt"), list) and not self.listed_prompts:
