@@ -1,4 +1,4 @@
-"""What a manifest says of a repository. Frozen data, no I/O."""
+"""A manifest: the facts about one repository. Frozen data, no I/O."""
 
 from __future__ import annotations
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _ROOMS = frozenset(("bench", "harness", "strategies"))
 
 
-class _OldNames:
+class _OldNames(Loader):
     """Finds ``strategies.x`` where nothing else is called so, and gives `ctxbench.strategies.x` itself."""
 
     def __init__(self) -> None:

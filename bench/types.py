@@ -175,7 +175,7 @@ class Sample:
             name=self.name,
             signature=self.signature,
             docstring=self.docstring,
-            stored=tuple(one for one in self.stored if not one.oracle),
+            stored=tuple(context for context in self.stored if not context.oracle),
         )
 
 

@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from ctxbench.bench.languages import java, python
 from ctxbench.bench.languages.java.facts import JavaImport
 from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.languages.python.exports import Exports, Target
+from ctxbench.bench.languages.python.exports import Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository
@@ -96,7 +96,9 @@ class _Names:
             target = self.exports.member(supply[-1], load.name) if supply else None
             yield from self.definitions(target, load.name, (*load.chain, *tail))
 
-    def definitions(self, target: Target | None, name: str, chain: tuple[str, ...]) -> Iterator[Definition | None]:
+    def definitions(
+        self, target: PythonTarget | None, name: str, chain: tuple[str, ...]
+    ) -> Iterator[Definition | None]:
         """Yield what a target called `name`, reached through modules, is; of a class also the method named."""
         while target is not None and target.place is not None and chain:
             name, *rest = chain
@@ -113,7 +115,7 @@ class _Names:
         elif target.kind == "function":
             yield self._sources.function(path, name)
 
-    def _path(self, target: Target) -> str | None:
+    def _path(self, target: PythonTarget) -> str | None:
         found = target.place or self._paths.get(target.module)
         return found if found in self.exports.files else None
 

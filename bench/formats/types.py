@@ -1,4 +1,4 @@
-"""What every format of sample files has: rows in, tasks out, and back. Frozen data, no I/O."""
+"""The parts of every sample format: rows in, tasks out, and back. Frozen data, no I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which names of a project a piece of code reads, and whether the project defines them. Static; never guesses.
+"""Names of a project that a piece of code reads, and whether the project defines them. Static; never guesses.
 
-Judged is what can be resolved from the files alone: names that visible imports bring in from the project,
+Only what can be resolved from the files alone is judged: names that visible imports bring in from the project,
 members of its modules and classes, members of the class that the code stands in. What cannot be resolved (a
 base class from outside, a module that makes names up, a local variable) is no reading at all.
 """
@@ -50,5 +50,7 @@ def project(language: Language, texts: Mapping[str, str]) -> Project:
         language: of the files.
         texts: path -> text, POSIX paths inside the repository.
     """
-    made: Project = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(texts)
-    return made
+    language_project: Project = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(
+        texts
+    )
+    return language_project

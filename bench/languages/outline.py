@@ -81,7 +81,7 @@ class Function:
     @property
     def qualified(self) -> str:
         """The name with the classes around it: ``Cart.add``."""
-        return ".".join([*(one.name for one in self.types), self.name])
+        return ".".join([*(outer.name for outer in self.types), self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,5 +97,5 @@ class Outline:
 
 def outline(text: str, language: Language) -> Outline:
     """Return the outline of a file."""
-    found: Outline = importlib.import_module(f"ctxbench.bench.languages.{language.value}.outline").outline(text)
-    return found
+    file_outline: Outline = importlib.import_module(f"ctxbench.bench.languages.{language.value}.outline").outline(text)
+    return file_outline

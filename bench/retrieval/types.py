@@ -1,4 +1,4 @@
-"""What retrieval takes and gives: units, hits, encoders. Frozen data and protocols, no I/O."""
+"""Types of retrieval: units, hits, encoders. Frozen data and protocols, no I/O."""
 
 from __future__ import annotations
 

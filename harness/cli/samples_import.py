@@ -109,7 +109,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
             force=chosen["force"],
             report=_say,
         )
-    from ctxbench.bench.formats.telling import listed
+    from ctxbench.bench.formats.left_out import listed
 
     about = made.manifest
     prompts = f", {about['prompts']} prompts" if "prompts" in about else ""
