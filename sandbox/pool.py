@@ -109,13 +109,13 @@ class BoxPool:
             if self._closed:
                 raise SandboxLost("the pool is closed", cure="run jobs before it is left")
             self._busy += 1
-            chosen = None if fresh else self._choose()
-            if chosen is None:
-                chosen = self._workers.submit(self._make)
+            link = None if fresh else self._choose()
+            if link is None:
+                link = self._workers.submit(self._make)
             elif not self._ready and self._busy < self._most:
                 self._ready.append(self._workers.submit(self._make))
         try:
-            return chosen.result()
+            return link.result()
         except BaseException:
             with self._lock:
                 self._busy -= 1

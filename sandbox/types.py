@@ -52,8 +52,8 @@ class Environment:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything but the name."""
-        rest = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
-        return _digest([self.installed, _files(self.tree), _files(self.library), *rest])
+        parts = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
+        return _digest([self.installed, _files(self.tree), _files(self.library), *parts])
 
     @cached_property
     def installed(self) -> str:
@@ -61,8 +61,8 @@ class Environment:
         return _digest([self.requirements, self.project, self.programs])
 
 
-def _files(held: Mapping[str, bytes]) -> list[list[str]]:
-    return [[path, hashlib.sha256(held[path]).hexdigest()] for path in sorted(held)]
+def _files(files: Mapping[str, bytes]) -> list[list[str]]:
+    return [[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)]
 
 
 def _digest(parts: list[Any]) -> str:

@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import base_image_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.stock import Stored
+    from ctxbench.sandbox.docker.stock import StoredImage
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -66,13 +66,13 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
     click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(kept)} kept")
 
 
-def _line(each: Stored) -> str:
+def _line(each: StoredImage) -> str:
     state = f"{each.boxes} boxes" if each.boxes else "current" if each.current else "of no use"
     used = "never" if each.idle is None else f"{_time(each.idle)} ago"
     return f"{_name(each):50} {each.size / 1e6:7.0f} MB  built {_time(each.age)} ago  used {used}  {state}"
 
 
-def _name(each: Stored) -> str:
+def _name(each: StoredImage) -> str:
     return f"{each.tag.partition(':')[2][:12]} {each.name}"
 
 

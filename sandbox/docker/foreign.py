@@ -170,26 +170,26 @@ def variables(environment: Environment) -> list[str]:
 
 
 def _inspected(client: Client, environment: Environment) -> Mapping[str, Any]:
-    wanted = (environment.requirements, environment.project, environment.programs, environment.library)
-    if any(wanted) or environment.path or environment.preload:
+    additions = (environment.requirements, environment.project, environment.programs, environment.library)
+    if any(additions) or environment.path or environment.preload:
         raise ValueError("an image that is taken as it stands has a tree and variables, and nothing of ours in it")
     folder = environment.folder
     if not folder.startswith("/") or posixpath.normpath(folder) != folder or folder == "/" or set(folder) & set(":,"):
         raise ValueError(f"{folder!r} is no folder that a file system can be mounted at")
-    found = find(client, environment.image)
-    if found is None:
+    image = find(client, environment.image)
+    if image is None:
         raise SandboxUnavailable(
             "no image of that name or id is here",
             where=environment.image,
             cure="see `docker images`; `docker load` or `docker import` brings one in from a file",
         )
-    if volumes := found["Config"].get("Volumes"):
+    if volumes := image["Config"].get("Volumes"):
         raise SandboxUnavailable(
             f"it declares the volume {min(volumes)}, which would lie on this machine's disk without a limit",
             where=environment.image,
             cure="make one without: `docker export CONTAINER | docker import - NAME`",
         )
-    return found
+    return image
 
 
 def _argv(job: Job) -> tuple[str, ...]:

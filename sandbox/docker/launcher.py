@@ -1,4 +1,4 @@
-"""Starts hardened containers: every flag that a box has stands in this file."""
+"""Start hardened containers: every flag of a box stands in this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxbench.sandbox.box import NETWORK
 from ctxbench.sandbox.docker.box import DockerBox, attached, remove
-from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.owners import owner
 from ctxbench.sandbox.types import MIB, Environment, Limits
@@ -23,7 +23,7 @@ USERS = range(1_900_000, 1_901_024)
 They own nothing; the image names them all nobody. Larger numbers do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
 """The same on an engine that maps users, which has few: they are others on the machine. They have no name."""
-_TAKEN = 409
+_NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/work",
@@ -42,7 +42,7 @@ class DockerLauncher:
     def __init__(
         self,
         client: Client,
-        found: Mapping[str, Any],
+        attributes: Mapping[str, Any],
         environment: Environment,
         limits: Limits,
         image: str,
@@ -50,8 +50,8 @@ class DockerLauncher:
     ) -> None:
         """Take an inspected image; `image` is the digest that outcomes are stored under, `runtime` see `Engine`."""
         self.image, self._runtime = image, runtime
-        self._client, self._id, self._limits = client, found["Id"], limits
-        self._variables = variables(found["Config"]["Env"] or [], environment)
+        self._client, self._id, self._limits = client, attributes["Id"], limits
+        self._variables = variables(attributes["Config"]["Env"] or [], environment)
 
     def start(self) -> DockerBox:
         """Create a container, attach to it, start it."""
@@ -106,7 +106,7 @@ def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[st
     Raises:
         SandboxLost: if the engine does not do it now; nothing is left of it.
     """
-    with told(SandboxLost, "docker"):
+    with engine_faults(SandboxLost, "docker"):
         name = _created(client, engine, settings)
         try:
             # Attached before it starts, or its first words are lost.
@@ -128,7 +128,7 @@ def _created(client: Client, engine: Engine, settings: Callable[[int], Mapping[s
         try:
             created = client.api.create_container(name=f"ctxbench-box-{user}", user=f"{user}:{user}", **settings(user))
         except Exception as error:
-            if getattr(error, "status_code", None) != _TAKEN:
+            if getattr(error, "status_code", None) != _NAME_TAKEN:
                 raise
         else:
             return str(created["Id"])
