@@ -169,7 +169,7 @@ def _marker(folder: Path, key: str) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder and what is in it, also where its folders are read-only."""
+    """Remove a folder with its content, even if its folders are read-only."""
     if not path.exists():
         return
     with explained(path):

@@ -19,7 +19,7 @@ _MOST_LISTED = 20
 
 
 class CtxbenchError(Exception):
-    """An expected fault: what is wrong, where, and what cures it."""
+    """An expected fault: the problem, its place and its cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure

@@ -24,7 +24,7 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """What can be thrown away and made again."""
+        """Files that can be deleted and made again."""
         return self.root / "cache"
 
     @property

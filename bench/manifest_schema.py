@@ -143,7 +143,7 @@ def check(data: Mapping[str, Any], path: Path) -> tuple[RepoManifest | None, lis
 
 
 def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
-    """Yield what is wrong with the folder of tests of ours."""
+    """Yield the problems of the folder of added tests."""
     cure = _Tests.model_fields["added"].description or ""
     if tests is None or tests.added is None:
         return

@@ -175,7 +175,7 @@ def _check(key: str, value: object, most: int) -> None:
 
 @functools.cache
 def _shared_retrieval() -> Retrieval:
-    """Return the one of views that are made outside a run; it keeps nothing on disk."""
+    """Return the retrieval that all views outside a run share; it keeps nothing on disk."""
     return Retrieval()
 
 

@@ -46,7 +46,7 @@ class WindowHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What of one file must not be retrieved."""
+    """The parts of one file that must not be retrieved."""
 
     path: str
     context_start: int
@@ -128,7 +128,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Work out what a target hides; make it once per sample."""
+        """Return the scope of a target; make it once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}

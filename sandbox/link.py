@@ -78,7 +78,7 @@ class Link:
             raise SandboxLost(f"the box sent what is no outcome ({error})", cure=_CURE) from None
 
     def finish(self) -> str:
-        """Wait until the traces of the last job are removed; return what is wrong with the box, empty if nothing.
+        """Wait until the traces of the last job are removed; return the box's trouble, empty if there is none.
 
         Raises:
             SandboxLost: if the box went away.

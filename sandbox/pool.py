@@ -122,7 +122,7 @@ class BoxPool:
             raise
 
     def _choose(self) -> Future[Link] | None:
-        """Take what is ready out of the waiting boxes; else the one that has been in the making for longest."""
+        """Take a ready box out of the waiting ones, else the one that has been in the making for longest."""
         for future in self._ready:
             if future.done() and future.exception() is None:
                 self._ready.remove(future)

@@ -92,7 +92,7 @@ def summary_prompt(code: str, language: Language, *, template: str = "release") 
 
 
 def post_process(answer: str) -> str:
-    """Return a summary in lower case, without the headings that models put in front of it."""
+    """Return a model's summary in lower case, without the headings that models add."""
     text = answer.lower()
     for noise in _NOISE:
         text = text.replace(noise, "")

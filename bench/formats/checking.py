@@ -69,7 +69,7 @@ class Odd(Exception):
     """A field at odds with another, or with what it is for."""
 
     def __init__(self, field: str, what: str) -> None:
-        """Say what is wrong with a field (dotted name)."""
+        """Take the field (a dotted name) and what is wrong with it."""
         super().__init__(what)
         self.field, self.what = field, what
 

@@ -62,7 +62,7 @@ def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
 
 
 def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prompts]) -> RecordedTask:
-    """Return a task with what the prompts tell of it."""
+    """Return a task joined with its prompts."""
     record = dict(recorded_task.record)
     (_, raw), (_, human) = (prompts[kind].get(record["_id"], (where, None)) for kind in ("raw", "human"))
     if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
@@ -83,7 +83,7 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
 
 
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
-    """Return a task as far as its record tells it, without position and text."""
+    """Return the task of a record, still without position and text."""
     record = recorded_task.record
     java = recorded_task.language is Language.JAVA
     human = options.docstring == "human"

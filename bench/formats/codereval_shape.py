@@ -105,7 +105,7 @@ class RecordedTask:
 
     @property
     def whole(self) -> bool:
-        """Whether its source file comes with it."""
+        """Whether the record holds its source file."""
         return "file_content" in self.record
 
 

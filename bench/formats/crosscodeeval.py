@@ -131,7 +131,7 @@ def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable
 
 
 def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
-    """Return one task of what two files say of it.
+    """Merge the records that two files have of one task.
 
     Raises:
         Odd: if they do not say the same.

@@ -25,7 +25,7 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 class _Loose(BaseModel):
-    """Strict about what is known; what is not known is kept."""
+    """A model that is strict about its own fields and keeps unknown ones."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 

@@ -29,7 +29,7 @@ HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the reposi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What the files say."""
+    """The tasks of some files, and the account of reading them."""
 
     tasks: tuple[Task, ...]
     """Ids unique, at least one."""
@@ -53,9 +53,8 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
 ) -> SampleSet:
     """Read files into a set.
 
-    With `repos`, the repositories' source files are copied into the home folder and prompts are made anew
-    from them; a task whose answer does not stand where its record says is left out and counted. Without it
-    the stored prompts are all there is.
+    With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them;
+    a task whose answer is not where its record says is left out and counted. Without it prompts stay as stored.
 
     Args:
         format_name: one of `bench.formats.NAMES`.
@@ -84,11 +83,8 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         unusable.update(repository.entry["drops"])
     tasks = [task for repository in attached.values() for task in repository.tasks]
     if not tasks:
-        raise InputFault(
-            f"no task matches the repositories ({listed(unusable)})",
-            where=str(repos),
-            cure="check that they are the right versions",
-        )
+        what = f"no task matches the repositories ({listed(unusable)})"
+        raise InputFault(what, where=str(repos), cure="check that they are the right versions")
     manifest = {
         "ctxbench": version("ctxbench"),
         "kind": "+".join(sorted({task.sample.kind.value for task in tasks})),
@@ -100,9 +96,8 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         "repositories": {repo: repository.entry for repo, repository in attached.items()},
         "totals": {"kept": len(tasks), "dropped": unusable.total()},
     }
-    return sets.save(
-        home, name, [task.sample for task in tasks], [task.reference for task in tasks], manifest, force=force
-    )
+    samples, references = [task.sample for task in tasks], [task.reference for task in tasks]
+    return sets.save(home, name, samples, references, manifest, force=force)
 
 
 def read_tasks(
@@ -180,7 +175,7 @@ def _remarks(form: Format, tasks: Sequence[Task], hygiene: bool, report: Report)
 
 
 class _Counted:
-    """A table that knows how many rows were read of it."""
+    """A table that counts the rows that are read."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._rows = table, 0

@@ -14,7 +14,7 @@ _MOST_LINES = 10
 
 
 class LeftOut:
-    """The account of what is left out."""
+    """The account of the records that are left out."""
 
     def __init__(self, report: Report) -> None:
         """Start an empty account; `report` gets a line at a time."""

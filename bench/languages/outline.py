@@ -86,7 +86,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What one file holds, in the order of lines."""
+    """The functions and classes of one file, in the order of lines."""
 
     functions: tuple[Function, ...]
     """Inner functions too (see `Function.inside`); no lambdas, no methods of anonymous classes."""

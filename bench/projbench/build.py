@@ -37,7 +37,7 @@ _TOTALS = (
 
 @dataclass(frozen=True, slots=True)
 class BuiltSamples:
-    """What a build makes before it is written."""
+    """The samples of a build, before they are written."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]

@@ -60,7 +60,7 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int) -> list[Cut]:
-    """Return the cuts in the order in which they are taken; taking fewer gives a beginning of it.
+    """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
 
     Files take turns, in a random order that stays; within a file the order is random too. So a large
     file does not crowd out the others.

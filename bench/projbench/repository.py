@@ -21,7 +21,7 @@ Excluded = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class RepositorySamples:
-    """What one repository gives."""
+    """The samples of one repository."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]

@@ -30,7 +30,7 @@ class Ranker(Protocol):
 
     @property
     def slack(self) -> float:
-        """How far `scores` may be off."""
+        """Largest error of `scores`."""
         ...
 
     @property

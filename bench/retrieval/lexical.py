@@ -29,7 +29,7 @@ K1, B = 1.5, 0.75
 
 
 class Postings:
-    """Which texts hold which token, and how often. Immutable once built; safe to share by threads."""
+    """An index from tokens to the texts that hold them, with counts. Never changed; threads may share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
         """Index texts, each given by its tokens."""
@@ -72,7 +72,7 @@ class BM25:
         return Postings([Counter(words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return what is looked for; None if nothing can be found by it."""
+        """Return the tokens to look for; None if there are none."""
         return Counter(words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
@@ -114,7 +114,7 @@ class Jaccard:
         return Postings([Counter(set(pieces(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return what is looked for; None if nothing can be found by it."""
+        """Return the tokens to look for; None if there are none."""
         return Counter(set(pieces(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:

@@ -47,7 +47,7 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """What decides its vectors besides its spec: a digest of the weights. Part of every cache key."""
+        """Everything that decides its vectors besides its spec: a digest of the weights. Part of every cache key."""
         ...
 
     @property

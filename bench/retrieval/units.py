@@ -55,7 +55,7 @@ class Cutter:
 
     @property
     def of_text(self) -> bool:
-        """Whether its units are stretches of text, which may end anywhere, and not functions."""
+        """Whether its units are pieces of text, which may end anywhere, rather than functions."""
         return self.name in _TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:

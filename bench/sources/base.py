@@ -80,7 +80,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where one fetch writes, and whom it tells."""
+    """The folders that one fetch writes to, and the receiver of its reports."""
 
     tree: Path
     """An empty folder that becomes the repository's root."""

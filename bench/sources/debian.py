@@ -65,7 +65,7 @@ class _Apt:
 
     @property
     def updated(self) -> bool:
-        """Whether lists are kept from an earlier update."""
+        """Whether an earlier update left its lists."""
         return self._stamp.exists()
 
     def update(self) -> None:

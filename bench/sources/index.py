@@ -41,7 +41,7 @@ print(json.dumps({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Where packages come from on this machine."""
+    """The package index that this machine uses."""
 
     indices: tuple[str, ...]
     """Simple-API addresses, in the order to ask."""

@@ -56,7 +56,7 @@ class BubblewrapSandbox:
             raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make what is missing for an environment; see `sandbox.types.Sandbox.prepare`."""
+        """Make the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
         host.bwrap()
         return self._image(environment, report).digest
 

@@ -70,7 +70,7 @@ class BubblewrapBox:
                 return data
 
     def end(self) -> str:
-        """Kill it and wait until nothing of it is left; see `sandbox.box.Box.end`."""
+        """Kill the box and wait until nothing of it is left; see `sandbox.box.Box.end`."""
         with self._ending:
             if self._ended is None:
                 self._ended = self._end()

@@ -43,7 +43,7 @@ class ControlGroup:
         ]
 
     def processes(self) -> set[int]:
-        """Return who is in it."""
+        """Return the ids of its processes."""
         pids: set[int] = set()
         for folder in self.folders:
             with contextlib.suppress(OSError, ValueError):

@@ -37,7 +37,7 @@ _ETC = {
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What `prepare` made for an environment."""
+    """The folders that `prepare` made for an environment."""
 
     digest: str
     packages: Path
@@ -48,7 +48,7 @@ class Image:
 
 
 def make(environment: Environment, cache: Path, report: Report) -> Image:
-    """Make what is missing of an environment's image; without a network if nothing is.
+    """Make the missing parts of an environment's image; if none is missing, no network is needed.
 
     Raises:
         SandboxUnavailable: if wheels cannot be had, or this machine lacks a program.

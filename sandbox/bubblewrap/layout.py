@@ -23,7 +23,7 @@ _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """What stays the same from box to box."""
+    """The part of a layout that is the same for all boxes of an environment."""
 
     program: str
     binds: tuple[tuple[str, str], ...]

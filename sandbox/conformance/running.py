@@ -37,7 +37,7 @@ _MANY = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What one check found."""
+    """The result of one check."""
 
     name: str
     passed: bool

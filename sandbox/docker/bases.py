@@ -17,7 +17,7 @@ _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 def local(client: Client, base_image: str) -> str | None:
-    """Return the id of the base image that is here, the wanted one first; None if there is none."""
+    """Return the id of a local base image, preferably of `base_image`; None if there is none."""
     for name in _names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:

@@ -164,7 +164,7 @@ class ForeignPool:
 
 
 def variables(environment: Environment) -> list[str]:
-    """Return what is added to the image's own variables; the user has no name there, so it gets one here."""
+    """Return the variables added to the image's own; the user has no name there, so it gets one here."""
     ours = {"HOME": "/tmp", "USER": "nobody", "LOGNAME": "nobody"}  # noqa: S108 - the box's own
     return [f"{name}={value}" for name, value in (ours | dict(environment.variables)).items()]
 

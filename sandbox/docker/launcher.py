@@ -77,7 +77,7 @@ class DockerLauncher:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What boxes need to know of their engine."""
+    """The facts about the engine that boxes need."""
 
     processors: int
     """Of the machine; it refuses a share of more."""

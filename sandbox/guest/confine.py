@@ -41,7 +41,7 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What holds for every job of this box."""
+    """The confinement of every job of this box."""
 
     limits: JobLimits
     work: str
@@ -62,7 +62,7 @@ class Confinement:
 
     @property
     def folders(self) -> tuple[str, str, str]:
-        """What is made for each job: its working folder, its home, its temporary folder."""
+        """The folders made for each job: to work in, its home, and for temporary files."""
         return self.folder, f"{self.work}/home", f"{self.work}/tmp"  # noqa: S108 - the box's own
 
 

@@ -65,7 +65,7 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def files_head(files: Mapping[str, bytes]) -> list[list[Any]]:
-    """Return what tells a payload's reader which files its bytes are."""
+    """Return the head that tells a payload's reader which files its bytes are."""
     return [[path, len(content)] for path, content in files.items()]
 
 
@@ -101,7 +101,7 @@ def read_header(handle: int) -> tuple[bytes, int] | None:
 
 
 def write(handle: int, data: bytes) -> None:
-    """Write all of it to a file descriptor."""
+    """Write all of `data` to a file descriptor."""
     unwritten = memoryview(data)
     while unwritten:
         unwritten = unwritten[os.write(handle, unwritten) :]

@@ -42,7 +42,7 @@ _ASK = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """What an argument must be for a rule to hold; its low half counts, which holds every flag and number here."""
+    """A test of an argument that a rule depends on. Only its low half counts, which has every flag here."""
 
     argument: int
     among: tuple[int, ...] = ()
@@ -106,7 +106,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
-    """Return the filter: rules first, then what is allowed; later calls than the table's are as good as absent."""
+    """Return the filter: rules first, then the allowed calls; calls newer than the table count as absent."""
     rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
     lines: list[Line] = seccomp.opening(architecture)
     for call in dict.fromkeys(rule.call for rule in rules):

@@ -146,7 +146,7 @@ class Supervisor:
         return {**ending, "ended": "timed-out", "exit_code": None, "signal": None} if late else ending
 
     def _reap(self, main: int) -> dict[str, Any]:
-        """End what is left of the job's own processes; return what became of the main one and what they used."""
+        """End the job's remaining processes; return how the main one ended and the resources that they used."""
         cpu, peak, status = 0.0, 0, 0
         for pid in {main, self._clean}:
             for end in (os.killpg, os.kill):
@@ -175,7 +175,7 @@ def _fault(what: str, cure: str) -> bytes:
 
 
 class CandidateStage:
-    """What the trusted process of a check has: one clean process to run the untrusted program in."""
+    """The stage of a check's trusted process: one clean process to run the untrusted program in."""
 
     def __init__(self, channel: socket.socket) -> None:
         """Take the way to the waiting process."""

@@ -68,7 +68,7 @@ class JavaClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaNames:
-    """What names in one file go by."""
+    """The names that one file declares and imports."""
 
     package: str
     imports: dict[str, str]

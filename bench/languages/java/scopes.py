@@ -45,7 +45,7 @@ class TypeFacts:
 
 
 class JavaPlace(NamedTuple):
-    """Where the walk stands."""
+    """The place of the walk in the tree."""
 
     scope: JavaScope
     owner: TypeFacts | None = None

@@ -11,7 +11,7 @@ from ctxbench.bench.types import Use
 
 
 class JavaTarget(NamedTuple):
-    """What a name stands for."""
+    """The declaration that a name stands for."""
 
     kind: str
     owner: str

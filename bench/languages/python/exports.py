@@ -11,7 +11,7 @@ from ctxbench.bench.languages.python.modules import ModuleIndex
 
 @dataclass(frozen=True, slots=True)
 class PythonTarget:
-    """What a name stands for."""
+    """The definition that a name stands for."""
 
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""

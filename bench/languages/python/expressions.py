@@ -34,7 +34,7 @@ PATTERNS = frozenset(
 
 
 class PythonPlace(NamedTuple):
-    """Where the walk stands."""
+    """The place of the walk in the tree."""
 
     scope: PythonScope
     quoted: bool = False

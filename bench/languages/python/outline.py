@@ -216,7 +216,7 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 
 def _value(literal: str) -> str | None:
-    """Return what a plain string literal means; None for bytes, f-strings and what is cut.
+    """Return the value of a plain string literal; None for bytes, f-strings and cut-off ones.
 
     Not by `ast.literal_eval`, which warns of escapes that are the repository's own affair.
     """

@@ -30,7 +30,7 @@ CURE = "pip install -e '.[hf]' -c constraints/cpu.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderRecipe:
-    """What decides a model's vectors besides its weights."""
+    """Everything that decides a model's vectors besides its weights."""
 
     model: str
     """Its name on the hub."""

@@ -132,7 +132,7 @@ class Vectors:
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """See that an encoder, which may be anyone's, gave what it should; what is kept is never looked at again."""
+    """Check the vectors of an encoder, which may be anyone's: once kept, they are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
             f"gave an array of shape {vectors.shape} for {count} texts, or numbers that are none",
@@ -143,7 +143,7 @@ def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
 
 
 class _Store:
-    """What is kept of one encoder."""
+    """The stored vectors of one encoder."""
 
     def __init__(self, key: str, file: VectorFile | None) -> None:
         self.key, self.file = key, file

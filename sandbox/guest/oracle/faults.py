@@ -21,7 +21,7 @@ _BUILTINS: dict[str, type[BaseException]] = {
 
 
 def sent(error: BaseException) -> tuple[str, tuple[Any, ...]]:
-    """Return what is sent of an exception: a builtin class's name and its arguments."""
+    """Return an exception as it is sent: the name of a builtin class, and arguments."""
     kind = type(error)
     if _BUILTINS.get(kind.__name__) is kind:
         try:
