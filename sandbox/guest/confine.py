@@ -135,7 +135,7 @@ def _close_all_but(descriptors: Sequence[int]) -> None:
 
 def _resources(bounds: Confinement) -> list[tuple[int, int]]:
     limits = bounds.limits
-    bounds_of = [
+    resource_limits = [
         # Not 0, which does not keep a program that the machine names for core files from being run, outside the box.
         (resource.RLIMIT_CORE, 1),
         (resource.RLIMIT_SIGPENDING, _PENDING),
@@ -146,12 +146,12 @@ def _resources(bounds: Confinement) -> list[tuple[int, int]]:
     if not bounds.process_group and own_user_namespace():
         # There the kernel counts the box alone, the guest and its supervisor too; elsewhere it would count
         # every process of this user on the machine.
-        bounds_of.append((resource.RLIMIT_NPROC, limits.processes + 2))
+        resource_limits.append((resource.RLIMIT_NPROC, limits.processes + 2))
     if not bounds.memory_group:
         # Not the address space, which the JVM reserves by the gigabyte. Twice the limit, so that a program that
         # goes over it is ended by the watchdog, as it would be by the kernel, and this only bounds what it wins.
-        bounds_of.append((resource.RLIMIT_DATA, 2 * limits.memory))
-    return bounds_of
+        resource_limits.append((resource.RLIMIT_DATA, 2 * limits.memory))
+    return resource_limits
 
 
 def own_user_namespace(table: str = "/proc/self/uid_map") -> bool:

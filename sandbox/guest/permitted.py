@@ -42,7 +42,7 @@ _ASK = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """A test of an argument that a rule depends on. Only its low half counts, which has every flag here."""
+    """A test of an argument. Only its low half counts, which holds every flag and number that is tested here."""
 
     argument: int
     among: tuple[int, ...] = ()
@@ -144,7 +144,7 @@ def _ranges(column: int) -> list[tuple[int, int]]:
     """Return the allowed numbers, ascending, as ranges of first and last."""
     names = [name for group in ALLOWED.values() for name in group.split()]
     ranges: list[tuple[int, int]] = []
-    for number in sorted(number_of_call for name in names if (number_of_call := NUMBERS[name][column]) is not None):
+    for number in sorted(call_number for name in names if (call_number := NUMBERS[name][column]) is not None):
         if ranges and ranges[-1][1] == number - 1:
             ranges[-1] = (ranges[-1][0], number)
         else:
