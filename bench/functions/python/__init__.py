@@ -26,6 +26,7 @@ from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.python import PythonSuite
 from ctxbench.bench.testing.splice import lift
 from ctxbench.bench.testing.types import Suite
+from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
@@ -37,7 +38,16 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
     distribution = f"{name}=={project.manifest.version}" if name and suite.wheel else ""
     report(f"{project.manifest.name}: resolving what its tests need")
-    lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+    try:
+        lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+    except SandboxUnavailable as error:
+        if not distribution or f"No matching distribution found for {distribution}" not in error.what:
+            raise
+        raise InputFault(
+            f"the package index has no wheel of {distribution} that this Python and machine can use",
+            where=project.manifest.name,
+            cure="write `wheel = false` in its [tests], and name in `requirements` all that it needs",
+        ) from error
     return suites.entry(suite, lock, distribution, project.root)
 
 
@@ -50,22 +60,25 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
     )
     covered = cover(project, suite, _suite(project), sandbox, report)
     runs = _runs(covered, read.hidden, suite)
-    drops, candidates, slow = Counter(read.drops), [], 0
+    drops: Counter[str] = Counter()
+    candidates: list[Candidate] = []
     for known in read.known:
-        made = _candidate(known, covered, runs)
-        if made is None:
-            drops["not_covered"] += 1
-        elif made.seconds > SLOW_TOGETHER:
-            drops["too_slow"] += 1
-            slow += 1
+        result = _candidate(known, covered, runs)
+        if isinstance(result, Candidate):
+            candidates.append(result)
         else:
-            candidates.append(made)
+            drops[result] += 1
     counts = {
         **read.counts,
         **_outcomes(covered),
-        "covered": len(candidates) + slow,
+        "covered": len(candidates) + drops["too_slow"],
     }
-    return Found(candidates=tuple(candidates), hidden=read.hidden, counts=counts, drops=dict(sorted(drops.items())))
+    return Found(
+        candidates=tuple(candidates),
+        hidden=read.hidden,
+        counts=counts,
+        drops=dict(sorted((read.drops + drops).items())),
+    )
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
@@ -113,15 +126,25 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
     }
 
 
-def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
-    """Return the candidate, None if no usable test runs a line of its body, and no module does when it is imported."""
+def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
+    """Return the candidate, or why there is none.
+
+    ``not_covered`` if no test that passed runs a line of its body, and no module does when it is imported;
+    ``too_slow`` if such tests take too long, each or together.
+    """
     definition = known.definition
     body = range(definition.first[0], definition.end)
-    ran = _covering(covered, known.path, body)
-    imported = [test for test in _importing(covered, known.path, body) if usable(runs[test])]
-    return candidate(
-        known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs, importing=imported
+    ran = {test: lines for test, lines in _covering(covered, known.path, body).items() if runs[test].passed}
+    imported = [test for test in _importing(covered, known.path, body) if runs[test].passed]
+    if not ran and not imported:
+        return "not_covered"
+    result = candidate(
+        known,
+        {test: lines for test, lines in ran.items() if usable(runs[test])},
+        runs,
+        importing=[test for test in imported if usable(runs[test])],
     )
+    return result if result and result.seconds <= SLOW_TOGETHER else "too_slow"
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +19,9 @@ from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.types import Kind
-from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
@@ -85,25 +89,79 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     assert other.manifest["seed"] == 3
 
 
-def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
-    def timed(job: Job) -> Outcome | None:
-        """Answer as coverage of a suite in which one test runs a line that reads a clock."""
-        if not _is_cover(job):
-            return None
-        result = covered(TESTS, FILES["shop.py"], {})
-        place = len(result["sets"])
-        lines = {"tests/clock.py": {"3": place}, **result["lines"]}
-        sets_ = [*result["sets"], str(list(TESTS).index("test_root"))]
-        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "sets": sets_, "lines": lines})
+CLOCK = {"tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+ROOT = f"{TEST_FILE}::test_root"
 
-    files = {**FILES, "tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+
+def timed(tests: dict[str, str], failed: Collection[str] = ()) -> Outcome:
+    """Return the coverage of a suite in which `test_root` runs a line that reads a clock, and some tests failed."""
+    result = covered(tests, FILES["shop.py"], {})
+    rows = [[name, "failed" if name.partition("::")[2] in failed else said, 0.01] for name, said, _ in result["tests"]]
+    lines = {"tests/clock.py": {"3": len(result["sets"])}, **result["lines"]}
+    clocks = [*result["sets"], str(list(tests).index("test_root"))]
+    return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows, "sets": clocks, "lines": lines})
+
+
+def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
+    sandbox = in_process(more=lambda job: timed(TESTS) if _is_cover(job) else None)
     home = Home(tmp_path / "home")
-    made = build([local_manifest(tmp_path, files)], home, "set", sandbox=in_process(more=timed), lock=lambda *_: LOCK)
+    made = build([local_manifest(tmp_path, {**FILES, **CLOCK})], home, "set", sandbox=sandbox, lock=lambda *_: LOCK)
     clocks = {name: reference.clocks for name, reference in made.references.items() if reference.clocks}
-    assert clocks == {"demo/shop.py::root": (f"{TEST_FILE}::test_root",)}
+    assert clocks == {"demo/shop.py::root": (ROOT,)}
     assert sets.load(home, "set").references == made.references
     entry = made.manifest["repositories"]["demo"]
     assert (entry["kept_clocks_only"], entry["kept_clocks_too"], entry["tests_dropped"]) == (1, 0, {})
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_what_failed_under_coverage_and_reads_a_clock_runs_once_more_alone(tmp_path: Path, passes: bool) -> None:
+    home = Home(tmp_path / "home")
+    runs: list[tuple[list[str], bool]] = []
+
+    def busy(job: Job) -> Outcome | None:
+        """Fail two tests of the suite, one of them for its time; let that one pass when it is asked for by name."""
+        if not _is_cover(job):
+            return None
+        assert isinstance(job.action, Call)
+        runs.append((job.action.arguments["paths"], _is_alone(home)))
+        if len(runs) == 1:
+            return timed(TESTS, ["test_root", "test_double"])
+        return timed({"test_root": TESTS["test_root"]}, [] if passes else ["test_root"])
+
+    manifest = local_manifest(tmp_path, {**FILES, **CLOCK})
+    made = build([manifest], home, "set", sandbox=in_process(more=busy), lock=lambda *_: LOCK)
+    assert runs == [(["tests"], False), ([ROOT], True)]
+    assert ("demo/shop.py::root" in made.references) == passes and "demo/shop.py::double" not in made.references
+    if passes:
+        assert made.references["demo/shop.py::root"].clocks == (ROOT,), "what it ran alone is what it runs"
+    again = build([manifest], home, "again", sandbox=in_process(more=busy), lock=lambda *_: LOCK)
+    assert len(runs) == 2 and again.samples == made.samples, "both runs are kept"
+
+
+def _is_alone(home: Home) -> bool:
+    """Say whether somebody judges alone in a home folder."""
+    place = home.cache / "judging.room"
+    if not place.exists():
+        return False
+    with place.open() as room:
+        try:
+            fcntl.flock(room, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
+    def slow(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite in which one test takes long."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        rows = [[name, said, 5.0 if name == ROOT else 0.01] for name, said, _ in result["tests"]]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows})
+
+    entry = make(tmp_path, in_process(more=slow)).manifest["repositories"]["demo"]
+    assert entry["drops"]["too_slow"] == entry["drops"]["not_covered"] == 1 and entry["covered"] == 6
 
 
 def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
@@ -148,12 +206,34 @@ def _is_cover(job: Job) -> bool:
             ),
             "status 4: no such folder",
         ),
+        (
+            Outcome(
+                ended=Ended.EXITED,
+                exit_code=0,
+                result={
+                    "exit": 2,
+                    "tests": [],
+                    "sets": [],
+                    "lines": {},
+                    "modules": [],
+                    "imports": {},
+                    "broken": [["tests/a.py", "E   no module x"], ["tests/b.py", "E   no module y"]],
+                },
+                output="2 errors",
+            ),
+            "tests/a.py, tests/b.py cannot be collected; .* requirements, or name them under deselect",
+        ),
     ],
 )
 def test_a_suite_that_does_not_run_is_the_manifests_fault(tmp_path: Path, outcome: Outcome, said: str) -> None:
+    reports: list[str] = []
     with pytest.raises(InputFault, match=said) as caught:
-        make(tmp_path, in_process(more=lambda job: outcome if _is_cover(job) else None))
+        make(tmp_path, in_process(more=lambda job: outcome if _is_cover(job) else None), report=reports.append)
     assert "demo" in str(caught.value)
+    broken = outcome.result["broken"] if isinstance(outcome.result, dict) else []
+    assert [line for line in reports if "collected" in line] == [
+        f"demo: {where} cannot be collected: {' '.join(what.split())}" for where, what in broken
+    ]
     assert not (tmp_path / "home" / "cache" / "coverage").exists(), "a failed run is not kept"
 
 
@@ -166,6 +246,29 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
     with pytest.raises(InputFault, match="--per-repo"):
         build([one], home, "set", sandbox=sandbox, lock=lambda *_: LOCK, per_repo=0)
     assert sandbox.jobs == [] and sandbox.prepared == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "fault", "cure"),
+    [
+        ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in its [tests]"),
+        ("No matching distribution found for other==1", MachineFault, "choose another version"),
+    ],
+)
+def test_a_project_without_a_wheel_is_told_how_to_do_without(
+    tmp_path: Path, reason: str, fault: type[Exception], cure: str
+) -> None:
+    def lock(requirements: object, project: str) -> tuple[str, ...]:
+        assert project == "kit==2"
+        raise SandboxUnavailable(f"wheels cannot be fetched: {reason}", cure="choose another version")
+
+    local = local_manifest(tmp_path)
+    manifest = replace(
+        local, version="2", sources=(*local.sources, PypiSource(name="kit", version="2", sha256="0" * 64))
+    )
+    with pytest.raises(fault) as caught:
+        build([manifest], Home(tmp_path / "home"), "set", sandbox=in_process(), lock=lock)
+    assert cure in str(caught.value)
 
 
 def test_a_repository_without_a_sample_is_refused(tmp_path: Path) -> None:
@@ -207,7 +310,27 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(fourth, again=True).kept == 0 and len(judging(fourth)) == 6
 
 
-def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
+def test_what_was_verified_is_taken_up_only_where_nothing_of_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, home, other = make(tmp_path), Home(tmp_path / "home"), in_process()
+
+    def kept(sample_set: SampleSet, sandbox: FakeSandbox) -> int:
+        return verify(home, sample_set, sandbox, workers=1, report=print, tick=lambda _: None).kept
+
+    assert (kept(made, in_process()), kept(made, in_process())) == (0, 3)
+    other.name = "another"
+    assert kept(made, other) == 0
+    shutil.rmtree(home.cache / "locks")
+    assert kept(make(tmp_path, name="newer", lock=lambda *_: ("pytest==9.2.1",)), in_process()) == 0
+    first = made.references[made.samples[0].id]
+    changed = {**made.references, first.id: replace(first, target=f"{first.target}# Changed.\n")}
+    assert kept(replace(made, references=changed), in_process()) == 2
+    monkeypatch.setattr("ctxbench.bench.functions.verify.version", lambda _: "0")
+    assert kept(made, in_process()) == 0
+
+
+def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = in_process(), in_process(), in_process()
     made = make(tmp_path, first, name="first")
     said: list[str] = []
@@ -219,6 +342,11 @@ def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> No
     assert make(tmp_path, third, name="third", again=True).digest == made.digest
     tried = {job.action.arguments["name"] for job in judging(third) if isinstance(job.action, Call)}
     assert tried == {"flaky", "nothing", "broken"}
+    monkeypatch.setattr("ctxbench.bench.functions.certificates.version", lambda _: "0")
+    fourth = in_process()
+    assert make(tmp_path, fourth, name="fourth").digest == made.digest
+    tried = {job.action.arguments["name"] for job in judging(fourth) if isinstance(job.action, Call)}
+    assert tried == {"flaky", "nothing", "broken"}, "the fault may have been the other version's"
 
 
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
