@@ -16,7 +16,7 @@ from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ProjectReading:
     """One place where code reads a name of the project."""
 
     name: str
@@ -28,10 +28,10 @@ class Reading:
     """Whether the project defines it."""
 
 
-class Project(Protocol):
+class ProjectNames(Protocol):
     """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project, in the order of lines.
 
         Args:
@@ -43,14 +43,12 @@ class Project(Protocol):
         ...
 
 
-def project(language: Language, texts: Mapping[str, str]) -> Project:
+def project(language: Language, texts: Mapping[str, str]) -> ProjectNames:
     """Return a project for asking about names.
 
     Args:
         language: of the files.
         texts: path -> text, POSIX paths inside the repository.
     """
-    language_project: Project = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(
-        texts
-    )
-    return language_project
+    names: ProjectNames = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(texts)
+    return names

@@ -14,7 +14,7 @@ from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class FunctionParameter:
     """One parameter of a function."""
 
     name: str
@@ -62,7 +62,7 @@ class Function:
     """Python: as written, ``@`` included. Java: annotations."""
     modifiers: tuple[str, ...]
     """Java: ``public``, ``static``, …; Python: ``async`` where it is."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     """In order, ``self`` and ``cls`` included, bare ``*`` and ``/`` left out."""
     parameters_text: str
     """As written between the brackets."""

@@ -24,7 +24,7 @@ from ctxbench.sandbox.docker.box import DockerBox
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.docker.foreign_job import ForeignJob
 from ctxbench.sandbox.docker.images import find
-from ctxbench.sandbox.docker.launcher import SHM, Engine, hardened, in_memory, started
+from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started
 from ctxbench.sandbox.docker.tree import archive
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import check_paths
@@ -74,7 +74,7 @@ class ForeignPool:
         self._client, self._limits, self._folder = client, limits, environment.folder
         self._tree = archive(environment.tree)
         self._image, self._variables = str(_inspected(client, environment)["Id"]), variables(environment)
-        self._engine = Engine.of(client, runtime)
+        self._engine = EngineFacts.of(client, runtime)
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._boxes: set[DockerBox] = set()

@@ -48,7 +48,7 @@ class DockerLauncher:
         image: str,
         runtime: str = "",
     ) -> None:
-        """Take an inspected image; `image` is the digest that outcomes are stored under, `runtime` see `Engine`."""
+        """Take an inspected image; outcomes are stored under the digest `image`; `runtime` see `EngineFacts`."""
         self.image, self._runtime = image, runtime
         self._client, self._id, self._limits = client, attributes["Id"], limits
         self._variables = variables(attributes["Config"]["Env"] or [], environment)
@@ -71,12 +71,12 @@ class DockerLauncher:
         }
 
     @cached_property
-    def _engine(self) -> Engine:
-        return Engine.of(self._client, self._runtime)
+    def _engine(self) -> EngineFacts:
+        return EngineFacts.of(self._client, self._runtime)
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineFacts:
     """The facts about the engine that boxes need."""
 
     processors: int
@@ -87,7 +87,7 @@ class Engine:
     """What it runs containers with, such as gVisor's ``runsc``; empty for its own choice."""
 
     @classmethod
-    def of(cls, client: Client, runtime: str = "") -> Engine:
+    def of(cls, client: Client, runtime: str = "") -> EngineFacts:
         """Ask an engine."""
         info = client.api.info()
         options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
@@ -95,7 +95,7 @@ class Engine:
         return cls(int(info["NCPU"]), _MAPPED_USERS if mapped else USERS, runtime)
 
 
-def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
+def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
     """Create a container with the client's settings, attach to it, start it.
 
     Args:
@@ -122,7 +122,7 @@ def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[st
     return DockerBox(client, name, stream)
 
 
-def _created(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> str:
+def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> str:
     """Create a container as a user of its own: named after it, as no engine has two containers of one name."""
     for user in random.sample(engine.users, len(engine.users)):
         try:
@@ -153,7 +153,7 @@ def variables(image: list[str], environment: Environment) -> list[str]:
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
 
 
-def hardened(limits: Limits, engine: Engine, user: int) -> dict[str, Any]:
+def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
     """Return the host settings of a box.
 
     Args:

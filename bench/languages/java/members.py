@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ctxbench.bench.languages.java.classes import LIBRARY, JavaClass, JavaNames, read_names
-from ctxbench.bench.languages.members import Reading
+from ctxbench.bench.languages.members import ProjectReading
 
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'
@@ -67,7 +67,7 @@ class JavaProject:
             self._paths.setdefault(path.rpartition("/")[2].removesuffix(".java"), []).append(path)
         self._names: dict[str, JavaNames] = {}
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project from `start` on, in the order of lines."""
         file_names = self._file(path) if path in self._texts else None
         code_names = read_names(code)
@@ -92,7 +92,7 @@ class JavaProject:
             column = chain.start - starts[line]
             judgement = self._judge(view, chain, anonymous) if (line, column) >= start else None
             if judgement is not None:
-                judged.append(Reading(name=judgement[0], line=line, column=column, known=judgement[1]))
+                judged.append(ProjectReading(name=judgement[0], line=line, column=column, known=judgement[1]))
         return tuple(judged)
 
     def _judge(self, view: _View, chain: _Chain, anonymous: bool) -> tuple[str, bool] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, Type
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -163,7 +163,7 @@ class _Reader:
             header=self._header(node),
         )
 
-    def _parameters(self, node: Node | None) -> Iterator[Parameter]:
+    def _parameters(self, node: Node | None) -> Iterator[FunctionParameter]:
         for child in node.named_children if node is not None else ():
             name = child.child_by_field_name("name")
             if child.type == "spread_parameter":
@@ -171,7 +171,7 @@ class _Reader:
                 name = declarator.child_by_field_name("name") if declarator is not None else None
             if name is not None and child.type in ("formal_parameter", "spread_parameter"):
                 starred = child.type == "spread_parameter"
-                yield Parameter(name=self.source.text(name), text=self.source.text(child), starred=starred)
+                yield FunctionParameter(name=self.source.text(name), text=self.source.text(child), starred=starred)
 
 
 def _inner(node: Node) -> list[Node]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.members import Reading
+from ctxbench.bench.languages.members import ProjectReading
 from ctxbench.bench.languages.python import scopes
 from ctxbench.bench.languages.python.analysis import analyse
 from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
@@ -81,7 +81,7 @@ class PythonProject:
         self._hierarchy = Hierarchy(self._texts, self._exports)
         self._assigned: dict[str, bool] = {}
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project from `start` on, in the order of lines."""
         source = Source(code, Language.PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
@@ -92,7 +92,7 @@ class PythonProject:
         from_start = [reading for reading in judged if (reading.line, reading.column) >= start]
         return tuple(sorted(from_start, key=lambda reading: (reading.line, reading.column)))
 
-    def _import(self, code: _Code, item: ImportedName) -> Reading | None:
+    def _import(self, code: _Code, item: ImportedName) -> ProjectReading | None:
         """Judge what an import statement takes from the project."""
         name = item.module if item.member is None else item.member
         line = code.reader.statements[item.statement][0]
@@ -101,17 +101,17 @@ class PythonProject:
             package = self._index.absolute(code.path, item.module.partition(".")[0]) if not item.level else None
             built = any(_BUILT.fullmatch(part) for part in item.module.split("."))
             missing = package is not None and package.endswith(".py") and "." in item.module and not built
-            return Reading(name=item.module, line=line, column=0, known=False) if missing else None
+            return ProjectReading(name=item.module, line=line, column=0, known=False) if missing else None
         if item.member is None:
-            return Reading(name=name, line=line, column=0, known=True)
+            return ProjectReading(name=name, line=line, column=0, known=True)
         member = self._exports.member(place, item.member)
         if member is OUTSIDE:
             return None
         if member is None and (not self._whole(place) or _BUILT.fullmatch(item.member)):
             return None
-        return Reading(name=name, line=line, column=0, known=member is not None)
+        return ProjectReading(name=name, line=line, column=0, known=member is not None)
 
-    def _load(self, code: _Code, load: RawLoad) -> Reading | None:
+    def _load(self, code: _Code, load: RawLoad) -> ProjectReading | None:
         """Judge one name and the attributes that follow it."""
         if load.name in SELF and load.chain:
             return self._own(code, load)
@@ -136,7 +136,7 @@ class PythonProject:
             kind = binder.kinds.get(load.name)
         return PythonTarget(kind, self._index.name(code.path)) if kind in ("class", "function") else None
 
-    def _walk(self, code: _Code, load: RawLoad, target: PythonTarget, name: str) -> Reading | None:
+    def _walk(self, code: _Code, load: RawLoad, target: PythonTarget, name: str) -> ProjectReading | None:
         """Follow attributes through modules to a class and its member."""
         if target.kind == "unknown":
             return None
@@ -169,7 +169,7 @@ class PythonProject:
             return None
         return member or (self._verdict(part, frozenset()) if self._whole(target.place) else None)
 
-    def _own(self, code: _Code, load: RawLoad) -> Reading | None:
+    def _own(self, code: _Code, load: RawLoad) -> ProjectReading | None:
         """Judge an attribute of ``self`` or ``cls``."""
         name, part = _class_around(load.node, code.source), load.chain[0]
         if not name or part.startswith("__") or not part or _is_written(load):
@@ -231,6 +231,6 @@ def _class_around(node: Node, source: Source) -> str:
     return ".".join(names) if inside else ""
 
 
-def _reading(code: _Code, load: RawLoad, name: str, *, is_defined: bool) -> Reading:
+def _reading(code: _Code, load: RawLoad, name: str, *, is_defined: bool) -> ProjectReading:
     row, byte = load.node.start_point
-    return Reading(name=name, line=row, column=code.source.column(row, byte), known=is_defined)
+    return ProjectReading(name=name, line=row, column=code.source.column(row, byte), known=is_defined)

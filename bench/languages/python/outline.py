@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, Type
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -147,16 +147,16 @@ class _Reader:
             header=self._header(node),
         )
 
-    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
+    def _parameters(self, node: Node | None) -> tuple[FunctionParameter, ...]:
         children = node.named_children if node is not None else ()
         return tuple(self._parameter(child) for child in children if child.type not in _SEPARATORS)
 
-    def _parameter(self, node: Node) -> Parameter:
+    def _parameter(self, node: Node) -> FunctionParameter:
         name: Node = node.child_by_field_name("name") or (
             node.named_children[0] if node.type == "typed_parameter" and node.named_children else node
         )
         value = node.child_by_field_name("value")
-        return Parameter(
+        return FunctionParameter(
             name=self.source.text(name).lstrip("* "),
             text=self.source.text(node),
             default_name=self.source.text(value) if value is not None and value.type == "identifier" else "",
