@@ -81,7 +81,7 @@ def info(profile: str, metric: str) -> MetricInfo:
     Raises:
         UnknownName: if there is no such profile or metric.
     """
-    known = load(profile).metrics
-    if metric not in known:
-        raise UnknownName(f"metric of profile {profile}", metric, known)
-    return known[metric]
+    infos = load(profile).metrics
+    if metric not in infos:
+        raise UnknownName(f"metric of profile {profile}", metric, infos)
+    return infos[metric]

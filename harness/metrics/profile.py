@@ -1,4 +1,4 @@
-"""What a metric profile is: a name, its metrics, and a pure function from texts to values."""
+"""Metric profiles: a name, the metrics, and a pure function from texts to values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """How to read one metric of one profile."""
+    """The scale and the meaning of one metric of one profile."""
 
     factor_to_percent: float
     """Multiply a value by this to get percent."""
@@ -24,7 +24,7 @@ class MetricInfo:
     """One sentence for tables and documentation."""
 
 
-class Scorer(Protocol):
+class ScoreFunction(Protocol):
     """Scores one completion."""
 
     def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
@@ -39,7 +39,7 @@ class Profile:
     name: str
     summary: str
     metrics: Mapping[str, MetricInfo]
-    score: Scorer
+    score: ScoreFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

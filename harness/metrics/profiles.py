@@ -1,4 +1,4 @@
-"""The metric profiles by name; they come in by the entry-point group ``ctxbench.metrics``, ours too.
+"""The registry of metric profiles; all of them, ours too, come in by the entry-point group ``ctxbench.metrics``.
 
 A plugin's module calls `profile` when it is imported; it is imported when its name is first asked for.
 """
@@ -12,13 +12,13 @@ _REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metric
 DEFAULT = "ctxbench"
 
 
-def profile(made: Profile) -> Profile:
+def profile(definition: Profile) -> Profile:
     """Register a profile under its own name.
 
     Raises:
         InputFault: if another profile has the name.
     """
-    return _REGISTRY.add(made.name, made, origin=f"{made.score.__module__}")
+    return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
 
 
 def load(name: str) -> Profile:
