@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.retrieval.retrieval import RepositoryFiles, Retrieval
+from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Language, Query
@@ -120,7 +120,7 @@ class View:
             spared = query.path if is_hidden(query.path, hidden) else ""
             digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language
-        self._files, self._visible = RepositoryFiles(digest=digest, texts=texts, language=language, repo=name), target
+        self._files, self._visible = IndexedFiles(digest=digest, texts=texts, language=language, repo=name), target
         self._paths = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
         self._target = Target(
             path=query.path,

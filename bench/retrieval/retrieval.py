@@ -46,7 +46,7 @@ class NoRanker(InputFault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepositoryFiles:
+class IndexedFiles:
     """The files of a snapshot that a view may show."""
 
     digest: str
@@ -111,7 +111,7 @@ class Retrieval:
             self._built(repo, what, seconds)
 
     def search(
-        self, text: str, *, files: RepositoryFiles, target: VisibleTarget, unit: str, ranker: str, top: int
+        self, text: str, *, files: IndexedFiles, target: VisibleTarget, unit: str, ranker: str, top: int
     ) -> tuple[Hit, ...]:
         """Return the units most like a text, best first.
 
@@ -177,7 +177,7 @@ class Retrieval:
             self._last_report = time.monotonic()
             _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, encoded, of)
 
-    def _corpus_of(self, files: RepositoryFiles, cut: Cutter) -> Corpus:
+    def _corpus_of(self, files: IndexedFiles, cut: Cutter) -> Corpus:
         start = time.perf_counter()
         units = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]
         ended = time.perf_counter()
