@@ -37,7 +37,7 @@ from ctxbench.harness.cells.paths import private
 from ctxbench.harness.cells.transport import GREETING, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.guest import landlock, seccomp
-from ctxbench.sandbox.guest.seccomp import Judged
+from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 _SYSTEM = ("/dev", "/proc", "/sys")
@@ -73,23 +73,23 @@ _TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED = 0x5401, 0x54
 _JUDGED = (
     # A lock on a file that all read would be seen by others. Nobody but its own processes could meet a cell at a
     # file that it may write, so that a lock counts as taken.
-    Judged(
+    ArgumentRule(
         call="fcntl",
         argument=1,
         passed=(_DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS),
-        done=_LOCKS,
+        pretended=_LOCKS,
         error=errno.EINVAL,
     ),
-    Judged(call="flock", argument=1, passed=(), done=tuple(range(16))),
+    ArgumentRule(call="flock", argument=1, passed=(), pretended=tuple(range(16))),
     # What Python asks of a descriptor; no typing into terminals, no attributes of files.
-    Judged(
+    ArgumentRule(
         call="ioctl",
         argument=1,
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
     # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
-    Judged(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
+    ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
 """Calls about a process, which where there are no namespaces must be the one that calls."""
@@ -179,7 +179,7 @@ class Server:
         refused, judged = list(_REFUSED_CALLS), list(_JUDGED)
         if self._namespaces is None:
             refused += _REFUSED_WITHOUT_NAMESPACES
-            judged += [Judged(call=call, argument=0, passed=(0,)) for call in _OTHERS]
+            judged += [ArgumentRule(call=call, argument=0, passed=(0,)) for call in _OTHERS]
         seccomp.restrict(refused, absent=["clone3"], families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:

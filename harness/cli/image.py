@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import base_image_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.stock import Stored
+    from ctxbench.sandbox.docker.stock import StoredImage
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -66,14 +66,14 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
     click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(reasons)} kept")
 
 
-def _line(stored_image: Stored) -> str:
+def _line(stored_image: StoredImage) -> str:
     state = f"{stored_image.boxes} boxes" if stored_image.boxes else "current" if stored_image.current else "of no use"
     used = "never" if stored_image.idle is None else f"{_time(stored_image.idle)} ago"
     built = f"{_time(stored_image.age)} ago"
     return f"{_name(stored_image):50} {stored_image.size / 1e6:7.0f} MB  built {built}  used {used}  {state}"
 
 
-def _name(stored_image: Stored) -> str:
+def _name(stored_image: StoredImage) -> str:
     return f"{stored_image.tag.partition(':')[2][:12]} {stored_image.name}"
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxbench.bench.languages.members import Project, Reading, project
+from ctxbench.bench.languages.members import ProjectNames, ProjectReading, project
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample
 from ctxbench.harness.diagnostics import context
@@ -26,7 +26,7 @@ class _Repository:
     """A repository with its outlined files, filled as they are needed."""
 
     snapshot: Snapshot
-    project: Project
+    project: ProjectNames
     files: dict[str, OutlinedFile] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ class Diagnostics:
         unknown = sum(not reading.known for reading in readings)
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
-    def readings(self, sample: Sample, text: str, target: str) -> tuple[Reading, ...] | None:
+    def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
         """Return the names of the project that a completion reads; None if its file is not at hand."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
