@@ -71,7 +71,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class StoredSnippet:
     """A piece of another file that a benchmark's own file brings with a sample."""
 
     path: str
@@ -90,7 +90,7 @@ class StoredContext:
     """Which of several, e.g. ``rg1_bm25`` or ``definition``."""
     text: str = ""
     """As rendered by the authors, to the byte; empty where they store pieces only."""
-    snippets: tuple[Snippet, ...] = ()
+    snippets: tuple[StoredSnippet, ...] = ()
     """The pieces, in the file's order."""
     oracle: bool = False
     """Whether it was retrieved with the answer: then no query holds it."""

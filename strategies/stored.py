@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Language, Place, Query, Snippet, StoredContext
+from ctxbench.bench.types import Language, Place, Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.infile_text import infile_flags
 from ctxbench.strategies.parameters import AtLeast
@@ -148,7 +148,7 @@ def crosscodeeval_prompt(
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=_flags(query, file_block, context))
 
 
-def rendered(snippets: Sequence[Snippet], mark: str) -> str:
+def rendered(snippets: Sequence[StoredSnippet], mark: str) -> str:
     """Return pieces as CrossCodeEval's data files write them: under a header, each below two lines of comment.
 
     Args:
@@ -162,7 +162,7 @@ def rendered(snippets: Sequence[Snippet], mark: str) -> str:
     return "".join(parts)
 
 
-def _whole_chunks(snippets: Sequence[Snippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+def _whole_chunks(snippets: Sequence[StoredSnippet], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
     """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
     header = Block(kind=BlockKind.TEXT, text=f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
@@ -180,7 +180,7 @@ def _whole_chunks(snippets: Sequence[Snippet], mark: str, budget: int) -> tuple[
     return (blocks if snippets else []), []
 
 
-def _split(text: str, snippets: Sequence[Snippet], *, cut: bool) -> Iterator[Block]:
+def _split(text: str, snippets: Sequence[StoredSnippet], *, cut: bool) -> Iterator[Block]:
     """Yield a rendered text as blocks: the line that names a piece is of kind TEXT, its code of kind SIMILAR."""
     names = list(_NAMED.finditer(text))
     start = names[0].start() if names else 0

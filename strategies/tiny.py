@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Cursor, Kind, Language, Query, Snippet, StoredContext
+from ctxbench.bench.types import Cursor, Kind, Language, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
 """What may stand in its place; see `view_for`."""
@@ -122,8 +122,8 @@ _MASKED = ((1, 2),)
 _STORED = StoredContext(
     name="rg1_bm25",
     snippets=(
-        Snippet(path="shop/store.py", text="".join(_STORE.splitlines(keepends=True)[8:]), score=2.5),
-        Snippet(path="shop/price_rules.py", text=_PRICES, score=1.5),
+        StoredSnippet(path="shop/store.py", text="".join(_STORE.splitlines(keepends=True)[8:]), score=2.5),
+        StoredSnippet(path="shop/price_rules.py", text=_PRICES, score=1.5),
     ),
 )
 

@@ -16,7 +16,7 @@ from ctxbench.bench.functions.python.definitions import Function as PythonFuncti
 from ctxbench.bench.functions.python.definitions import parse
 from ctxbench.bench.languages.outline import Function, FunctionParameter, outline
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import Declared, declared
+from ctxbench.bench.testing.java_text import MethodParts, declared
 from ctxbench.bench.types import Cursor, Language
 
 _COMMENTS = ("line_comment", "block_comment")
@@ -156,7 +156,7 @@ def _methods(root: Node) -> Iterator[Node]:
             stack.extend(reversed(node.named_children))
 
 
-def _of_java(source: Source, function: Function, parts: Declared, *, overloaded: bool) -> SourceFunction:
+def _of_java(source: Source, function: Function, parts: MethodParts, *, overloaded: bool) -> SourceFunction:
     first, body = parts.first, parts.body
     parameter_types = ",".join(_type(parameter) for parameter in function.parameters)
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ctxbench.bench.formats.checking import Odd
-from ctxbench.bench.types import Reference, Sample, Snippet, StoredContext
+from ctxbench.bench.types import Reference, Sample, StoredContext, StoredSnippet
 
 BENCHMARK = "crosscodeeval"
 GRAPHS = {
@@ -90,7 +90,7 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
         if name in contexts:
             raise Odd("metadata.ctxbench", f"there are two contexts {name!r}")
         snippets = tuple(
-            Snippet(
+            StoredSnippet(
                 path=item.filename, text=item.retrieved_chunk, score=item.score, name=_relation(item.model_extra or {})
             )
             for item in context.items or ()
@@ -164,7 +164,7 @@ def _named(record: CrossCodeEvalRecord, file: str) -> list[tuple[str, _Context]]
     return [(name, context) for name, context in named if context is not None and (context.text or context.items)]
 
 
-def _reaches_past(piece: Snippet, record: CrossCodeEvalRecord) -> bool:
+def _reaches_past(piece: StoredSnippet, record: CrossCodeEvalRecord) -> bool:
     """Return whether a piece is of the task's own file and not wholly before the cursor."""
     return piece.path == record.metadata.file and f"\n{_code(piece.text)}\n" not in f"\n{_code(record.prompt)}\n"
 

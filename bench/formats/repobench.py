@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, Strict, checked, explained, inside, language_of
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
-from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, Snippet, StoredContext
+from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 SHAPE = (
     "`repo_name`, `file_path`, `context` (list of `identifier`, `path`, `snippet`; v0 also text), `import_statement`, "
@@ -124,7 +124,7 @@ def _code(record: _Record) -> tuple[str, str]:
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:
     cross_file = record.context
     text, listed = (cross_file, ()) if isinstance(cross_file, str) else ("", cross_file)
-    pieces = tuple(Snippet(path=piece.path, text=piece.snippet, name=piece.identifier) for piece in listed)
+    pieces = tuple(StoredSnippet(path=piece.path, text=piece.snippet, name=piece.identifier) for piece in listed)
     contexts = [StoredContext(name=PIECES, text=text, snippets=pieces)]
     contexts.append(StoredContext(name=IMPORTS, text=record.import_statement))
     if record.cropped_code is not None:

@@ -34,14 +34,6 @@ _OF_THE_MOMENT = frozenset((FLAKY, TIMED_OUT))
 FAILS_UNDER_LOAD = "fails_under_load"
 
 
-class Judging(Protocol):
-    """The part of `bench.testing.judge.Judge` that a certificate needs."""
-
-    def judge(self, sample: Sample, text: str) -> Judgement:
-        """Return the verdict on a completion."""
-        ...
-
-
 class Boxes(load.Judging, Trying, Protocol):
     """The part of `bench.testing.judge.Judge` that certifying needs."""
 
@@ -252,7 +244,7 @@ def _in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def certificate(sample: Sample, reference: str, blank: str, judging: Judging) -> tuple[str, str]:
+def certificate(sample: Sample, reference: str, blank: str, judging: load.Judging) -> tuple[str, str]:
     """Return `CERTIFIED`, or why a sample is none with the detail.
 
     ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
@@ -282,7 +274,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
     return CERTIFIED, ""
 
 
-def _judged(sample: Sample, text: str, judging: Judging) -> Judgement:
+def _judged(sample: Sample, text: str, judging: load.Judging) -> Judgement:
     judgement = judging.judge(sample, text)
     if judgement.verdict is Verdict.BROKEN:
         raise MachineFault(

@@ -21,7 +21,7 @@ _TRIES = 2
 
 
 class Judging(Protocol):
-    """The part of `bench.testing.judge.Judge` that is needed."""
+    """The part of `bench.testing.judge.Judge` that certifying needs."""
 
     def judge(self, sample: Sample, text: str, *, lenient: bool = True) -> Judgement:
         """Return the verdict on a completion; the first one that there is, unless it is to be lenient."""

@@ -34,7 +34,7 @@ OLDEST = 8
 """The oldest Java that the compiler of Java 17 takes without a warning."""
 
 
-class Kind(NamedTuple):
+class SourceKind(NamedTuple):
     """Which of a module's sources."""
 
     setting: str
@@ -43,8 +43,8 @@ class Kind(NamedTuple):
     """Their folder without one."""
 
 
-MAIN = Kind("sourceDirectory", "src/main/java")
-TEST = Kind("testSourceDirectory", "src/test/java")
+MAIN = SourceKind("sourceDirectory", "src/main/java")
+TEST = SourceKind("testSourceDirectory", "src/test/java")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
     raise InputFault(f"has no {inside(source_dir, MAIN.usual)}", cure=cure)
 
 
-def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: Kind) -> tuple[str, ...]:
+def _folders(tree: Mapping[str, bytes], poms: Poms, folder: str, kind: SourceKind) -> tuple[str, ...]:
     place = inside(folder, poms.setting(folder, kind.setting) or kind.usual)
     return (place,) if any(path.startswith(f"{place}/") for path in tree) else ()
 

@@ -20,7 +20,7 @@ _HEAD, _TAIL = "class X {\n", "\n}\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class MethodParts:
     """Where a method stands in a syntax tree."""
 
     node: Node
@@ -29,7 +29,7 @@ class Declared:
     body: Node
 
 
-def declared(node: Node) -> Declared | None:
+def declared(node: Node) -> MethodParts | None:
     """Return a method's parts, None for one without a body."""
     body = node.child_by_field_name("body")
     if body is None:
@@ -38,7 +38,7 @@ def declared(node: Node) -> Declared | None:
     if first.type == "modifiers":
         words = [child for child in first.children if child.type not in ANNOTATIONS | _COMMENTS]
         first = words[0] if words else _after(node, first)
-    return Declared(node, first, body)
+    return MethodParts(node, first, body)
 
 
 def _after(node: Node, modifiers: Node) -> Node:
@@ -109,7 +109,7 @@ def method_text(text: str, name: str) -> str:
     )
 
 
-def _flush(source: Source, method: Declared) -> str:
+def _flush(source: Source, method: MethodParts) -> str:
     """Return the method with the indentation that its first line has."""
     at = method.first.start_byte
     line = source.data.rfind(b"\n", 0, at) + 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, Snippet, StoredContext
+from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, StoredContext, StoredSnippet
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import bounds
 from ctxbench.harness.cells.transport import Garbage
@@ -41,7 +41,7 @@ def load_query(data: Mapping[str, Any]) -> Query:
 
 
 def _load_stored(data: Mapping[str, Any]) -> StoredContext:
-    return StoredContext(**{**data, "snippets": tuple(Snippet(**snippet) for snippet in data["snippets"])})
+    return StoredContext(**{**data, "snippets": tuple(StoredSnippet(**snippet) for snippet in data["snippets"])})
 
 
 def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository, View, digest_of
-from ctxbench.bench.types import Kind, Language, Query, Snippet, StoredContext, Use
+from ctxbench.bench.types import Kind, Language, Query, StoredContext, StoredSnippet, Use
 from ctxbench.harness.asking import OVERFLOW
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.controls import card_of, defining_files, oracle_prompt, stored_prompt
@@ -122,8 +122,8 @@ def test_where_a_name_is_defined(module: str, language: Language, found: list[st
 
 
 def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(bench: Bench) -> None:
-    oracle = StoredContext(name="oracle_bm25", snippets=(Snippet(path="a.py", text="x = 1"),), oracle=True)
-    first = StoredContext(name="rg1_bm25", snippets=(Snippet(path="b.py", text="y = 2"),))
+    oracle = StoredContext(name="oracle_bm25", snippets=(StoredSnippet(path="a.py", text="x = 1"),), oracle=True)
+    first = StoredContext(name="rg1_bm25", snippets=(StoredSnippet(path="b.py", text="y = 2"),))
     sample = make_sample(stored=(first, oracle))
     prompt = stored_prompt(sample.query(), sample)
     assert "# x = 1" in prompt.text and "y = 2" not in prompt.text and prompt.text.endswith(sample.prefix)

@@ -11,15 +11,15 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import repobench
 from ctxbench.bench.formats.types import Options, Table, Task
 from ctxbench.bench.repository import View
-from ctxbench.bench.types import Cursor, Language, Query, Snippet, StoredContext
+from ctxbench.bench.types import Cursor, Language, Query, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Prompt, resolve
 from ctxbench.strategies.infile_text import infile_prompt
 from tests.helpers.samples import make_query
 
 PREFIX = "from shop.tax import add\n\n\ndef pay(cart, rate):\n    total = "
 SNIPPETS = (
-    Snippet(path="shop/tax.py", text="def add(amount, rate):\n\n    return amount + rate\n", score=3.5),
-    Snippet(path="shop/x.py", text="x = 1", score=1.0),
+    StoredSnippet(path="shop/tax.py", text="def add(amount, rate):\n\n    return amount + rate\n", score=3.5),
+    StoredSnippet(path="shop/x.py", text="x = 1", score=1.0),
 )
 TEXT = """\
 # Here are some relevant code fragments from other files of the repo:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ctxbench.bench.languages.syntax import Source
-from ctxbench.bench.testing.java_text import ANNOTATIONS, Declared, declared
+from ctxbench.bench.testing.java_text import ANNOTATIONS, MethodParts, declared
 from ctxbench.bench.types import Cursor
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
@@ -133,7 +133,7 @@ def _javadoc(source: Source, node: Node) -> str:
     return _MARGIN.sub("", text[3:-2]).strip()
 
 
-def _reason(source: Source, node: Node, parts: Declared | None, doc: str) -> str:
+def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> str:
     if parts is None:
         return "no_body"
     modifiers = next((child for child in node.children if child.type == "modifiers"), None)
@@ -149,7 +149,7 @@ def _reason(source: Source, node: Node, parts: Declared | None, doc: str) -> str
     return "broken" if node.has_error else ""
 
 
-def shares_line(source: Source, parts: Declared) -> bool:
+def shares_line(source: Source, parts: MethodParts) -> bool:
     """Say whether anything else stands on the method's first or last line: annotations too."""
     before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
     stop = source.data.find(b"\n", parts.node.end_byte)
@@ -163,7 +163,7 @@ def shares_line(source: Source, parts: Declared) -> bool:
     return bool(before.strip() or after.strip() or inside)
 
 
-def _definition(source: Source, parts: Declared, owners: tuple[str, ...], name: str, doc: str) -> Definition:
+def _definition(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")

@@ -15,13 +15,13 @@ from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Language, Sample, Snippet, StoredContext, Use
+from ctxbench.bench.types import Language, Sample, StoredContext, StoredSnippet, Use
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.bench.formats.test_importing import PAY, function, line
 from tests.helpers.trees import write_tree
 
 STORED = (
-    StoredContext(name="rg1", text="# é\n", snippets=(Snippet(path="a.py", text="x", score=0.5, name="n"),)),
+    StoredContext(name="rg1", text="# é\n", snippets=(StoredSnippet(path="a.py", text="x", score=0.5, name="n"),)),
     StoredContext(name="oracle", oracle=True),
 )
 PAIRS = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import building, judging, surveying
-from .programs import Unusable
+from .programs import MissingProgram
 
 __all__ = ["build", "judge", "survey"]
 
@@ -19,7 +19,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the repository; see `building.build`."""
     try:
         return building.build(arguments)
-    except Unusable as error:
+    except MissingProgram as error:
         return {"unusable": str(error)}
 
 
@@ -27,7 +27,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run every test on sources with probes; see `surveying.survey`."""
     try:
         return surveying.survey(arguments)
-    except Unusable as error:
+    except MissingProgram as error:
         return {"unusable": str(error)}
 
 
@@ -35,5 +35,5 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run tests on one changed file; see `judging.judge`."""
     try:
         return judging.judge(arguments)
-    except Unusable as error:
+    except MissingProgram as error:
         return {"unusable": str(error)}

@@ -41,7 +41,7 @@ _MOST_OUTPUT = 16_000
 """Bytes of a program's output: its beginning and its end."""
 
 
-class Unusable(Exception):
+class MissingProgram(Exception):
     """Raised when the box lacks what this package needs: the machine's fault, never the code's."""
 
 
@@ -49,7 +49,7 @@ def program(name: str) -> str:
     """Return the path of a program of the JDK."""
     for candidate in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
         return str(candidate)
-    raise Unusable(f"{_JDKS}/{_JDK}/bin/{name} is not there")
+    raise MissingProgram(f"{_JDKS}/{_JDK}/bin/{name} is not there")
 
 
 def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
@@ -57,7 +57,7 @@ def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
     paths = [_SHARE / name for name in jars]
     missing = [str(jar) for jar in paths if not jar.is_file()]
     if missing:
-        raise Unusable(f"{missing[0]} is not there")
+        raise MissingProgram(f"{missing[0]} is not there")
     return os.pathsep.join(str(place) for place in (*places, *paths))
 
 
