@@ -136,7 +136,7 @@ def tables(
         # The same runs: read and held once for every page.
         generator = None
     own = chosen[0].samples.removesuffix(f" {chosen[0].digest[:12]}")
-    wanted = queries.Chosen(samples=own, digest=chosen[0].digest, language=language, generator=generator)
+    wanted = queries.RunFilter(samples=own, digest=chosen[0].digest, language=language, generator=generator)
     return list(_tables((database(), stamp()), chosen[0].name, wanted, profile, marked))
 
 
@@ -144,11 +144,11 @@ def tables(
 def _tables(
     key: tuple[str, str],  # noqa: ARG001 - the key is Streamlit's
     name: str,
-    wanted: queries.Chosen,
+    wanted: queries.RunFilter,
     profile: str,
     marked: Marked,
 ) -> tuple[RunTable, ...]:
-    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, chosen=wanted))
+    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, selection=wanted))
 
 
 def board(

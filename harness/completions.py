@@ -19,7 +19,7 @@ from ctxbench.harness.imported.ctxbench import completions
 from ctxbench.harness.judging import judge_again, judge_stored
 from ctxbench.harness.store.records import StoredFault, StoredVerdict
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import Known, Unjudged
+from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 
 _CURE = 'write {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator'
 _EMPTY: Mapping[str, Any] = {
@@ -111,7 +111,7 @@ def judge_all_again(executor: Executor, given: Sequence[Given]) -> Generator[Row
 
 
 def judge_run_again(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, known: Sequence[Known]
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, known: Sequence[JudgedCompletion]
 ) -> Generator[Row]:
     """Give what the tests say now of completions of a stored run that have verdicts; what they said stays stored."""
     attempt = store.start_attempt(run, f"tests again in {executor.sandbox}")
@@ -136,7 +136,7 @@ def _again(labels: Mapping[str, Any], found: Again | MachineFault) -> Row:
 
 
 def judge_run(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
 ) -> Generator[Row]:
     """Give what the tests say of completions of a stored run, which get their scores."""
     if not lacking:

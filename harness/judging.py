@@ -13,7 +13,7 @@ from ctxbench.harness.execution import Again, Executor
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.records import StoredVerdict
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import Known, Unjudged
+from ctxbench.harness.store.verdicts import JudgedCompletion, UnjudgedCompletion
 
 
 def judged(made: Made, executor: Executor | None) -> Made:
@@ -33,8 +33,8 @@ def judged(made: Made, executor: Executor | None) -> Made:
 
 
 def judge_stored(
-    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[Unjudged]
-) -> Iterator[tuple[Unjudged, StoredVerdict | MachineFault]]:
+    store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnjudgedCompletion]
+) -> Iterator[tuple[UnjudgedCompletion, StoredVerdict | MachineFault]]:
     """Judge completions of a stored run, and give each its score as soon as it is known; in their order.
 
     Args:
@@ -57,8 +57,8 @@ def judge_stored(
 
 
 def judge_again(
-    executor: Executor, sample_set: SampleSet, known: Sequence[Known]
-) -> Iterator[tuple[Known, Again | MachineFault]]:
+    executor: Executor, sample_set: SampleSet, known: Sequence[JudgedCompletion]
+) -> Iterator[tuple[JudgedCompletion, Again | MachineFault]]:
     """Judge completions of a stored run once more, equal ones once; in their order.
 
     Args:

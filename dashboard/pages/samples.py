@@ -14,7 +14,7 @@ from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
-from ctxbench.harness.store.searching import Order, Wanted, neighbours, place_in_plan, search
+from ctxbench.harness.store.searching import Order, SampleFilter, neighbours, place_in_plan, search
 
 _TALL = 145
 """Pixels of the list: three samples and a heading, so that what was written is in sight without scrolling."""
@@ -104,7 +104,7 @@ def _chosen() -> Chosen | None:
     )
 
 
-def _filters(chosen: Chosen) -> tuple[Wanted, Order, str, Any]:
+def _filters(chosen: Chosen) -> tuple[SampleFilter, Order, str, Any]:
     """Let the reader say which samples; return that, their order, the one that was written, and room for the page."""
     one, two, three, four = st.columns([2, 1, 1, 1])
     words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=one)
@@ -115,7 +115,7 @@ def _filters(chosen: Chosen) -> tuple[Wanted, Order, str, Any]:
     with st.expander("More filters", key="filters"):
         first, second, facet = st.columns(4), st.columns(4), chosen.facets
         typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=first[3])
-        wanted = Wanted(
+        wanted = SampleFilter(
             run=chosen.first.id,
             measure=chosen.metric.measure,
             words=words.strip(),
@@ -198,7 +198,7 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(chosen: Chosen, wanted: Wanted, opened: str, said: str) -> None:
+def _steps(chosen: Chosen, wanted: SampleFilter, opened: str, said: str) -> None:
     """Show how many were found, and the ways to the sample before and after this one among them."""
     at = data.kept(place_in_plan, chosen.first.id, opened)
     before, after = data.kept(neighbours, wanted, at) if at is not None else (None, None)

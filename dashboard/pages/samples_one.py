@@ -16,8 +16,8 @@ from ctxbench.dashboard.views import samples as found
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
 from ctxbench.harness.answers import Answers, Task
-from ctxbench.harness.store.detail_records import CompletionFacts, Detail, Made
-from ctxbench.harness.store.details import asked, detail, made
+from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
+from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.facets import RunChoice
 
 BLOCKS = 60
@@ -32,7 +32,7 @@ class Side:
     run: RunChoice
     detail: Detail
     completion: CompletionFacts | None
-    made: Made | None
+    made: CompletionTexts | None
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -86,7 +86,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
                 help="Which of its completions is shown; scores are of this one.",
             )
         completion = one.completions[at] if one.completions else None
-        texts = data.kept(made, run.id, sample, completion.idx) if completion else None
+        texts = data.kept(completion_texts, run.id, sample, completion.idx) if completion else None
         sides.append(Side(letter=letter, run=run, detail=one, completion=completion, made=texts))
     return sides
 
@@ -147,7 +147,7 @@ def _outcome(side: Side, task: Task | None) -> None:
         show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
 
 
-def _completion(side: Side, texts: Made, completion: CompletionFacts, task: Task | None) -> None:
+def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, task: Task | None) -> None:
     language, key = side.detail.language, side.letter
     if task is not None and task.known:
         same = diff.equal(task.target, texts.text)
@@ -210,7 +210,7 @@ def _calls(side: Side) -> None:
     )
     if picked != found.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal
-        texts = data.kept(asked, side.run.id, side.detail.sample, ordinal)
+        texts = data.kept(call_texts, side.run.id, side.detail.sample, ordinal)
         if texts is not None:
             show.text(texts.prompt, key=f"asked-{side.letter}")
             show.text(texts.answer, key=f"answer-{side.letter}")

@@ -10,10 +10,10 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.figure import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import completed
+from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
 from ctxbench.harness.leaderboard.stats import Over
-from ctxbench.harness.leaderboard.unlike import bits_apart, unlike_runs
 from ctxbench.harness.results import RunTable, Status
 
 Row = dict[str, object]
@@ -55,7 +55,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
     """Return what a reader must know of these differences, a sentence each."""
     runs = [compared[0].other, *(one.this for one in compared)] if compared else []
-    said = [*unlike_runs(runs), *bits_apart(runs)]
+    said = [*run_warnings(runs), *bits_apart(runs)]
     tested = max((one.difference.pairs for one in compared), default=0)
     if tested > 1:
         said.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from ctxbench.dashboard.views.figure import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
 from ctxbench.harness.leaderboard.levels import COMBINED, order
-from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.records import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.signflip import ALPHA
-from ctxbench.harness.leaderboard.ways import PAGE
 from ctxbench.harness.results import Origin, RunTable
 
 Line = dict[str, object]
@@ -176,7 +175,7 @@ def published(board: Board, group: Group, *, every: bool = False) -> list[Publis
     """Return the papers' rows about the group's benchmark, the best of them or `every` one: never ranked with ours."""
     made = []
     for one in board.published:
-        listing = replace(one, shown=one.rows) if every else one
+        listing = replace(one, highlighted=one.rows) if every else one
         headings, cells = published_table(listing)
         made.append(
             Published(
@@ -190,7 +189,7 @@ def published(board: Board, group: Group, *, every: bool = False) -> list[Publis
 
 def unshown(board: Board) -> bool:
     """Return whether the papers have more rows than are shown unasked."""
-    return any(len(one.shown) < len(one.rows) for one in board.published)
+    return any(len(one.highlighted) < len(one.rows) for one in board.published)
 
 
 def csv(board: Board, group: Group) -> str:

@@ -1,4 +1,4 @@
-"""One metric of one run as numbers to average: scales, and what each status counts as. Pure.
+"""The scale of a metric, and the values of a run in it: what each status counts as. Pure.
 
 Every sample is exactly one of scored, model-failed (the worst value), infra-failed (missing, counted apart)
 or excluded (by a certificate, counted apart).
@@ -70,14 +70,14 @@ def completed(table: RunTable) -> list[int]:
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
     """Return sample -> value in the unit shown, of completed samples at which the metric is defined."""
     column = table.metrics.get(metric, ())
-    found: dict[str, float] = {}
+    by_sample: dict[str, float] = {}
     for index in completed(table) if column else ():
         value = column[index]
         if table.status[index] is Status.MODEL_FAILED and scale.worst is not None:
-            found[table.sample[index]] = scale.worst
+            by_sample[table.sample[index]] = scale.worst
         elif value is not None:
-            found[table.sample[index]] = value * scale.factor
-    return found
+            by_sample[table.sample[index]] = value * scale.factor
+    return by_sample
 
 
 def repositories(table: RunTable) -> Mapping[str, str]:
@@ -92,7 +92,7 @@ def at_level(table: RunTable, level: str) -> RunTable:
 
 def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     """Return the samples of some levels only."""
-    keep = [index for index, one in enumerate(table.level) if one in levels]
+    keep = [index for index, level in enumerate(table.level) if level in levels]
     return replace(
         table,
         sample=tuple(table.sample[i] for i in keep),

@@ -28,6 +28,8 @@ _MOST_PASSES = 2
 Column = tuple[str, Callable[[Row], str]]
 TextTable = tuple[list[str], list[list[str]]]
 """Headings, and a list of cells a line."""
+TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
+"""Headings of the columns that hold text and no numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +49,19 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> 
         diagnostics: add a table of what each context brought and what was made up.
         full: give the levels of CoderEval groups of their own, each with its ranking.
     """
-    left = {(one.benchmark.lower(), one.language): one for one in board.published}
+    pending = {(listing.benchmark.lower(), listing.language): listing for listing in board.published}
     for index, group in enumerate(board.groups):
         parts = levels.by_level(board.groups, group) if group.benchmark == levels.BENCHMARK else {}
         if full or group.level == ALL_LEVELS or group.benchmark != levels.BENCHMARK:
             yield _group(group, parts if group.level == ALL_LEVELS and not full else {}, diagnostics)
         after = board.groups[index + 1 :]
-        if not any((one.benchmark, one.language) == (group.benchmark, group.language) for one in after):
-            yield from _published(left.pop((group.benchmark, group.language), None), group)
-        if not any(one.benchmark == group.benchmark for one in after):
+        if not any((later.benchmark, later.language) == (group.benchmark, group.language) for later in after):
+            yield from _published(pending.pop((group.benchmark, group.language), None), group)
+        if not any(later.benchmark == group.benchmark for later in after):
             if group.benchmark == levels.BENCHMARK and board.overall:
                 yield Section(title="both languages", tables=(), notes=notes_of_overall(board.overall))
-            yield from _published(left.pop((group.benchmark, BOTH), None), group)
-    for listing in left.values():
+            yield from _published(pending.pop((group.benchmark, BOTH), None), group)
+    for listing in pending.values():
         yield from _published(listing, None)
 
 
@@ -73,7 +75,7 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Secti
     more = [name for name in (*DIAGNOSTICS, MADE_UP, BLOCK_GAIN) if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
     columns += [[_STRATEGY, *_metrics(group, more)]] if more else []
-    tables = tuple(_text(one, group.rows) for one in columns)
+    tables = tuple(_text(text_columns, group.rows) for text_columns in columns)
     return Section(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
 
 
@@ -116,26 +118,30 @@ def _ranking(group: Group) -> list[Column]:
 
 def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
     """Return a column a level, under the ranking metric; then the mean over the paper's three, and of their means."""
-    found = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
+    row_at = {(level, row.run.id, row.run.strategy): row for level, part in parts.items() for row in part.rows}
 
     def at(row: Row, level: str) -> Row | None:
-        return found.get((level, row.run.id, row.run.strategy))
+        return row_at.get((level, row.run.id, row.run.strategy))
 
     def mean_at(row: Row, *, level: str) -> str:
         return _mean(at(row, level), group.metric)
 
     def of_levels(row: Row) -> str:
-        one = at(row, levels.COMBINED)
-        mean = one.metrics[group.metric].mean_of_levels if one and group.metric in one.metrics else None
+        combined_row = at(row, levels.COMBINED)
+        mean = (
+            combined_row.metrics[group.metric].mean_of_levels
+            if combined_row and group.metric in combined_row.metrics
+            else None
+        )
         return numbers.UNKNOWN if mean is None else f"{mean:.2f}"
 
     single = [level for level in parts if level != levels.COMBINED]
-    shown: list[Column] = [
+    by_level: list[Column] = [
         (level.removesuffix("_runnable"), partial(mean_at, level=level))
         for level in (*single, *([levels.COMBINED] if levels.COMBINED in parts else []))
     ]
     last: list[Column] = [("mean of these levels", of_levels)] if levels.COMBINED in parts else []
-    return [_STRATEGY, *shown, *last]
+    return [_STRATEGY, *by_level, *last]
 
 
 def _beside(group: Group) -> list[Column]:
@@ -169,31 +175,35 @@ _STRATEGY: Column = ("strategy", _strategy)
 
 
 def _estimate(row: Row, name: str) -> str:
-    found = row.metrics.get(name)
-    return numbers.interval(found.mean, found.low, found.high) if found else numbers.UNKNOWN
+    estimate = row.metrics.get(name)
+    return numbers.interval(estimate.mean, estimate.low, estimate.high) if estimate else numbers.UNKNOWN
 
 
 def _mean(row: Row | None, name: str) -> str:
     """Write a mean as the papers do, since it is there to be compared with theirs."""
-    found = row.metrics.get(name) if row else None
-    return numbers.UNKNOWN if found is None or found.mean is None else f"{found.mean:.2f}"
+    estimate = row.metrics.get(name) if row else None
+    return numbers.UNKNOWN if estimate is None or estimate.mean is None else f"{estimate.mean:.2f}"
 
 
 def _mean_of_repositories(row: Row, name: str) -> str:
-    found = row.metrics.get(name)
-    return numbers.value(found.mean_of_repositories, numbers.half_width(found.low, found.high)) if found else ""
+    estimate = row.metrics.get(name)
+    return (
+        numbers.value(estimate.mean_of_repositories, numbers.half_width(estimate.low, estimate.high))
+        if estimate
+        else ""
+    )
 
 
 def _difference(row: Row, name: str) -> str:
-    found = row.difference.get(name)
-    return numbers.interval(found.mean, found.low, found.high, sign=True) if found else ""
+    difference = row.difference.get(name)
+    return numbers.interval(difference.mean, difference.low, difference.high, sign=True) if difference else ""
 
 
 def _p(row: Row, name: str) -> str:
     """Write the corrected p-value (the plain one for rows outside the family), a star where it is significant."""
-    found = row.difference.get(name)
-    if not found:
+    difference = row.difference.get(name)
+    if not difference:
         return ""
-    if found.p_holm is None:
-        return numbers.p_value(found.p)
-    return numbers.p_value(found.p_holm) + ("*" if found.p_holm <= ALPHA else "")
+    if difference.p_holm is None:
+        return numbers.p_value(difference.p)
+    return numbers.p_value(difference.p_holm) + ("*" if difference.p_holm <= ALPHA else "")

@@ -1,7 +1,7 @@
-"""Which verdict on a completion counts: the first one, or the last of those that took its place.
+"""The verdict on a completion that counts: the first one, or the last of those that took its place.
 
-`JUDGED` and `SCORE` read like the tables of these names, and are what everything reads that shows a verdict or a
-score. The tables keep what was said first.
+`JUDGED` and `SCORE` read like the tables of these names. Whatever shows a verdict or a score reads them; the tables
+keep the first verdict.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as one
 from ctxbench.harness.answers import Task
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.detail_records import CompletionFacts, Judged, StoredCall, StoredPiece
+from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.facets import Facets
 from ctxbench.harness.store.searching import FoundSample, Measure
 
@@ -242,16 +242,18 @@ def test_scores_stand_side_by_side() -> None:
 
 
 def test_a_verdict_says_what_it_took() -> None:
-    said = Judged(
+    said = CompletionVerdict(
         verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
     )
     assert one.verdict(said) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
 def test_flags_are_said_in_words() -> None:
-    said = Judged(verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox="")
-    assert one.flagged(said) == "" and one.doubted(dataclasses.replace(said, said=("PASSED",))) == ""
-    later = dataclasses.replace(said, earlier="FAILED: late", said=("FAILED", "PASSED", "PASSED"))
+    said = CompletionVerdict(
+        verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
+    )
+    assert one.flagged(said) == "" and one.doubted(dataclasses.replace(said, verdicts=("PASSED",))) == ""
+    later = dataclasses.replace(said, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
     assert one.doubted(later) == (
         "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
         "of which PASSED counts"
