@@ -85,7 +85,7 @@ class Scorer:
         """Return what is said of a text against the answer: metrics, and what it made up."""
         if not has_answer(reference):
             return {}
-        scores = _text_scores(sample, reference, text)
+        scores = text_scores(sample, reference, text, metrics.PROFILES)
         if self._diagnostics is None:
             return scores
         target = behind_cursor(sample, reference)
@@ -113,10 +113,15 @@ def _completion(sample: Sample, made: Completion, said: Mapping[tuple[str, str],
     )
 
 
-def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
-    """Return the scores of a text: of lines under every profile, of functions where it is defined."""
+def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
+    """Return which of some profiles are defined for a sample: all for lines, one for functions."""
+    return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
+
+
+def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
+    """Return the scores of a text under those of some profiles that are defined for its sample."""
     scores: Scores = {}
-    for profile in metrics.PROFILES if sample.kind is Kind.LINE else (metrics.FUNCTIONS,):
+    for profile in profiles_of(sample, profiles):
         if sample.kind is Kind.LINE:
             values = metrics.score(
                 profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
@@ -127,7 +132,8 @@ def _text_scores(sample: Sample, reference: Reference, text: str) -> Scores:
         for metric, value in values.items():
             # A model that gave nothing gets the worst there is, also where the metric is undefined, or would call
             # it right: as many identifiers as the answer `1)` has.
-            scores[profile, metric] = value if text.strip() else metrics.info(profile, metric).worst
+            worst = metrics.info(profile, metric).worst
+            scores[profile, metric] = value if text.strip() or worst is None else worst
     return scores
 
 

@@ -136,6 +136,7 @@ def _time(seconds: float) -> str:
 
 def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -> Part:
     rows: tuple[Row | None, ...] = group.rows if group else ()
+    metrics = {scale.heading(name): scale.help for name, scale in group.scales.items()} if group else {}
     first = _first(group) if group else []
     tables = []
     for number, (headings, lines) in enumerate(section.tables):
@@ -143,7 +144,7 @@ def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -
         shown = rows or (None,) * len(lines)
         table = Table(
             caption=caption,
-            headings=tuple(Heading(text=one, help=meaning(one), left=one in _LEFT) for one in headings),
+            headings=tuple(Heading(text=one, help=meaning(one, metrics), left=one in _LEFT) for one in headings),
             lines=tuple(_line(headings, cells, row, first) for cells, row in zip(lines, shown, strict=True)),
         )
         tables.append(_with_bars(table, group) if group and number == 0 else table)

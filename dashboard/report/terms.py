@@ -1,6 +1,8 @@
-"""What the headings of a leaderboard mean, in a sentence each. Pure text; docs/statistics.md says it at length."""
+"""Meanings of the headings of a leaderboard, in a sentence each. Pure text; docs/statistics.md says it at length."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 TERMS = {
     "rank": "The ranks that significant differences leave open: 1-3 means that nobody knows which of the three it is.",
@@ -21,11 +23,16 @@ TERMS = {
 """Heading, or its beginning or end, -> what it means."""
 
 
-def meaning(heading: str) -> str:
-    """Return what a heading means, or nothing where it is a level's or a metric's own name."""
+def meaning(heading: str, metrics: Mapping[str, str]) -> str:
+    """Return what a heading means, or nothing where it is a level's own name.
+
+    Args:
+        heading: as it is shown.
+        metrics: heading of a metric, with its unit -> what its declaration says of it.
+    """
     if heading in TERMS:
         return TERMS[heading]
     if heading.endswith("[95%]"):
-        return TERMS["[95%]"]
+        return " ".join(filter(None, (metrics.get(heading.removesuffix(" [95%]")), TERMS["[95%]"])))
     first = heading.partition(" ")[0]
     return TERMS["to"] if first == "to" else ""

@@ -17,6 +17,7 @@ from ctxbench.harness.leaderboard.published_text import published_notes, publish
 from ctxbench.harness.leaderboard.records import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
 from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.metrics.context import MADE_UP
 from ctxbench.harness.results import Origin, RunTable
 
 Line = dict[str, object]
@@ -87,8 +88,7 @@ def _main(group: Group) -> tuple[str, str, str]:
 
 def heading(group: Group, metric: str) -> str:
     """Return the heading of a metric's column: its name and its unit."""
-    unit = group.scales[metric].unit if metric in group.scales else metric
-    return metric if unit == metric else f"{metric} {unit}"
+    return group.scales[metric].heading(metric) if metric in group.scales else metric
 
 
 def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
@@ -126,8 +126,8 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
 
 def _others(group: Group, row: Row) -> Line:
     found: Line = {}
-    for name, scale in group.scales.items():
-        if name != group.metric and scale.unit in ("%", "bits"):
+    for name in group.scales:
+        if name not in (group.metric, MADE_UP):
             one = row.metrics.get(name)
             half = numbers.half_width(one.low, one.high) if one else None
             found[heading(group, name)] = _rounded(one.mean if one else None, half)

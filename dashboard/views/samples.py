@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import choices
-from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, DIAGNOSTICS, MADE_UP, Scale, scale_of
+from ctxbench.harness.leaderboard.columns import Scale, scale_of
+from ctxbench.harness.metrics import context
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.counted import PASS
 from ctxbench.harness.store.facets import Facets, RunChoice
@@ -67,8 +68,7 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 def belongs(kind: tuple[str, str], profile: str) -> bool:
     """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
     kept, metric = kind
-    of_context = metric in CONTEXT_METRICS or metric in DIAGNOSTICS or metric == MADE_UP
-    return metric == PASS or kept == profile or (kept == CONTEXT and of_context)
+    return metric == PASS or kept == profile or (kept == CONTEXT and context.find(metric) is not None)
 
 
 def named(kind: tuple[str, str]) -> str:
@@ -87,7 +87,8 @@ def preferred(found: Sequence[Metric], generator: str) -> Metric | None:
     """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
     ranking = (PASSES, *(["context_gain"] if choices.measures_context(generator) else []), "es", "em")
     named = {one.name: one for one in found}
-    return next((named[name] for name in ranking if name in named), found[0] if found else None)
+    own = sorted(found, key=lambda metric: metric.measure.profile == CONTEXT)
+    return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
 def spelled(run: RunChoice) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
+from ctxbench.harness.metrics import context
+from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 BASELINE = "lc.infile"
 CONTEXT_MODEL = "incontext"
 RANKS_FUNCTIONS = "pass@1"
-_RANKING = ("es", RANKS_FUNCTIONS, "em", "context_gain")
+_RANKING = ("es", RANKS_FUNCTIONS, "em")
 
 
 def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) -> None:
@@ -45,12 +47,29 @@ def complete(table: RunTable) -> bool:
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
     """Return what ranks: ``pass@1`` for functions, whether it is there or not; for lines what follows.
 
-    That is ``context_gain`` for the generator that measures contexts, ``es`` for others, else what there is.
+    That is ``context_gain`` for the generator that measures contexts, ``es`` or ``em`` for others, else the profile's
+    first metric, whether it is there or not.
     """
     if run.functions:
         return RANKS_FUNCTIONS
-    preferred = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
-    return next((name for name in (*preferred, *metrics) if name in metrics), preferred[0])
+    first = ("context_gain", *_RANKING) if measures_context(run.generator) else _RANKING
+    own = own_metrics(run.profile, metrics)
+    # Without a score of the profile nothing is ranked: any other metric would stand under the profile's name.
+    return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
+
+
+def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
+    """Return which of `metrics` belong to the profile, in its order; not those that every board has."""
+    candidates = [name for name in metrics if context.find(name) is None]
+    if len(candidates) < 2:
+        return candidates
+    declared = declared_metrics(profile)
+    return sorted(candidates, key=lambda name: declared.index(name) if name in declared else len(declared))
+
+
+def _ranking_metric(profile: str) -> str:
+    declared = declared_metrics(profile)
+    return next((name for name in _RANKING if name in declared), declared[0])
 
 
 def passes(metrics: Collection[str]) -> list[str]:

@@ -11,9 +11,10 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import comparability, pairs, stats
 from ctxbench.harness.leaderboard.choices import default_metric
-from ctxbench.harness.leaderboard.columns import CONTEXT_METRICS, Scale, ScaleOf, repositories, scale_of, values
+from ctxbench.harness.leaderboard.columns import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
 from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.metrics.context import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
 
@@ -84,13 +85,13 @@ def compare(
     if metric is not None and metric not in shared:
         raise UnknownName("metric that these runs share", metric, shared)
     if len(coders := comparability.coders([table.run for table in tables])) > 1:
-        if metric in CONTEXT_METRICS:
+        if metric in BIT_METRICS:
             raise InputFault(
                 f"{metric} of these runs was measured by different models ({', '.join(map(repr, coders))}), "
                 "and bits of two models are two units",
                 cure="compare them by another metric, or make the runs with one model that measures contexts",
             )
-        shared = [name for name in shared if name not in CONTEXT_METRICS]
+        shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(shared, key=lambda name: (name != ranking, name))
     return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed, scale) for name in names))

@@ -201,7 +201,7 @@ class GroupMaker:
     def _sensitivity(self, mine: Values, unscored: int) -> dict[str, Sensitivity]:
         result: dict[str, Sensitivity] = {}
         for name, column in mine.items():
-            bounds = self.scales[name].bounds
+            bounds = self.scales[name].range
             if unscored and bounds and column:
                 total, count = sum(column.values.tolist()), len(column.values) + unscored
                 right = pairs.best(self.scales[name], bounds)

@@ -11,6 +11,7 @@ from ctxbench.harness.leaderboard.comparability import group_warnings
 from ctxbench.harness.leaderboard.rows import Group, Overall, Row
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
 from ctxbench.harness.leaderboard.stats import FEWEST, Over
+from ctxbench.harness.metrics.context import find
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
 
@@ -145,12 +146,15 @@ def _remarks(group: Group) -> list[str]:
 def _ranking(group: Group) -> list[str]:
     scale = group.scales.get(group.metric)
     if scale is None:
-        return [f"No run here has {group.metric}: not ranked."]
+        return [f"No run here has {group.metric}: not ranked.{_rescoring(group, group.rows)}"]
     better = ", lower is better" if scale.lower_is_better else ""
     lines = [
         f"Ranked by {group.metric} ({scale.unit}{better}; mean over samples; by repo: mean of repository means), "
         f"profile {group.profile}."
     ]
+    if unscored := [row for row in group.rows if row.n and group.metric not in row.metrics]:
+        names = ", ".join(row.run.strategy for row in unscored)
+        lines.append(f"Without {group.metric}, and not ranked: {names}.{_rescoring(group, unscored)}")
     if not group.pairs:
         return lines
     how = "exact" if group.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
@@ -171,6 +175,13 @@ def _ranking(group: Group) -> list[str]:
             f"(80% power at 5%{', median over the pairs, before correction' if group.pairs > 1 else ''})."
         )
     return lines
+
+
+def _rescoring(group: Group, rows: Sequence[Row]) -> str:
+    """Say how stored completions get a metric of the group's profile; nothing where they cannot."""
+    if find(group.metric) is not None or not any(row.n and not row.run.functions for row in rows):
+        return ""
+    return f" `ctxbench rescore --profile {group.profile}` scores the stored completions; no model is asked."
 
 
 def _intervals(group: Group) -> list[str]:

@@ -177,7 +177,7 @@ def can_be_told_apart(repositories: int, pairs: int) -> bool:
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
     """Return the range of a difference of two values, None if they have none."""
-    return None if scale.bounds is None else (scale.bounds[0] - scale.bounds[1], scale.bounds[1] - scale.bounds[0])
+    return None if scale.range is None else (scale.range[0] - scale.range[1], scale.range[1] - scale.range[0])
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
@@ -186,12 +186,12 @@ def best(scale: Scale, bounds: tuple[float, float]) -> float:
 
 
 def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
-    if scale.bounds is None or not len(this):
+    if scale.range is None or not len(this):
         return None
-    low, high = scale.bounds
+    low, high = scale.range
     if not all(((values == low) | (values == high)).all() for values in (this, other)):
         return None
-    right = best(scale, scale.bounds)
+    right = best(scale, scale.range)
     this_right, other_right = this == right, other == right
     both, only_this = int(np.count_nonzero(this_right & other_right)), int(np.count_nonzero(this_right & ~other_right))
     only_other = int(np.count_nonzero(~this_right & other_right))

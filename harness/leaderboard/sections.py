@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from ctxbench.harness.leaderboard import choices, levels, numbers
-from ctxbench.harness.leaderboard.columns import BLOCK_GAIN, DIAGNOSTICS, MADE_UP
 from ctxbench.harness.leaderboard.listing import BOTH, Listing
 from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced
 from ctxbench.harness.leaderboard.published_text import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group, Row
 from ctxbench.harness.leaderboard.signflip import ALPHA
+from ctxbench.harness.metrics.context import BLOCK_GAIN, DIAGNOSTICS
 from ctxbench.harness.results import PRICE, Origin
 
 _BESIDE = ("em", "es", "id_f1", "context_gain")
 _BESIDE_PASSES = ("context_gain", "es", "id_f1", "em")
 _MOST_BESIDE = 3
+_DIAGNOSTICS = (*(metric.name for metric in DIAGNOSTICS), BLOCK_GAIN)
 _MOST_PASSES = 2
 
 Column = tuple[str, Callable[[Row], str]]
@@ -72,7 +73,7 @@ def title(group: Group) -> str:
 
 
 def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Section:
-    more = [name for name in (*DIAGNOSTICS, MADE_UP, BLOCK_GAIN) if name in group.scales] if diagnostics else []
+    more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
     columns += [[_STRATEGY, *_metrics(group, more)]] if more else []
     tables = tuple(_text(text_columns, group.rows) for text_columns in columns)
@@ -94,19 +95,19 @@ def _text(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 
 
 def _metrics(group: Group, names: Sequence[str]) -> list[Column]:
-    return [(f"{name} {group.scales[name].unit} [95%]", partial(_estimate, name=name)) for name in names]
+    return [(f"{group.scales[name].heading(name)} [95%]", partial(_estimate, name=name)) for name in names]
 
 
 def _ranking(group: Group) -> list[Column]:
     name = group.metric
-    unit = f" {group.scales[name].unit}" if name in group.scales else ""
+    heading = group.scales[name].heading(name) if name in group.scales else name
     columns: list[Column] = [
         ("rank", _rank),
         ("tier", lambda row: row.tier),
         ("strategy", _strategy),
         ("n", lambda row: str(row.n)),
         ("unscored", lambda row: str(row.unscored)),
-        (f"{name}{unit} [95%]", partial(_estimate, name=name)),
+        (f"{heading} [95%]", partial(_estimate, name=name)),
         ("by repo", partial(_mean_of_repositories, name=name)),
     ]
     if any(row.excluded for row in group.rows):
@@ -146,7 +147,10 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
 def _beside(group: Group) -> list[Column]:
     passes = [name for name in choices.passes(group.scales) if name != group.metric][-_MOST_PASSES:]
-    others = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
+    own = choices.own_metrics(group.profile, group.scales)
+    usual = _BESIDE_PASSES if choices.passes(group.scales) else _BESIDE
+    # A profile with none of the usual metrics shows its own first.
+    others = (*([] if set(own) & set(usual) else own), *usual)
     names = [*passes, *(name for name in others if name in group.scales and name != group.metric)][:_MOST_BESIDE]
     price: list[Column] = [("US$", lambda row: numbers.dollars(row.costs.get(PRICE)))] if priced(group) else []
     return [

@@ -65,11 +65,11 @@ def solved(tables: Sequence[RunTable], metric: str, *, scale: ScaleOf = scale_of
     metric_scale = scale(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]
     common = sorted(set.intersection(*(set(column) for column in columns)))
-    if metric_scale.bounds is None or any(
-        column[sample] not in metric_scale.bounds for column in columns for sample in common
+    if metric_scale.range is None or any(
+        column[sample] not in metric_scale.range for column in columns for sample in common
     ):
         return None
-    right = pairs.best(metric_scale, metric_scale.bounds)
+    right = pairs.best(metric_scale, metric_scale.range)
     samples_by_runs: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for sample in common:
         samples_by_runs[tuple(run for run, column in enumerate(columns) if column[sample] == right)].append(sample)

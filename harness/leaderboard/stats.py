@@ -180,7 +180,7 @@ def _interval(
     column: Clustered, centre: float, bounds: tuple[float, float] | None
 ) -> tuple[float | None, float | None, Over]:
     x, count = column.values, len(column.sums)
-    if bounds and (x == x[0]).all() and x[0] in (*bounds, 0.0):
+    if bounds and all(map(math.isfinite, bounds)) and (x == x[0]).all() and x[0] in (*bounds, 0.0):
         return (*_score(len(x), float(x[0]), bounds), Over.SAMPLES)
     if count >= FEWEST:
         error, df, over = column.error, count - 1, Over.REPOSITORIES

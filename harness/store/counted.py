@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, select
 
+from ctxbench.harness.metrics import context
 from ctxbench.harness.store import tables as t
 
-PROFILE, PASS = "ctxbench", "pass"
+PROFILE, PASS = "ctxbench", context.PASS
 """Profile and metric of a completion's score: 1 if it passed its tests, else 0."""
 _r, _j, _s, _v = t.REJUDGED.c, t.JUDGED.c, t.SCORE.c, t.VERDICT.c
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Table, func, select
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.secrets import redacted
+from ctxbench.harness.metrics.context import BLOCK_GAIN
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import attempts, costs, gains, notes, passes, planned
@@ -23,8 +24,6 @@ from ctxbench.harness.store.store import Store
 
 CONTEXT = "context"
 """The profile under which context gain, bits and diagnostics are kept; part of every table, whatever its profile."""
-BLOCK_GAIN = "block_gain"
-"""The mean gain of a retrieved block, where `ctxbench diagnose` has priced them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def _completions(key: Row, record: Finished) -> dict[Table, list[Row]]:
             }
         )
         scores += [
-            {**key, "idx": idx, "profile": profile, "metric": metric, "value": _number(value)}
+            {**key, "idx": idx, "profile": profile, "metric": metric, "value": number(value)}
             for (profile, metric), value in sorted(completion.scores.items())
         ]
         if completion.verdict is not None:
@@ -137,7 +137,7 @@ def _completions(key: Row, record: Finished) -> dict[Table, list[Row]]:
     return {t.COMPLETION: completions, t.SCORE: scores, t.JUDGED: judged}
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
     """Write no number as NULL: SQLite does it by itself, other databases would keep a NaN."""
     return None if value is None or math.isnan(value) else value
 

@@ -120,6 +120,7 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
         assert not shown.exception, name
         assert not shown.dataframe and not shown.error, name
         assert "has a score of this metric profile yet" in said(shown) and "ctxbench run" in said(shown), name
+        assert "ctxbench rescore" in said(shown), name
 
 
 def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, page: Page) -> None:

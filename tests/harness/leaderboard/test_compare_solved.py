@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness.leaderboard.columns import PERCENT, Scale
+from ctxbench.harness.leaderboard.columns import Scale, scale_of
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.solved import Region, solved
 from ctxbench.harness.results import Status
@@ -13,6 +13,8 @@ from tests.helpers.runs import make_table
 A = make_table({"em": [1.0, 1.0, 0.0, 0.0, 1.0]}, "aabbb", id="a")
 B = make_table({"em": [1.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="b")
 C = make_table({"em": [0.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="c")
+
+PERCENT = scale_of("ctxbench", "pass@1")
 
 
 def test_every_sample_is_in_one_region() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ctxbench.harness.leaderboard import pairs, signflip, stats
-from ctxbench.harness.leaderboard.columns import BITS, PERCENT, Scale, repositories, values
+from ctxbench.harness.leaderboard.columns import Scale, repositories, scale_of, values
 from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 
+PERCENT, BITS = scale_of("ctxbench", "pass@1"), scale_of("ctxbench", "bits")
 SCALES = {"es": PERCENT, "em": PERCENT, "bits": BITS, "none": PERCENT}
 
 

@@ -121,7 +121,8 @@ def test_every_metric_is_described() -> None:
     for profile in PROFILES:
         for metric in metrics(profile):
             one = info(profile, metric)
-            assert one.worst == 0.0 and one.definition and one.unit in ("share", "points")
+            assert one.worst == 0.0 and one.unit == "%" and not one.lower_is_better and one.source
+            assert one.help.endswith(".") and len(one.description) < 130
 
 
 @pytest.mark.parametrize(
