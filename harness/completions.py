@@ -114,18 +114,20 @@ def judge_run_again(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, known: Sequence[JudgedCompletion]
 ) -> Generator[Row]:
     """Give what the tests say now of completions of a stored run that have verdicts; what they said stays stored."""
-    attempt = store.start_attempt(run, f"tests again in {executor.sandbox}")
     done, reason = 0, "interrupted"
-    try:
-        for one, found in judge_again(executor, sample_set, known):
-            row = _again({"sample": one.sample_id, "index": one.idx}, found)
-            if row.fault is not None:
-                store.add_fault(attempt, StoredFault(sample_id=one.sample_id, kind="machine", message=str(row.fault)))
-            done += row.fault is None
-            yield row
-        reason = "done" if done == len(known) else "faults"
-    finally:
-        store.end_attempt(attempt, reason=reason, finished=done, missing=len(known) - done)
+    with store.claims() as claims:
+        attempt = store.start_attempt(run, f"tests again in {executor.sandbox}", claims=claims)
+        try:
+            for completion, again in judge_again(executor, sample_set, known):
+                row = _again({"sample": completion.sample_id, "index": completion.idx}, again)
+                if row.fault is not None:
+                    fault = StoredFault(sample_id=completion.sample_id, kind="machine", message=str(row.fault))
+                    store.add_fault(attempt, fault)
+                done += row.fault is None
+                yield row
+            reason = "done" if done == len(known) else "faults"
+        finally:
+            store.end_attempt(attempt, reason=reason, finished=done, missing=len(known) - done)
 
 
 def _again(labels: Mapping[str, Any], found: Again | MachineFault) -> Row:

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -104,6 +104,7 @@ class Executor:
         self._images: dict[str, str] = {}
         self._lost: dict[str, MachineFault] = {}
         self._broken: Counter[str] = Counter()
+        self._times_again: Mapping[str, int] | None = None
         self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
@@ -142,36 +143,42 @@ class Executor:
         """Begin to judge a text that has a verdict once more; both are kept.
 
         The new verdict counts if its score is another one and a second judgement, with no other job beside it, says
-        the same. So neither a busy machine nor a test that passes by chance changes a score.
+        the same. So neither a busy machine nor a test that passes by chance changes a score. What another process has
+        judged again since the first call is not judged once more here.
 
         Args:
             sample: what was asked for.
             text: the completion.
             key: of the verdict that it has; None for that which `verdict` gives it here.
         """
+        with self._lock:
+            if self._times_again is None:
+                self._times_again = verdicts.times_again(self._store)
+            times = self._times_again
         try:
-            return self._threads.submit(self._again, sample, clean(text), key)
+            return self._threads.submit(self._again, sample, clean(text), key, times)
         except RuntimeError:
             raise _stopped() from None
 
-    def _again(self, sample: Sample, text: str, key: str | None) -> Again:
+    def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Again:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = key or verdict_key(content, text, image)
         with self._claimed(sample, key):
-            before = verdicts.counting(self._store, [key]).get(key)
+            before = verdicts.counting(self._store, [key], most=times.get(key, 0)).get(key)
             if before is None:
                 first = stored(key, content, text, image, self.sandbox, self._judged(sample, text))
                 added = verdicts.add(self._store, first)
                 return Again(before=added, anew=(), counts=added)
-            anew = [stored(key, content, text, image, self.sandbox, self._judged(sample, text))]
-            verdicts.add_again(self._store, key, anew[0], counts=False)
-            if verdicts.passed(anew[0]) == verdicts.passed(before):
-                return Again(before=before, anew=tuple(anew), counts=before)
-            judgement = self._judged(sample, text, alone=True)
-            anew.append(stored(key, content, text, image, self.sandbox, judgement))
-            agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
-            verdicts.add_again(self._store, key, anew[1], counts=agrees)
-            return Again(before=before, anew=tuple(anew), counts=anew[1] if agrees else before)
+            anew = verdicts.later(self._store, key, times.get(key, 0))
+            if not anew:
+                anew.append(stored(key, content, text, image, self.sandbox, self._judged(sample, text)))
+                verdicts.add_again(self._store, key, anew[0], counts=False)
+            if len(anew) == 1 and verdicts.passed(anew[0]) != verdicts.passed(before):
+                judgement = self._judged(sample, text, alone=True)
+                anew.append(stored(key, content, text, image, self.sandbox, judgement))
+                agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
+                verdicts.add_again(self._store, key, anew[1], counts=agrees)
+            return Again(before=before, anew=tuple(anew), counts=verdicts.counting(self._store, [key])[key])
 
     def close(self) -> None:
         """Drop what waits; what runs ends with the judge's boxes."""

@@ -115,7 +115,7 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
     planned = plan.choose(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
-    hidden = _hidden(home, store, sample_set)
+    hidden = kept_from_strategies(home, store.where, sample_set)
     executor = None
     if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
         # Opened only when something is missing.
@@ -180,9 +180,9 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
     return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)
 
 
-def _hidden(home: Home, store: Store, sample_set: SampleSet) -> list[Path]:
+def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
     """Return what no strategy may read: the home, the database, and other copies of the targets' files."""
-    paths = [home.root.absolute(), Path(store.where).absolute()]
+    paths = [home.root.absolute(), Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
     sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
     paths += [Path(source.removeprefix("local:")) for source in sources if source.startswith("local:")]

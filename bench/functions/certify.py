@@ -23,6 +23,8 @@ from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3
 """How often the reference must pass."""
+PATIENCE = 2
+"""How often it may run out of time besides."""
 ROUNDS = 3
 """How many choices of tests are tried for one function."""
 CERTIFIED = "certified"
@@ -254,13 +256,13 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
         MachineFault: if the machine failed under a test.
     """
     judged: list[Judgement] = []
-    patience = 1
+    patience = PATIENCE
     while len(judged) < RUNS:
         judged.append(_judged(sample, reference, judging))
         if judged[-1].verdict is Verdict.NO_TESTS:
             return "reference_has_no_tests", judged[-1].reason
         if judged[-1].verdict is Verdict.TIMED_OUT and patience:
-            # A busy machine, perhaps: once is no property of the sample.
+            # A busy machine, perhaps: that is no property of the sample.
             patience -= 1
             judged.pop()
     bad = [each for each in judged if each.verdict is not Verdict.PASSED]

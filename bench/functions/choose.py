@@ -16,9 +16,9 @@ MOST_TRIED = 150
 TWICE = 2
 """How many of the chosen tests are to notice a fault, if that many do."""
 SLOW = 4.0
-"""Seconds of one test under coverage from which it judges nothing."""
+"""Seconds of processor time of one test under coverage from which it judges nothing."""
 SLOW_TOGETHER = 20.0
-"""Seconds of a function's chosen tests together, under coverage, from which it gives no sample."""
+"""Seconds of processor time of a function's chosen tests together, under coverage, from which it gives no sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class TestRun:
 
     passed: bool
     seconds: float
+    """Of processor time."""
     breadth: int
     """Lines of the project's sources that it runs: the fewer, the more it is about its subject."""
     clock: bool = False

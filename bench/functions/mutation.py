@@ -104,5 +104,5 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
 
 
 def _failing(draft: Draft, text: str, trying: Trying) -> frozenset[str] | None:
-    everything = replace(draft.reference, tests=tuple(sorted({*draft.ranked, *draft.others})))
+    everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

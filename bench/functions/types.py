@@ -50,7 +50,7 @@ class Candidate:
     clocks: frozenset[str] = frozenset()
     """Those of all these tests that read a clock."""
     seconds: float
-    """What they took together when the suite was run."""
+    """Processor time that they took together when the suite was run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class CoveredTest:
     outcome: str
     """``passed``, ``failed``, ``skipped`` or ``xfail``."""
     seconds: float
+    """Of processor time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

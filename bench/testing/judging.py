@@ -80,7 +80,8 @@ def passed(told: Told, tests: Sequence[str]) -> frozenset[int]:
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
     """Return which tests noticed a fault, None if that is not known.
 
-    Where the run was cut short, what was not run did not notice: only the test that it ended in did.
+    Where the run was cut short, what was not run did not notice: only the test that it ended in did, unless it was
+    the time of all tests together that ended it.
 
     Args:
         tests: ids of those that were run.
@@ -93,12 +94,12 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
     if told is None:
         return None
     by_test = _by_test(told)
-    cut_short = told.end is None and bool(by_test)
-    return frozenset(
-        test
-        for place, test in enumerate(tests)
-        if _bad(by_test.get(place, [])) and (by_test.get(place) or not cut_short)
-    )
+    noticing = {place for place in range(len(tests)) if _bad(by_test.get(place, []))}
+    if told.end is None and by_test:
+        noticing &= by_test.keys()
+        if told.signal == signal.SIGXCPU:
+            noticing = {place for place in noticing if any(phase.outcome != "passed" for phase in by_test[place])}
+    return frozenset(test for place, test in enumerate(tests) if place in noticing)
 
 
 def _verdict(

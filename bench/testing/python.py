@@ -25,9 +25,16 @@ CPU_SECONDS = 20
 """Processor time of one judgement: a sample's tests are few and fast, so what takes longer loops. Counted like
 this, and not by the clock, a busy machine makes no answer wrong."""
 TRIAL_SECONDS = 8
-"""Processor time of a run that gives no verdict."""
+"""Processor time of one phase of a test in a run that gives no verdict. A usable test needs half of it at most, and
+under coverage, so that what is ended loops, on a busy machine too."""
+TRIAL_TOGETHER = 60
+"""Processor time of such a run: what it does not come to is taken to notice nothing."""
+IDLE_SECONDS = 60.0
+"""By the clock, of a test that waits in such a run."""
 SECONDS = 120.0
 """By the clock, for what waits."""
+TRIAL_WALL = 900.0
+"""By the clock, of such a run: far more than its processor time, since the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 
 
@@ -99,6 +106,8 @@ class PythonSuite:
                 "arguments": list(self._arguments),
                 "nonce": nonce(secret),
                 "seconds": CPU_SECONDS,
+                "each": 0,
+                "idle": 0,
             },
         )
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
@@ -150,7 +159,9 @@ class PythonSuite:
         """Return the job that tells which of the reference's tests notice a fault: a loop is ended sooner."""
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
-        return replace(job, action=replace(job.action, arguments={**job.action.arguments, "seconds": TRIAL_SECONDS}))
+        limits = {"seconds": TRIAL_TOGETHER, "each": TRIAL_SECONDS, "idle": IDLE_SECONDS}
+        action = replace(job.action, arguments={**job.action.arguments, **limits})
+        return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
         """Return which of the reference's tests did not pass in such a job, None if that is not known."""

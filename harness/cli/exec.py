@@ -69,7 +69,7 @@ def execute(
     With --again every verdict that is kept stays, and the new one is kept beside it. Where their scores differ the
     tests run once more with no other job beside them. If that confirms the new one it counts from then on, in every
     run that holds the same completion; else the old one does. A line then also says what counted before, and what
-    the tests said anew.
+    the tests said anew. Processes that do the same at once share the work.
     """
     import os
 

@@ -157,19 +157,29 @@ def _papers(name: str) -> Iterator[str]:
 
 @strategy.command()
 @click.argument("spec")
+@click.option(
+    "--samples",
+    metavar="NAME",
+    help="Hide the installed packages that hold this set's targets, as a run over it does.",
+)
 @strategy_seconds_option
 @home_option
-def check(spec: str, *, strategy_seconds: float, home: Home) -> None:
+def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home) -> None:
     """Run the conformance list on a tiny repository, in the cell of a run, one line a check; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
+    from ctxbench.bench import samples as sets
     from ctxbench.harness.cells import Bounds, checked
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
+    from ctxbench.harness.runner import kept_from_strategies
 
+    hidden = [home.root]
+    if samples is not None:
+        hidden = kept_from_strategies(home, str(home.root), sets.load(home, samples))
     with remarks():
-        findings = checked(spec_of(spec), [home.root], Bounds.of_work(strategy_seconds))
+        findings = checked(spec_of(spec), hidden, Bounds.of_work(strategy_seconds))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

@@ -51,18 +51,39 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def counting(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-    """Return what counts for these keys: the verdict itself, or the last that took its place, under the same key."""
+def counting(store: Store, keys: Iterable[str], *, most: int | None = None) -> dict[str, StoredVerdict]:
+    """Return what counts for these keys: the verdict itself, or the last that took its place, under the same key.
+
+    Args:
+        store: where verdicts are.
+        keys: of first verdicts.
+        most: how many of the later verdicts of each to look at; None for all.
+    """
     r = t.REJUDGED.c
     newest: dict[str, str] = {}
     first_keys = sorted(set(keys))
     with store.reading() as connection:
         for part in parts(first_keys):
             query = select(r.key, r.verdict_key).where(r.key.in_(part), r.counts).order_by(r.ordinal)
+            query = query if most is None else query.where(r.ordinal <= most)
             newest.update((key, later) for key, later in connection.execute(query))
     verdicts = find(store, [newest.get(key, key) for key in first_keys])
     in_force = {key: verdicts.get(newest.get(key, key)) for key in first_keys}
     return {key: dataclasses.replace(verdict, key=key) for key, verdict in in_force.items() if verdict is not None}
+
+
+def times_again(store: Store) -> dict[str, int]:
+    """Return key -> how many later verdicts there are; keys of texts judged once are absent."""
+    r = t.REJUDGED.c
+    with store.reading() as connection:
+        latest = connection.execute(select(r.key, func.max(r.ordinal)).group_by(r.key))
+        return {row.key: row[1] for row in latest}
+
+
+def later(store: Store, key: str, after: int) -> list[StoredVerdict]:
+    """Return the later verdicts on the text of a key, without so many of the first ones."""
+    with store.reading() as connection:
+        return history(connection, [key]).get(key, [])[after:]
 
 
 def history(connection: Connection, keys: Iterable[str]) -> dict[str, list[StoredVerdict]]:

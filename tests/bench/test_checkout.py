@@ -87,7 +87,15 @@ def copied(tmp_path: Path, home: Home, path: str = "copy") -> list[str]:
 
 
 def test_what_gitignore_names_is_not_copied(tmp_path: Path, home: Home, copy: Path) -> None:
-    ignored = {"secret.py": "", "local/keys.py": "", "pkg/secret.py": "", "pkg/made/deep.py": "", "pkg/x.log": ""}
+    # What is in an ignored folder no rule brings back.
+    ignored = {
+        "secret.py": "",
+        "local/keys.py": "",
+        "local/.gitignore": "!keys.py\n",
+        "pkg/secret.py": "",
+        "pkg/made/deep.py": "",
+        "pkg/x.log": "",
+    }
     stays = {"pkg/made.py": "", "pkg/keep/x.log": "", "made/a.py": "", "pkg/straße.py": ""}
     rules = {
         ".gitignore": "# ours\nsecret.py\n/local/\n*.log\n\n",

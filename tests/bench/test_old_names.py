@@ -22,7 +22,7 @@ def test_a_strategy_in_a_file_still_works_and_is_told_what_to_write(tmp_path: Pa
     file = tmp_path / "old.py"
     file.write_text(OLD)
     program = "from ctxbench.harness.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "strategy", "show", f"{file}@old"]
+    command = [sys.executable, "-P", "-c", program, "strategy", "show", f"{file}@old"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     hint = (
         "`from bench import …` and `from strategies import …` will not work in the next version: "

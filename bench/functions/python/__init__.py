@@ -26,6 +26,7 @@ from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.python import PythonSuite
 from ctxbench.bench.testing.splice import lift
 from ctxbench.bench.testing.types import Suite
+from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
 __all__ = ["find", "lift", "mutants", "survey", "tests"]
@@ -37,7 +38,16 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     name = next((source.name for source in project.manifest.sources if isinstance(source, PypiSource)), "")
     distribution = f"{name}=={project.manifest.version}" if name and suite.wheel else ""
     report(f"{project.manifest.name}: resolving what its tests need")
-    lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+    try:
+        lock = locked(pytest_suite.requirements(suite), distribution, project.home, project.lock)
+    except SandboxUnavailable as error:
+        if not distribution or f"No matching distribution found for {distribution}" not in error.what:
+            raise
+        raise InputFault(
+            f"the package index has no wheel of {distribution} that this Python and machine can use",
+            where=project.manifest.name,
+            cure="write `wheel = false` in its [tests], and name in `requirements` all that it needs",
+        ) from error
     return suites.entry(suite, lock, distribution, project.root)
 
 

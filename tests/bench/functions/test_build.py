@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from ctxbench.bench.functions.verify import Verification, verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.repository import view
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.sources.base import PypiSource
 from ctxbench.bench.types import Kind
-from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.fake import FakeSandbox
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.mining import FILES, TEST_FILE, TESTS, covered, in_process, judging, local_manifest
@@ -168,6 +170,29 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
     assert sandbox.jobs == [] and sandbox.prepared == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "fault", "cure"),
+    [
+        ("No matching distribution found for kit==2", InputFault, "write `wheel = false` in its [tests]"),
+        ("No matching distribution found for other==1", MachineFault, "choose another version"),
+    ],
+)
+def test_a_project_without_a_wheel_is_told_how_to_do_without(
+    tmp_path: Path, reason: str, fault: type[Exception], cure: str
+) -> None:
+    def lock(requirements: object, project: str) -> tuple[str, ...]:
+        assert project == "kit==2"
+        raise SandboxUnavailable(f"wheels cannot be fetched: {reason}", cure="choose another version")
+
+    local = local_manifest(tmp_path)
+    manifest = replace(
+        local, version="2", sources=(*local.sources, PypiSource(name="kit", version="2", sha256="0" * 64))
+    )
+    with pytest.raises(fault) as caught:
+        build([manifest], Home(tmp_path / "home"), "set", sandbox=in_process(), lock=lock)
+    assert cure in str(caught.value)
+
+
 def test_a_repository_without_a_sample_is_refused(tmp_path: Path) -> None:
     def time_out(job: Job) -> Outcome | None:
         return None if _is_cover(job) else Outcome(ended=Ended.TIMED_OUT)
@@ -207,7 +232,27 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(fourth, again=True).kept == 0 and len(judging(fourth)) == 6
 
 
-def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> None:
+def test_what_was_verified_is_taken_up_only_where_nothing_of_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, home, other = make(tmp_path), Home(tmp_path / "home"), in_process()
+
+    def kept(sample_set: SampleSet, sandbox: FakeSandbox) -> int:
+        return verify(home, sample_set, sandbox, workers=1, report=print, tick=lambda _: None).kept
+
+    assert (kept(made, in_process()), kept(made, in_process())) == (0, 3)
+    other.name = "another"
+    assert kept(made, other) == 0
+    shutil.rmtree(home.cache / "locks")
+    assert kept(make(tmp_path, name="newer", lock=lambda *_: ("pytest==9.2.1",)), in_process()) == 0
+    first = made.references[made.samples[0].id]
+    changed = {**made.references, first.id: replace(first, target=f"{first.target}# Changed.\n")}
+    assert kept(replace(made, references=changed), in_process()) == 2
+    monkeypatch.setattr("ctxbench.bench.functions.verify.version", lambda _: "0")
+    assert kept(made, in_process()) == 0
+
+
+def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = in_process(), in_process(), in_process()
     made = make(tmp_path, first, name="first")
     said: list[str] = []
@@ -219,6 +264,11 @@ def test_a_dropped_function_is_not_tried_again_until_asked(tmp_path: Path) -> No
     assert make(tmp_path, third, name="third", again=True).digest == made.digest
     tried = {job.action.arguments["name"] for job in judging(third) if isinstance(job.action, Call)}
     assert tried == {"flaky", "nothing", "broken"}
+    monkeypatch.setattr("ctxbench.bench.functions.certificates.version", lambda _: "0")
+    fourth = in_process()
+    assert make(tmp_path, fourth, name="fourth").digest == made.digest
+    tried = {job.action.arguments["name"] for job in judging(fourth) if isinstance(job.action, Call)}
+    assert tried == {"flaky", "nothing", "broken"}, "the fault may have been the other version's"
 
 
 def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:

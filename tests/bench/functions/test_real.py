@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from ctxbench.bench.functions.build import build
 from ctxbench.bench.functions.verify import verify
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.testing import coverage
+from ctxbench.bench.testing.coverage import Covered
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.sandbox import wheels
@@ -66,6 +69,55 @@ WORDS = build("ab")
 def test_words():
     assert WORDS == ("a", "b")
 """
+KIT = """
+import random
+
+
+def heads():
+    return 1
+
+
+def tails():
+    return 2
+
+
+def flip():
+    return heads() if random.random() < 0.5 else tails()
+
+
+def last_words():
+    return "done"
+"""
+CHANCE = """
+import threading
+import time
+import weakref
+
+import pytest
+
+import kit
+
+
+class Held:
+    def __init__(self):
+        self.cycle, self.gone = self, threading.Event()
+
+
+@pytest.mark.parametrize("turn", range(30))
+def test_flip(turn):
+    assert kit.flip()
+
+
+def test_leaves_a_thread():
+    held = Held()
+    weakref.finalize(held, held.gone.set)
+    threading.Thread(target=lambda gone=held.gone: gone.wait() and kit.last_words(), daemon=True).start()
+
+
+def test_clock_leaps():
+    now = time.perf_counter()
+    time.perf_counter = lambda: now + 1000
+"""
 CERTIFIED = {"demo/shop.py::Cart.put", "demo/shop.py::double", "demo/shop.py::root", "demo/parser_of_ours.py::build"}
 
 
@@ -75,7 +127,8 @@ def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
 
 
 def make(home: Home, tmp_path: Path, sandbox: Sandbox) -> SampleSet:
-    files = {"parser_of_ours.py": PARSER.lstrip("\n"), "tests/test_parser.py": PARSED.lstrip("\n")}
+    texts = {"parser_of_ours.py": PARSER, "tests/test_parser.py": PARSED, "kit.py": KIT, "tests/test_kit.py": CHANCE}
+    files = {path: text.lstrip("\n") for path, text in texts.items()}
     manifest = local_manifest(tmp_path, {**FILES, **files, TEST_FILE: CASES.lstrip("\n")})
     return build([manifest], home, "set", sandbox=sandbox, lock=lock, workers=2)
 
@@ -90,7 +143,7 @@ def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) 
         entry = made[name].manifest["repositories"]["demo"]
         assert {sample.id for sample in made[name].samples} == CERTIFIED
         assert entry["drops"] == {"blank_passed": 1, "not_covered": 3}
-        assert (entry["tests_passed"], entry["tests_failed"], entry["tests_skipped"]) == (7, 1, 1)
+        assert (entry["tests_passed"], entry["tests_failed"], entry["tests_skipped"]) == (39, 1, 1)
         assert entry["mutants"]["tried"] > 0
         found = verify(home, made[name], sandbox, workers=2, report=lambda _: None, tick=lambda _: None)
         assert (found.references_passed, found.blanks_passed, found.faults) == (4, 0, ())
@@ -101,3 +154,21 @@ def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) 
     one, other = made.values()
     assert one.digest == other.digest
     assert one.manifest == other.manifest
+    check_coverage(*(coverage_of(tmp_path / name) for name in BACK_ENDS))
+
+
+def coverage_of(home: Path) -> Covered:
+    (path,) = (home / "cache" / "coverage").iterdir()
+    return coverage.read(json.loads(path.read_text()))
+
+
+def check_coverage(one: Covered, other: Covered) -> None:
+    """Check that neither draws nor threads that are left behind nor clocks change what is known of a suite."""
+    assert one.lines == other.lines
+    names = [test.id.partition("::")[2] for test in one.tests]
+    lines = KIT.lstrip("\n").splitlines()
+    (thread,) = one.lines["kit.py"][lines.index('    return "done"')]
+    assert names[thread] == "test_leaves_a_thread"
+    flips = {side: one.lines["kit.py"].get(lines.index(f"    return {side}"), ()) for side in (1, 2)}
+    assert sum(map(len, flips.values())) == 30
+    assert all(test.seconds < 100 for test in one.tests), "processor time, which no clock of the suite's changes"

@@ -37,7 +37,7 @@ case "$*" in
 esac
 """
 APT_HELPER = """#!/bin/sh
-printf 'Package: %s\\nVersion: 1\\n\\n' libdemo libdemography-java zlib
+printf 'Package: %s\\nVersion: 1\\n\\n' libdemo libdemography-java zlib libdemolition-java libdemocracy-perl
 """
 APT_CONFIG = """#!/bin/sh
 echo 'Acquire::http::Proxy "http://proxy.example.org";'
@@ -117,11 +117,12 @@ def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
     ("package", "hint"),
     [
         ("libdemo-java", "did you mean libdemo?"),
-        ("demo", "did you mean libdemo or libdemography-java?"),
+        ("demography", "did you mean libdemography-java?"),
+        ("demo", "did you mean libdemo or libdemocracy-perl or libdemography-java?"),
         ("libdome", "did you mean libdemo?"),
         ("quux", "no source package of that name)"),
     ],
-    ids=["a binary package", "the upstream name", "misspelt", "nothing like it"],
+    ids=["a binary package", "the upstream name", "the beginning of many", "misspelt", "nothing like it"],
 )
 def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: Standin, package: str, hint: str) -> None:
     with pytest.raises(MachineFault) as caught:

@@ -172,7 +172,19 @@ def test_the_library_is_the_package_and_nothing_else() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 
 
-_NAMES = ("__init__", "bytecode", "canary", "child", "covering", "integrity", "options", "parent", "preload", "twin")
+_NAMES = (
+    "__init__",
+    "bytecode",
+    "canary",
+    "chance",
+    "child",
+    "covering",
+    "integrity",
+    "options",
+    "parent",
+    "preload",
+    "twin",
+)
 
 
 def survivors(folder: Path, text: str, target: str = "total", tree: dict[str, bytes] | None = None) -> Twins:
@@ -306,17 +318,37 @@ def _emptied(code: CodeType) -> CodeType:
     )
 
 
-def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+def failing(folder: Path, text: str) -> frozenset[str] | None:
+    """Return which tests notice a faulty total of the shop."""
     suite, reference = PythonSuite(SUITE, (), "", shop.TREE), shop.reference("total")
-    for number, (text, noticed) in enumerate(
-        [
-            (shop.TARGETS["total"], set()),
-            ("def total(prices, rate=0.0):\n    return None\n", set(reference.tests)),
-            ("def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n", set(reference.tests[:1])),
-        ]
-    ):
-        job = suite.trial(shop.sample(), reference, text, "s")
-        assert isinstance(job.action, Call)
-        (tmp_path / f"t{number}" / "t").mkdir(parents=True)
-        result = run_tests(tmp_path / f"t{number}" / "t", {**shop.TREE, **job.files}, job.action.arguments)
-        assert suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) == noticed
+    job = suite.trial(shop.sample(), reference, text, "s")
+    assert isinstance(job.action, Call)
+    root = folder / "tree"
+    root.mkdir(parents=True)
+    result = run_tests(root, {**shop.TREE, **job.files}, job.action.arguments)
+    return suite.failing(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result))
+
+
+def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+    tests = shop.TESTS["total"]
+    assert failing(tmp_path / "right", shop.TARGETS["total"]) == frozenset()
+    assert failing(tmp_path / "wrong", "def total(prices, rate=0.0):\n    return None\n") == set(tests)
+    assert failing(tmp_path / "leaves", "def total(prices, rate=0.0):\n    import os\n    os._exit(0)\n") == {tests[0]}
+
+
+def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python, "TRIAL_SECONDS", 1)
+    slow = "    import time\n    end = time.process_time() + 0.6\n    while time.process_time() < end: pass\n"
+    signature, _, body = shop.TARGETS["total"].partition("\n")
+    assert len(shop.TESTS["total"]) > 1
+    assert failing(tmp_path / "slow", f"{signature}\n{slow}{body}") == frozenset()
+    assert failing(tmp_path / "endless", f"{signature}\n    while True: pass\n") == {shop.TESTS["total"][0]}
+
+
+def test_a_test_that_waits_for_ever_notices_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "IDLE_SECONDS", 1)
+    signature = shop.TARGETS["total"].partition("\n")[0]
+    waits = f"{signature}\n    import threading\n    threading.Event().wait()\n"
+    assert failing(tmp_path / "t", waits) == {shop.TESTS["total"][0]}

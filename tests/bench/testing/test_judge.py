@@ -446,6 +446,29 @@ def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
     assert not twice or found.earlier.startswith("FAILED: ")
 
 
+def test_what_a_test_that_reads_a_clock_notices_it_must_notice_alone_too(tmp_path: Path) -> None:
+    home, made = timed(tmp_path, 0, 1)
+    reference, tests = made.references[shop.sample().id], shop.reference().tests
+    busy = Busy((0, 1, 2), (1,))
+    with Judge(home, made, Boxes(busy), width=1) as judge:
+        assert judge.failing(shop.sample(), reference, RIGHT) == {tests[1], tests[2]}
+        assert len(busy.beside) == 2
+        assert judge.failing(shop.sample(), reference, RIGHT) == frozenset() and len(busy.beside) == 3
+
+
+@pytest.mark.parametrize("ended", [Ended.TIMED_OUT, Ended.KILLED])
+def test_a_trial_that_a_busy_machine_may_have_ended_is_done_once_more(tmp_path: Path, ended: Ended) -> None:
+    home, made = make(tmp_path)
+    reference, busy, ends = shop.reference(), Busy((0,)), [ended, ended, ended]
+
+    def answer(job: Job) -> Outcome:
+        return Outcome(ended=ends.pop(), output="") if ends else busy(job)
+
+    with Judge(home, made, Boxes(answer), width=1) as judge:
+        assert judge.failing(shop.sample(), reference, RIGHT) is None and len(ends) == 1
+        assert judge.failing(shop.sample(), reference, RIGHT) == {reference.tests[0]}
+
+
 def test_a_judge_that_is_not_to_be_lenient_judges_once(tmp_path: Path) -> None:
     home, made = timed(tmp_path, 0, 1)
     with Judge(home, made, Boxes(Busy((0,))), width=1) as judge:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
 
 import pytest
 
-from ctxbench.bench.testing.judging import judge
+from ctxbench.bench.testing.judging import failing, judge
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 from tests.bench.testing import told
@@ -223,3 +224,9 @@ def test_reasons_are_one_short_line() -> None:
 def test_the_outcome_survives_json() -> None:
     again = json.loads(json.dumps(result()))
     assert judge(TESTS, CANARIES, NONCE, Outcome(ended=Ended.EXITED, exit_code=0, result=again)).verdict == "PASSED"
+
+
+def test_the_time_of_all_tests_together_is_no_notice_of_the_test_that_it_ends() -> None:
+    said = [["collected", [0, 1, 2]], *phases(0, "failed"), *phases(1)[:2]]
+    for number, noticing in ((signal.SIGKILL, {TESTS[0], TESTS[1]}), (signal.SIGXCPU, {TESTS[0]})):
+        assert failing(TESTS, outcome(result(said, exit=None, signal=int(number)))) == noticing

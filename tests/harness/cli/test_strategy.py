@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from ctxbench.bench.home import Home
 from ctxbench.sandbox.guest import landlock
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.extras import missing
+from tests.helpers.sets import make_set
 
 GOOD = '''\
 from ctxbench.strategies import Context, Query, Repository, Snippet, strategy
@@ -185,6 +189,25 @@ def test_check_prints_a_line_a_check(file: Path) -> None:
     assert result.code == 0 and result.err == ""
     assert lines[-1] == f"{len(lines) - 1} of {len(lines) - 1} checks passed" and len(lines) > 9
     assert all(line.startswith("pass  line: ") for line in lines[:-1])
+
+
+def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not landlock.abi():
+        missing("no Landlock on this kernel")
+    site, home = tmp_path / "lib" / "site-packages", Home(tmp_path / "home")
+    target = make_set(home, repos=1).samples[0].path
+    (site / target).parent.mkdir(parents=True)
+    (site / target).write_text("ANSWER = 1\n")
+    monkeypatch.syspath_prepend(str(site))
+    reads = f"open({str(site / target)!r}).read()"
+    file.write_text(GOOD.replace("repo.read(path)", reads))
+    command = ("strategy", "check", f"{file}@first-files", "--home", str(home.root))
+    assert "pass  line: runs" in run_cli(*command).out
+    result = run_cli(*command, "--samples", "demo")
+    assert result.code == 1 and re.search("FAIL  line: runs .*(PermissionError|FileNotFoundError)", result.out), result
+    assert_fault(run_cli(*command, "--samples", "nowhere"), "nowhere", "ctxbench samples")
 
 
 def test_check_fails_with_exit_code_1(file: Path) -> None:

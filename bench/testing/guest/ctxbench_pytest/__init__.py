@@ -11,6 +11,8 @@
 - ``arguments``: more arguments of pytest.
 - ``nonce``: comes back as it is.
 - ``seconds``: processor time after which the process that runs the tests is ended by SIGXCPU.
+- ``each``, ``idle``: processor time of one phase of a test, and seconds of one that waits, after which that process
+  is ended by SIGKILL; 0 for as long as it takes.
 
 It returns ``{"nonce", "exit", "signal", "events", "changed"}``: `exit` or `signal` of the process that ran
 the tests, which of the repository's files it wrote to, and its events, one JSON list a line
@@ -26,7 +28,7 @@ has the writing end of one pipe, and neither the nonce's use nor the result's ch
 
 ``ctxbench_pytest:cover`` runs the whole suite under coverage. Its arguments: ``paths`` (where the tests
 are; empty: where pytest finds them), ``deselect`` (node ids left out), ``arguments``. It returns
-``{"exit", "tests": [[id, outcome, seconds], ...], "broken": [[where, message], ...],
+``{"exit", "tests": [[id, outcome, seconds of processor time], ...], "broken": [[where, message], ...],
 "sets": ["0-3,7", ...], "lines": {path: {line: position in sets}},
 "modules": ["", module, ...], "imports": {path: {line: [positions in modules]}}}``. A set holds positions in tests;
 `imports` says which modules of tests ran a line when they were imported, the empty one what runs before any is. Lines

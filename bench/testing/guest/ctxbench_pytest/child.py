@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from _pytest.unittest import TestCaseFunction
 
-from . import canary, integrity, options, twin
+from . import canary, chance, integrity, options, twin
 
 _MESSAGE = 300
 """Characters of a failure's message that are passed on."""
@@ -48,6 +48,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     # Nobody reads why a test fails without the value.
     more = [*arguments["arguments"], *(["--tb=no"] if arguments["twins"] else [])]
     plugins = [Opening(watcher), watcher]
+    chance.settle()
     code = int(pytest.main(options.arguments(more, bases), plugins=plugins))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -186,7 +187,8 @@ class Watcher:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self) -> Generator[None, Any, None]:
-        """Without the value, wait for no test for ever."""
+        """Draw the same for a test each time; without the value, wait for none for ever."""
+        chance.settle()
         if self._twins:
             twin.impatient(self._patience)
         yield

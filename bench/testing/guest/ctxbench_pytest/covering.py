@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import os
+import resource
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,10 +15,15 @@ from typing import Any
 
 import pytest
 
-from . import options
+from . import chance, options
 
 _IMPORT = "import "
 """Begins the contexts of what runs before the tests."""
+_PATIENCE = 10.0
+"""Seconds that a thread which a test has started may go on after it."""
+_IN_VAIN = 3
+"""After so many threads that go on for longer none is waited for: they serve the whole suite."""
+_processor_time = time.process_time
 
 
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +36,7 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     log = Log(measured)
     left_out = [f"--deselect={name}" for name in arguments["deselect"]]
     left_out += [f"--ignore={name}" for name in arguments["deselect"] if "::" not in name]
+    chance.settle()
     measured.start()
     try:
         code = pytest.main(options.arguments([*arguments["arguments"], *left_out], arguments["paths"]), plugins=[log])
@@ -44,6 +54,7 @@ class Log:
     def __init__(self, measured: Any) -> None:
         """Switch the contexts of `measured`."""
         self._measured = measured
+        self._lasting = 0
         self.tests: dict[str, tuple[str, float]] = {}
         self.broken: list[list[str]] = []
         # Modules of tests -> position; the empty one stands for what runs before any is imported.
@@ -73,15 +84,27 @@ class Log:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         """Put what the test runs, fixtures included, under its position."""
         place = len(self.tests)
-        start = time.perf_counter()
+        threads, start = set(threading.enumerate()), _used()
+        chance.settle()
         if item.nodeid in self.tests:
             yield
             return
         self.tests[item.nodeid] = ("passed", 0.0)
         self._measured.switch_context(str(place))
         yield
+        self.tests[item.nodeid] = (self.tests[item.nodeid][0], _used() - start)
+        self._end(threads)
         self._measured.switch_context("")
-        self.tests[item.nodeid] = (self.tests[item.nodeid][0], time.perf_counter() - start)
+
+    def _end(self, before: set[threading.Thread]) -> None:
+        """Let a test's garbage and threads run their last lines before those of the next test begin."""
+        gc.collect()
+        for thread in threading.enumerate():
+            if thread not in before and self._lasting < _IN_VAIN:
+                # Threads that Python did not start cannot be waited for.
+                with contextlib.suppress(Exception):
+                    thread.join(_PATIENCE)
+                    self._lasting += thread.is_alive()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Any:
@@ -91,6 +114,12 @@ class Log:
         said = "xfail" if hasattr(report, "wasxfail") else str(report.outcome)
         if said != "passed" and self.tests[item.nodeid][0] != "failed":
             self.tests[item.nodeid] = (said, 0.0)
+
+
+def _used() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return _processor_time() + children.ru_utime + children.ru_stime
 
 
 def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]], dict[str, dict[str, list[int]]]]:

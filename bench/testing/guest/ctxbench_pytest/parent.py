@@ -22,6 +22,8 @@ _FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
 """Seconds between two looks at whether the child has ended without closing its pipe."""
+_IDLE = 0.01
+"""Of a processor: a test that uses less waits. A busy machine gives more, unless a hundred others want it too."""
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -31,6 +33,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         start, end = arguments["lines"]
         twin.decorate(Path(arguments["target"]), arguments["name"], (start, end))
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
+    each, idle = arguments.pop("each"), arguments.pop("idle")
     files = _files()
     read, write = os.pipe()
     sys.stdout.flush()
@@ -48,7 +51,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
             os._exit(status)
     os.close(write)
     try:
-        events, status = _listen(read, pid)
+        events, status = _listen(read, pid, Patience(pid, each, idle) if each else None)
     finally:
         os.close(read)
     code = os.waitstatus_to_exitcode(status)
@@ -94,7 +97,35 @@ def _alone(write: int) -> int:
     return place
 
 
-def _listen(read: int, pid: int) -> tuple[bytes, int]:
+class Patience:
+    """How long the child may go on without a word.
+
+    By its processor time, and not by the clock, so that a busy machine ends no test that an idle one lets pass.
+    """
+
+    def __init__(self, pid: int, each: float, idle: float) -> None:
+        """Let it use `each` seconds of processor time, and wait `idle` seconds by the clock."""
+        # The number by which the kernel knows the clock of another process's processor time.
+        self._clock = (~pid << 3) | 2
+        self._each, self._idle = each, idle
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew: something was said."""
+        self._start, self._used = time.monotonic(), self._now()
+
+    def is_over(self) -> bool:
+        """Say whether the child loops or waits."""
+        used, waited = self._now() - self._used, time.monotonic() - self._start
+        return used >= self._each or (waited >= self._idle and used < waited * _IDLE)
+
+    def _now(self) -> float:
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(self._clock)
+        return 0.0
+
+
+def _listen(read: int, pid: int, patience: Patience | None) -> tuple[bytes, int]:
     """Return what the child wrote and its wait status; not its children, which may keep the pipe open."""
     os.set_blocking(read, False)
     parts: list[bytes] = []
@@ -107,8 +138,12 @@ def _listen(read: int, pid: int) -> tuple[bytes, int]:
             size += len(piece)
             if size > MAX_EVENTS:
                 return b"".join(parts)[:MAX_EVENTS] + _FLOOD, status if ended else _kill(pid)
+            if patience:
+                patience.renew()
         if ended:
             return b"".join(parts), status
+        if patience and patience.is_over():
+            return b"".join(parts), _kill(pid)
         if piece is None:
             select.select([read], [], [], _STEP)
         else:

@@ -1,0 +1,86 @@
+"""Print the files that one sample passes from `run` to its stored score, in order.
+
+A file counts when one of its functions is called. The strategy runs in this process instead of a cell, and the result
+goes to a database that is thrown away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+import ctxbench
+from ctxbench.bench import samples
+from ctxbench.bench.home import Home
+from ctxbench.harness.cells import Cells, InlineCells
+from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.store import open_store
+
+_ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)
+
+
+class Trace:
+    """Notes files in the order in which a function of theirs is first called."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.files: dict[str, str] = {}
+        """Path below the package -> the function that was called first."""
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Take a call, as `sys.setprofile` gives it."""
+        code = frame.f_code
+        if event != "call" or not code.co_flags & inspect.CO_OPTIMIZED:  # modules and classes are bodies, not calls
+            return
+        path = Path(code.co_filename)
+        for folder in _ROOMS:
+            if path.is_relative_to(folder):
+                self.files.setdefault(path.relative_to(folder).as_posix(), code.co_qualname)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Note the calls of this thread and of those that it starts."""
+        threading.setprofile(self)
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+
+@contextlib.contextmanager
+def _inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
+    yield InlineCells()
+
+
+@click.command(help=__doc__)
+@click.argument("name", metavar="SET")
+@click.option("--home", "folder", type=click.Path(path_type=Path), default=Path(".ctxbench"), show_default=True)
+@click.option("--strategy", default="lc.infile", show_default=True)
+@click.option("--generator", default="incontext", show_default=True)
+def main(name: str, folder: Path, strategy: str, generator: str) -> None:
+    """Run one sample and print what it passed."""
+    home, trace = Home(folder), Trace()
+    sample_set = samples.load(home, name)
+    with tempfile.TemporaryDirectory() as scratch:
+        store = open_store(f"sqlite:///{scratch}/results.db")
+        choices = Choices(limit=1, workers=1)
+        with trace.running():
+            run(home, store, sample_set, strategies=[strategy], generator=generator, choices=choices, cells=_inline)
+        store.close()
+    for number, (path, function) in enumerate(trace.files.items(), 1):
+        click.echo(f"{number:4} {path}  {function}")
+
+
+if __name__ == "__main__":
+    main()
