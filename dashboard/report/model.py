@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from ctxbench.dashboard.report.bars import Axis, Bar, axis
 from ctxbench.dashboard.report.terms import TERMS, meaning
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
-from ctxbench.harness.leaderboard.sections import Section, sections, title
+from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.repeat import command
 from ctxbench.harness.store.work import RunWork
 
@@ -134,7 +134,7 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -> Part:
+def _part(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> Part:
     rows: tuple[Row | None, ...] = group.rows if group else ()
     metrics = {scale.heading(name): scale.help for name, scale in group.scales.items()} if group else {}
     first = _first(group) if group else []
@@ -157,7 +157,7 @@ def _part(section: Section, group: Group | None, works: Mapping[str, RunWork]) -
     )
 
 
-def _caption(section: Section, group: Group | None, number: int, headings: Sequence[str]) -> str:
+def _caption(section: BoardSection, group: Group | None, number: int, headings: Sequence[str]) -> str:
     if group is None:
         return f"{section.title}, as printed"
     if number == 0:

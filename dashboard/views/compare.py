@@ -13,7 +13,7 @@ from ctxbench.harness.leaderboard.columns import completed
 from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
 from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.pairs import can_be_told_apart
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunTable, Status
 
 Row = dict[str, object]
@@ -23,9 +23,9 @@ MOST_BARS = 40
 """Repositories that a chart shows; its table shows all."""
 _LABEL = 240
 _OVER = {
-    Over.REPOSITORIES: "over repositories",
-    Over.SAMPLES: "over samples of these repositories only",
-    Over.NONE: "no interval",
+    IntervalScope.REPOSITORIES: "over repositories",
+    IntervalScope.SAMPLES: "over samples of these repositories only",
+    IntervalScope.NONE: "no interval",
 }
 
 

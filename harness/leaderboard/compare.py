@@ -13,7 +13,7 @@ from ctxbench.harness.leaderboard import comparability, pairs, stats
 from ctxbench.harness.leaderboard.choices import default_metric
 from ctxbench.harness.leaderboard.columns import Scale, ScaleOf, repositories, scale_of, values
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics.context import BIT_METRICS
 from ctxbench.harness.results import RunInfo, RunTable
 
@@ -44,7 +44,7 @@ class LevelDifference:
     low: float | None
     """95% interval of the difference, None where it cannot be given; so is the next."""
     high: float | None
-    over: Over
+    over: IntervalScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard.levels import BENCHMARK, mean_of_levels
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.rows import Group, Row, Sensitivity
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.leaderboard.vectors import Column, Samples, Table, align
+from ctxbench.harness.leaderboard.vectors import Column, RunArrays, Samples, align
 from ctxbench.harness.results import PRICE, RunTable, Status
 
 Values = Mapping[str, Column]
@@ -55,7 +55,7 @@ class GroupMaker:
         # Nothing of a run's own may enter: its id would change the drawn numbers from machine to machine.
         self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
-        group_tables = [Table(table, samples) for table in self.tables]
+        group_tables = [RunArrays(table, samples) for table in self.tables]
         self.values: list[Values] = [
             {name: group_table.column(name, scale) for name, scale in self.scales.items()}
             for group_table in group_tables

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterator
 
 from ctxbench.harness.leaderboard.rows import Board, Group
-from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, Section, TextTable, sections, title
-from ctxbench.harness.leaderboard.stats import Over
+from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, TextTable, sections, title
+from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
 """What the preamble of the paper has to say."""
@@ -106,7 +106,7 @@ def _character(character: str) -> str:
     return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
-def _float(section: Section, group: Group | None, label: str) -> str:
+def _float(section: BoardSection, group: Group | None, label: str) -> str:
     first = _first_tier(group) if group else set()
     lines = [
         r"\begin{table}[htbp]",
@@ -125,7 +125,7 @@ def _float(section: Section, group: Group | None, label: str) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _caption(section: Section, group: Group | None) -> str:
+def _caption(section: BoardSection, group: Group | None) -> str:
     """Say what the rows have in common, what ranks them, how many samples count, and what the brackets mean."""
     sentences = [f"{section.title}."]
     if group is not None:
@@ -141,7 +141,7 @@ def _brackets(group: Group) -> str:
     over = {
         estimate.over
         for row in group.rows
-        if (estimate := row.metrics.get(group.metric)) and estimate.over is not Over.NONE
+        if (estimate := row.metrics.get(group.metric)) and estimate.over is not IntervalScope.NONE
     }
     return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
 

@@ -10,7 +10,7 @@ from ctxbench.harness.leaderboard import choices, levels, numbers
 from ctxbench.harness.leaderboard.comparability import group_warnings
 from ctxbench.harness.leaderboard.rows import Group, Overall, Row
 from ctxbench.harness.leaderboard.signflip import DRAWS, EXACT_UP_TO
-from ctxbench.harness.leaderboard.stats import FEWEST, Over
+from ctxbench.harness.leaderboard.stats import FEWEST, IntervalScope
 from ctxbench.harness.metrics.context import find
 from ctxbench.harness.papers.tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin
@@ -187,9 +187,9 @@ def _rescoring(group: Group, rows: Sequence[Row]) -> str:
 def _intervals(group: Group) -> list[str]:
     estimates = [estimate for row in group.rows if (estimate := row.metrics.get(group.metric)) and estimate.n]
     kinds = {estimate.over for estimate in estimates}
-    if kinds == {Over.REPOSITORIES}:
+    if kinds == {IntervalScope.REPOSITORIES}:
         return ["Intervals: 95%, over repositories (cluster-robust, Student t)."]
-    if Over.SAMPLES not in kinds:
+    if IntervalScope.SAMPLES not in kinds:
         return ["Intervals: none can be given for a single sample."] if kinds else []
     if all(estimate.repositories < FEWEST for estimate in estimates):
         most = max(estimate.repositories for estimate in estimates)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.columns import Scale
-from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, Over
+from ctxbench.harness.leaderboard.stats import Array, Clustered, Codes, Estimate, IntervalScope
 
 _NOISE = 1e-9
 """Below this a difference, or a standard error, is what rounding left of none."""
@@ -35,7 +35,7 @@ class Difference:
     mean: float | None
     low: float | None
     high: float | None
-    over: Over
+    over: IntervalScope
     p: float | None
     """Two-sided, repository-level sign-flip test; None where there is nothing to test (controls)."""
     p_holm: float | None

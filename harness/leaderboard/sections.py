@@ -34,7 +34,7 @@ TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class BoardSection:
     """What is printed under one title."""
 
     title: str
@@ -42,7 +42,7 @@ class Section:
     notes: tuple[str, ...]
 
 
-def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> Iterator[Section]:
+def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> Iterator[BoardSection]:
     """Yield the sections of a board, in its order.
 
     Args:
@@ -60,7 +60,7 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False) -> 
             yield from _published(pending.pop((group.benchmark, group.language), None), group)
         if not any(later.benchmark == group.benchmark for later in after):
             if group.benchmark == levels.BENCHMARK and board.overall:
-                yield Section(title="both languages", tables=(), notes=notes_of_overall(board.overall))
+                yield BoardSection(title="both languages", tables=(), notes=notes_of_overall(board.overall))
             yield from _published(pending.pop((group.benchmark, BOTH), None), group)
     for listing in pending.values():
         yield from _published(listing, None)
@@ -72,18 +72,18 @@ def title(group: Group) -> str:
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
-def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> Section:
+def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool) -> BoardSection:
     more = [name for name in _DIAGNOSTICS if name in group.scales] if diagnostics else []
     columns = [_ranking(group), *([_levels(group, parts)] if parts else []), _beside(group)]
     columns += [[_STRATEGY, *_metrics(group, more)]] if more else []
     tables = tuple(_text(text_columns, group.rows) for text_columns in columns)
-    return Section(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
+    return BoardSection(title=title(group), tables=tables, notes=(*notes(group), *notes_of_levels(group, parts)))
 
 
-def _published(listing: Listing | None, group: Group | None) -> Iterator[Section]:
+def _published(listing: Listing | None, group: Group | None) -> Iterator[BoardSection]:
     if listing is not None:
         profile = group.profile if group else ""
-        yield Section(
+        yield BoardSection(
             title=published_title(listing),
             tables=(published_table(listing),),
             notes=published_notes(listing, profile),

@@ -16,7 +16,7 @@ from ctxbench.harness.results import RunTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class SolvedRegion:
     """The samples that exactly these runs solve, and no other of the runs shown."""
 
     runs: tuple[int, ...]
@@ -33,7 +33,7 @@ class Solved:
     """Runs."""
     n: int
     """Samples that every run completed: only these are in a region."""
-    regions: tuple[Region, ...]
+    regions: tuple[SolvedRegion, ...]
     """Those that hold a sample; most samples first, then by runs."""
 
     def totals(self) -> tuple[int, ...]:
@@ -74,5 +74,5 @@ def solved(tables: Sequence[RunTable], metric: str, *, scale: ScaleOf = scale_of
     for sample in common:
         samples_by_runs[tuple(run for run, column in enumerate(columns) if column[sample] == right)].append(sample)
     ordered = sorted(samples_by_runs.items(), key=lambda item: (-len(item[1]), len(item[0]), item[0]))
-    regions = tuple(Region(runs=runs, samples=tuple(samples)) for runs, samples in ordered)
+    regions = tuple(SolvedRegion(runs=runs, samples=tuple(samples)) for runs, samples in ordered)
     return Solved(count=len(tables), n=len(common), regions=regions)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-class Over(StrEnum):
+class IntervalScope(StrEnum):
     """What an interval generalises to."""
 
     REPOSITORIES = "repositories"
@@ -48,7 +48,7 @@ class Estimate:
     mean: float | None
     low: float | None
     high: float | None
-    over: Over
+    over: IntervalScope
     mean_of_repositories: float | None
     """Every repository weighs the same, whatever its number of samples."""
     bootstrap_low: float | None
@@ -137,7 +137,7 @@ def _estimate(
     x, sums = column.values, column.sums
     if not len(x):
         return Estimate(
-            n=0, repositories=0, mean=None, low=None, high=None, over=Over.NONE,
+            n=0, repositories=0, mean=None, low=None, high=None, over=IntervalScope.NONE,
             mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None,
         )  # fmt: skip
     centre = mean(x)
@@ -178,17 +178,17 @@ def generator(seed: str) -> np.random.Generator:
 
 def _interval(
     column: Clustered, centre: float, bounds: tuple[float, float] | None
-) -> tuple[float | None, float | None, Over]:
+) -> tuple[float | None, float | None, IntervalScope]:
     x, count = column.values, len(column.sums)
     if bounds and all(map(math.isfinite, bounds)) and (x == x[0]).all() and x[0] in (*bounds, 0.0):
-        return (*_score(len(x), float(x[0]), bounds), Over.SAMPLES)
+        return (*_score(len(x), float(x[0]), bounds), IntervalScope.SAMPLES)
     if count >= FEWEST:
-        error, df, over = column.error, count - 1, Over.REPOSITORIES
+        error, df, over = column.error, count - 1, IntervalScope.REPOSITORIES
     elif len(x) > 1:
         variance = math.fsum(np.square(x - centre).tolist()) / (len(x) - 1)
-        error, df, over = math.sqrt(variance / len(x)), len(x) - 1, Over.SAMPLES
+        error, df, over = math.sqrt(variance / len(x)), len(x) - 1, IntervalScope.SAMPLES
     else:
-        return None, None, Over.NONE
+        return None, None, IntervalScope.NONE
     half = student.quantile(1 - (1 - CONFIDENCE) / 2, df) * error
     least, most = bounds or (-math.inf, math.inf)
     return max(least, centre - half), min(most, centre + half), over

@@ -73,7 +73,7 @@ class Column:
         return whole
 
 
-class Table:
+class RunArrays:
     """One run of a group, ready to be read by metric."""
 
     def __init__(self, table: RunTable, samples: Samples) -> None:

@@ -33,7 +33,7 @@ def test_any_text_is_scored_within_the_range(language: str, prompt: str, predict
             if value is None:
                 assert metric == "es" and profile != "ctxbench" and profile != "crosscodeeval"
             else:
-                assert 0.0 <= value * info(profile, metric).factor_to_percent <= 100.0
+                assert 0.0 <= value * info(profile, metric).factor <= 100.0
         if values["em"] == 1.0 and profile in ES_MAX and values["es"] is not None:
             assert values["es"] == ES_MAX[profile]
 
