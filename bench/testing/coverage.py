@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxbench.bench.testing.events import Malformed
@@ -59,6 +60,29 @@ def read(result: object) -> Covered:
         return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports)
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise Malformed(f"not what the runner writes: {error}") from None
+
+
+def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
+    """Return a suite's coverage in which some tests stand as they ran another time: outcome, seconds and lines."""
+    repeated = {test.id: test for test in again.tests if test.id in tests}
+    places = {test.id: place for place, test in enumerate(covered.tests)}
+    moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}
+    gone = frozenset(moved.values())
+    lines: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for path, ran in covered.lines.items():
+        for line, numbers in ran.items():
+            lines[path][line].update(number for number in numbers if number not in gone)
+    for path, ran in again.lines.items():
+        for line, numbers in ran.items():
+            lines[path][line].update(moved[number] for number in numbers if number in moved)
+    return replace(
+        covered,
+        tests=tuple(repeated.get(test.id, test) for test in covered.tests),
+        lines={
+            path: {line: tuple(sorted(numbers)) for line, numbers in sorted(ran.items()) if numbers}
+            for path, ran in lines.items()
+        },
+    )
 
 
 def _lines(held: Mapping[str, Any], sets: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:

@@ -139,12 +139,18 @@ class PythonSuite:
         call = Call(function=guest.COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
         return Job(action=call, seconds=SECONDS)
 
-    def cover(self, tests: TestSuite, seconds: float) -> Job:
-        """Return the job that runs the whole suite of the repository as it is, under coverage."""
+    def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
+        """Return the job that runs the suite of the repository as it is, under coverage.
+
+        Args:
+            tests: the suite.
+            seconds: how long it may take.
+            only: run these tests, and what differs from them by parameters only; all if empty.
+        """
         call = Call(
             function=guest.COVER,
             arguments={
-                "paths": _places(tests),
+                "paths": sorted({test.partition("[")[0] for test in only}) or _places(tests),
                 "deselect": list(tests.deselect),
                 "arguments": list(tests.arguments),
             },

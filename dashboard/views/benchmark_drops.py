@@ -52,7 +52,7 @@ REASONS: Mapping[str, str] = {
     "reference_timed_out": "the published code takes too long",
     "shares_line": "docstring and body stand on one line",
     "shares_name": "another function of its file has its name",
-    "too_slow": "its tests take too long together",
+    "too_slow": "its tests take too long",
     "ambiguous": "several functions fit the record",
     "cursor_mismatch": "its cursor does not stand where the record says",
     "empty_target": "its answer is empty",

@@ -216,5 +216,6 @@ if __name__ == "__main__":
     findings = check_set(Path(sys.argv[1]), sys.argv[2])
     for finding in findings:
         print(finding.check, finding.sample, finding.detail, sep="\t")
-    print(dict(Counter(finding.check for finding in findings)), file=sys.stderr)
+    faults = ", ".join(f"{check} {count}" for check, count in Counter(finding.check for finding in findings).items())
+    print(f"{sys.argv[2]}: {faults or 'no faults'}", file=sys.stderr)
     sys.exit(bool(findings))

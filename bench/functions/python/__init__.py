@@ -60,22 +60,25 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
     )
     covered = cover(project, suite, _suite(project), sandbox, report)
     runs = _runs(covered, read.hidden, suite)
-    drops, candidates, slow = Counter(read.drops), [], 0
+    drops: Counter[str] = Counter()
+    candidates: list[Candidate] = []
     for known in read.known:
-        made = _candidate(known, covered, runs)
-        if made is None:
-            drops["not_covered"] += 1
-        elif made.seconds > SLOW_TOGETHER:
-            drops["too_slow"] += 1
-            slow += 1
+        result = _candidate(known, covered, runs)
+        if isinstance(result, Candidate):
+            candidates.append(result)
         else:
-            candidates.append(made)
+            drops[result] += 1
     counts = {
         **read.counts,
         **_outcomes(covered),
-        "covered": len(candidates) + slow,
+        "covered": len(candidates) + drops["too_slow"],
     }
-    return Found(candidates=tuple(candidates), hidden=read.hidden, counts=counts, drops=dict(sorted(drops.items())))
+    return Found(
+        candidates=tuple(candidates),
+        hidden=read.hidden,
+        counts=counts,
+        drops=dict(sorted((read.drops + drops).items())),
+    )
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
@@ -123,15 +126,25 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
     }
 
 
-def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | None:
-    """Return the candidate, None if no usable test runs a line of its body, and no module does when it is imported."""
+def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
+    """Return the candidate, or why there is none.
+
+    ``not_covered`` if no test that passed runs a line of its body, and no module does when it is imported;
+    ``too_slow`` if such tests take too long, each or together.
+    """
     definition = known.definition
     body = range(definition.first[0], definition.end)
-    ran = _covering(covered, known.path, body)
-    imported = [test for test in _importing(covered, known.path, body) if usable(runs[test])]
-    return candidate(
-        known, {test: lines for test, lines in ran.items() if usable(runs[test])}, runs, importing=imported
+    ran = {test: lines for test, lines in _covering(covered, known.path, body).items() if runs[test].passed}
+    imported = [test for test in _importing(covered, known.path, body) if runs[test].passed]
+    if not ran and not imported:
+        return "not_covered"
+    result = candidate(
+        known,
+        {test: lines for test, lines in ran.items() if usable(runs[test])},
+        runs,
+        importing=[test for test in imported if usable(runs[test])],
     )
+    return result if result and result.seconds <= SLOW_TOGETHER else "too_slow"
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:

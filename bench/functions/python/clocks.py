@@ -31,7 +31,11 @@ _GIVEN = "hypothesis.given"
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
 """Methods of threads, processes and locks whose only argument is how many seconds to wait."""
-_WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire")
+_TIMERS = frozenset(("call_at", "call_later"))
+"""Methods of an event loop, which are told when to do something."""
+_LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
+"""How an event loop is spelled that has a clock of its own: ``self._loop``, ``asyncio.get_running_loop()``."""
+_WORTH_PARSING = re.compile(rb"time|benchmark|hypothesis|asyncio|signal|wait|join|acquire|loop")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -107,7 +111,7 @@ class _Names:
     def is_clock(self, node: ast.AST) -> bool:
         """Say whether an expression names a clock, or calls something that waits for a given time."""
         if isinstance(node, ast.Call):
-            return _waits(node)
+            return _waits(node) or _is_of_loop(node)
         if isinstance(node, ast.Name):
             return node.id in self._aliases or self.dotted(node) in _CLOCKS
         return isinstance(node, ast.Attribute) and (node.attr in self._aliases or self.dotted(node) in _CLOCKS)
@@ -169,6 +173,16 @@ def _waits(call: ast.Call) -> bool:
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     return method in _WAITS and len(call.args) == 1 and _seconds(call.args[0])
+
+
+def _is_of_loop(call: ast.Call) -> bool:
+    """Say whether a call reads the clock of an event loop, or has that loop wait by it."""
+    method = call.func
+    if not isinstance(method, ast.Attribute):
+        return False
+    if method.attr not in _TIMERS and (method.attr != "time" or call.args):
+        return False
+    return bool(_LOOP.search(ast.unparse(method.value)))
 
 
 def _seconds(node: ast.expr) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,25 +89,79 @@ def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -
     assert other.manifest["seed"] == 3
 
 
-def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
-    def timed(job: Job) -> Outcome | None:
-        """Answer as coverage of a suite in which one test runs a line that reads a clock."""
-        if not _is_cover(job):
-            return None
-        result = covered(TESTS, FILES["shop.py"], {})
-        place = len(result["sets"])
-        lines = {"tests/clock.py": {"3": place}, **result["lines"]}
-        sets_ = [*result["sets"], str(list(TESTS).index("test_root"))]
-        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "sets": sets_, "lines": lines})
+CLOCK = {"tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+ROOT = f"{TEST_FILE}::test_root"
 
-    files = {**FILES, "tests/clock.py": "import time\ndef took():\n    return time.perf_counter()\n"}
+
+def timed(tests: dict[str, str], failed: Collection[str] = ()) -> Outcome:
+    """Return the coverage of a suite in which `test_root` runs a line that reads a clock, and some tests failed."""
+    result = covered(tests, FILES["shop.py"], {})
+    rows = [[name, "failed" if name.partition("::")[2] in failed else said, 0.01] for name, said, _ in result["tests"]]
+    lines = {"tests/clock.py": {"3": len(result["sets"])}, **result["lines"]}
+    clocks = [*result["sets"], str(list(tests).index("test_root"))]
+    return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows, "sets": clocks, "lines": lines})
+
+
+def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
+    sandbox = in_process(more=lambda job: timed(TESTS) if _is_cover(job) else None)
     home = Home(tmp_path / "home")
-    made = build([local_manifest(tmp_path, files)], home, "set", sandbox=in_process(more=timed), lock=lambda *_: LOCK)
+    made = build([local_manifest(tmp_path, {**FILES, **CLOCK})], home, "set", sandbox=sandbox, lock=lambda *_: LOCK)
     clocks = {name: reference.clocks for name, reference in made.references.items() if reference.clocks}
-    assert clocks == {"demo/shop.py::root": (f"{TEST_FILE}::test_root",)}
+    assert clocks == {"demo/shop.py::root": (ROOT,)}
     assert sets.load(home, "set").references == made.references
     entry = made.manifest["repositories"]["demo"]
     assert (entry["kept_clocks_only"], entry["kept_clocks_too"], entry["tests_dropped"]) == (1, 0, {})
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_what_failed_under_coverage_and_reads_a_clock_runs_once_more_alone(tmp_path: Path, passes: bool) -> None:
+    home = Home(tmp_path / "home")
+    runs: list[tuple[list[str], bool]] = []
+
+    def busy(job: Job) -> Outcome | None:
+        """Fail two tests of the suite, one of them for its time; let that one pass when it is asked for by name."""
+        if not _is_cover(job):
+            return None
+        assert isinstance(job.action, Call)
+        runs.append((job.action.arguments["paths"], _is_alone(home)))
+        if len(runs) == 1:
+            return timed(TESTS, ["test_root", "test_double"])
+        return timed({"test_root": TESTS["test_root"]}, [] if passes else ["test_root"])
+
+    manifest = local_manifest(tmp_path, {**FILES, **CLOCK})
+    made = build([manifest], home, "set", sandbox=in_process(more=busy), lock=lambda *_: LOCK)
+    assert runs == [(["tests"], False), ([ROOT], True)]
+    assert ("demo/shop.py::root" in made.references) == passes and "demo/shop.py::double" not in made.references
+    if passes:
+        assert made.references["demo/shop.py::root"].clocks == (ROOT,), "what it ran alone is what it runs"
+    again = build([manifest], home, "again", sandbox=in_process(more=busy), lock=lambda *_: LOCK)
+    assert len(runs) == 2 and again.samples == made.samples, "both runs are kept"
+
+
+def _is_alone(home: Home) -> bool:
+    """Say whether somebody judges alone in a home folder."""
+    place = home.cache / "judging.room"
+    if not place.exists():
+        return False
+    with place.open() as room:
+        try:
+            fcntl.flock(room, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
+    def slow(job: Job) -> Outcome | None:
+        """Answer as coverage of a suite in which one test takes long."""
+        if not _is_cover(job):
+            return None
+        result = covered(TESTS, FILES["shop.py"], {})
+        rows = [[name, said, 5.0 if name == ROOT else 0.01] for name, said, _ in result["tests"]]
+        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows})
+
+    entry = make(tmp_path, in_process(more=slow)).manifest["repositories"]["demo"]
+    assert entry["drops"]["too_slow"] == entry["drops"]["not_covered"] == 1 and entry["covered"] == 6
 
 
 def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
@@ -150,12 +206,34 @@ def _is_cover(job: Job) -> bool:
             ),
             "status 4: no such folder",
         ),
+        (
+            Outcome(
+                ended=Ended.EXITED,
+                exit_code=0,
+                result={
+                    "exit": 2,
+                    "tests": [],
+                    "sets": [],
+                    "lines": {},
+                    "modules": [],
+                    "imports": {},
+                    "broken": [["tests/a.py", "E   no module x"], ["tests/b.py", "E   no module y"]],
+                },
+                output="2 errors",
+            ),
+            "tests/a.py, tests/b.py cannot be collected; .* requirements, or name them under deselect",
+        ),
     ],
 )
 def test_a_suite_that_does_not_run_is_the_manifests_fault(tmp_path: Path, outcome: Outcome, said: str) -> None:
+    reports: list[str] = []
     with pytest.raises(InputFault, match=said) as caught:
-        make(tmp_path, in_process(more=lambda job: outcome if _is_cover(job) else None))
+        make(tmp_path, in_process(more=lambda job: outcome if _is_cover(job) else None), report=reports.append)
     assert "demo" in str(caught.value)
+    broken = outcome.result["broken"] if isinstance(outcome.result, dict) else []
+    assert [line for line in reports if "collected" in line] == [
+        f"demo: {where} cannot be collected: {' '.join(what.split())}" for where, what in broken
+    ]
     assert not (tmp_path / "home" / "cache" / "coverage").exists(), "a failed run is not kept"
 
 

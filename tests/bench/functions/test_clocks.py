@@ -29,6 +29,9 @@ READS = {
     "timeit": "import timeit\n\nx = timeit.timeit('1')",
     "sleep": "import time\n\ntime.sleep(0.1)",
     "asyncio": "import asyncio\nasync def f():\n    await asyncio.wait_for(g(), 1)",
+    "a loop's time": "async def f(loop):\n    await g()\n    return loop.time()",
+    "the running loop's time": "import asyncio\n\nx = asyncio.get_running_loop().time()",
+    "a loop's timer": "def f(self):\n\n    self._loop.call_later(1, g)",
     "a timeout": "q = make()\n\nq.get(timeout=0.5)",
     "a wait": "event = make()\n\nevent.wait(0.5)",
 }
@@ -56,6 +59,8 @@ def test_a_test_that_is_timed_from_outside_is_found(source: str) -> None:
 HARMLESS = {
     "a time of day": "from datetime import time\nx = time(3)",
     "a date that is given": "import datetime\nx = datetime.datetime(2020, 1, 1)",
+    "the time of a date": "x = make().time()",
+    "a time that a loop is given": "def f(loop):\n    loop.time(3)",
     "words": "x = 'time.time()'  # time.time()",
     "joined text": "x = ','.join(['time'])",
     "a timeout that is passed on": "def f(timeout):\n    return get(timeout=timeout)",
