@@ -40,6 +40,9 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
         and has_answer(sample_set.references[completion.sample_id])
     ]
 
+    if not lacking:
+        return 0
+
     def scores(completion: UnscoredCompletion) -> dict[str, float | None]:
         sample, reference = samples[completion.sample_id], sample_set.references[completion.sample_id]
         values = text_scores(sample, reference, completion.text, (profile,))

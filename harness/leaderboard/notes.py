@@ -146,15 +146,13 @@ def _remarks(group: Group) -> list[str]:
 def _ranking(group: Group) -> list[str]:
     scale = group.scales.get(group.metric)
     if scale is None:
-        return [f"No run here has {group.metric}: not ranked.{_rescoring(group, group.rows)}"]
+        return missing_scores(group)
     better = ", lower is better" if scale.lower_is_better else ""
     lines = [
         f"Ranked by {group.metric} ({scale.unit}{better}; mean over samples; by repo: mean of repository means), "
         f"profile {group.profile}."
     ]
-    if unscored := [row for row in group.rows if row.n and group.metric not in row.metrics]:
-        names = ", ".join(row.run.strategy for row in unscored)
-        lines.append(f"Without {group.metric}, and not ranked: {names}.{_rescoring(group, unscored)}")
+    lines += missing_scores(group)
     if not group.pairs:
         return lines
     how = "exact" if group.repositories <= EXACT_UP_TO else f"{DRAWS} draws"
@@ -177,9 +175,18 @@ def _ranking(group: Group) -> list[str]:
     return lines
 
 
+def missing_scores(group: Group) -> list[str]:
+    """Say which rows lack the metric that ranks, and how they get it; nothing where none does."""
+    rows = [row for row in group.rows if row.n and group.metric not in row.metrics]
+    if group.metric not in group.scales:
+        return [f"No run here has {group.metric}: not ranked.{_rescoring(group, rows)}"]
+    names = ", ".join(row.run.strategy for row in rows)
+    return [f"Without {group.metric}, and not ranked: {names}.{_rescoring(group, rows)}"] if rows else []
+
+
 def _rescoring(group: Group, rows: Sequence[Row]) -> str:
     """Say how stored completions get a metric of the group's profile; nothing where they cannot."""
-    if find(group.metric) is not None or not any(row.n and not row.run.functions for row in rows):
+    if find(group.metric) is not None or all(row.run.functions for row in rows):
         return ""
     return f" `ctxbench rescore --profile {group.profile}` scores the stored completions; no model is asked."
 

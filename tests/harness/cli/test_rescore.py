@@ -66,6 +66,8 @@ def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expecte
     others = scores(home, "ctxbench")
     said = cli(home, "leaderboard", "--profile", LATER)
     assert f"No run here has es: not ranked. `ctxbench rescore --profile {LATER}`" in " ".join(said.split())
+    machine = run_cli("leaderboard", "--profile", LATER, "--format", "json", "--home", str(home.root))
+    assert json.loads(machine.out) and f"`ctxbench rescore --profile {LATER}`" in machine.err
     assert cli(home, "rescore", "--profile", LATER).split()[1:] == ["theirs", LATER, "scored", "8"]
     assert scores(home, LATER) == expected
     assert "Ranked by es" in cli(home, "leaderboard", "--profile", LATER)
