@@ -176,19 +176,32 @@ def _ranking(group: Group) -> list[str]:
 
 
 def missing_scores(group: Group) -> list[str]:
-    """Say which rows lack the metric that ranks, and how they get it; nothing where none does."""
-    rows = [row for row in group.rows if row.n and group.metric not in row.metrics]
+    """Say which rows lack the metric that ranks, or all of the profile's, and how they get them."""
+    counting = [row for row in group.rows if row.n]
+    unranked = [row for row in counting if group.metric not in row.metrics]
+    lines = []
     if group.metric not in group.scales:
-        return [f"No run here has {group.metric}: not ranked.{_rescoring(group, rows)}"]
-    names = ", ".join(row.run.strategy for row in rows)
-    return [f"Without {group.metric}, and not ranked: {names}.{_rescoring(group, rows)}"] if rows else []
+        lines.append(f"No run here has {group.metric}: not ranked.")
+    elif unranked:
+        lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
+    names = () if find(group.metric) is not None else (group.metric,)
+    # Functions are scored under one profile only.
+    lacking = [row for row in counting if not row.run.functions and not _has_scores(row, names)]
+    if lacking:
+        lines.append(
+            f"Without scores of profile {group.profile}: {_strategies(lacking)}. "
+            f"`ctxbench rescore --profile {group.profile}` scores stored completions; no model is asked."
+        )
+    return lines
 
 
-def _rescoring(group: Group, rows: Sequence[Row]) -> str:
-    """Say how stored completions get a metric of the group's profile; nothing where they cannot."""
-    if find(group.metric) is not None or all(row.run.functions for row in rows):
-        return ""
-    return f" `ctxbench rescore --profile {group.profile}` scores the stored completions; no model is asked."
+def _has_scores(row: Row, names: Sequence[str]) -> bool:
+    """Return whether a row has these metrics; without any, whether it has one of its profile's own."""
+    return all(name in row.metrics for name in names) if names else any(find(name) is None for name in row.metrics)
+
+
+def _strategies(rows: Sequence[Row]) -> str:
+    return ", ".join(row.run.strategy for row in rows)
 
 
 def _intervals(group: Group) -> list[str]:

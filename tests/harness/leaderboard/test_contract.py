@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from ctxbench.bench.errors import InputFault
@@ -79,11 +77,17 @@ def test_a_declaration_says_what_help_says() -> None:
 
 def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> None:
     bare = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits")
-    alone = table(board([bare]))
-    assert "No run here has edits: not ranked. `ctxbench rescore --profile edits` scores" in alone
+    cure = "Without scores of profile edits: bare. `ctxbench rescore --profile edits` scores"
+    alone = table(board([bare]), width=400)
+    assert "No run here has edits: not ranked." in alone and cure in alone
     assert "Ranked by" not in alone, "no other metric under the profile's name"
     beside = table(board([*runs(few=1.0), bare]), width=400)
-    assert re.search(r"Without edits, and not ranked: bare\. `ctxbench rescore --profile edits`", beside)
+    assert "Without edits, and not ranked: bare." in beside and cure in beside
+    # What measures contexts is ranked by them, whatever the profile.
+    measured = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
+    assert "Ranked by context_gain" in table(board([measured])) and cure in table(board([measured]), width=400)
+    functions = make_table({"bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", functions=True)
+    assert "rescore" not in table(board([functions]))
 
 
 @pytest.mark.parametrize(
