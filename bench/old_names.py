@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _ROOMS = frozenset(("bench", "harness", "strategies"))
 
 
-class _OldNames:
+class _OldNames(MetaPathFinder, Loader):
     """Finds ``strategies.x`` where nothing else is called so, and gives `ctxbench.strategies.x` itself."""
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class _OldNames:
         if dot:
             is_ours = sys.modules.get(room) is sys.modules.get(f"ctxbench.{room}")
         else:
-            others = (finder for finder in sys.meta_path if finder is not self)
+            others = [finder for finder in sys.meta_path if finder is not self]
             is_ours = not any(finder.find_spec(name, path, target) for finder in others)
         return ModuleSpec(name, self) if is_ours else None
 

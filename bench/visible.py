@@ -25,7 +25,7 @@ _MARKUP = re.compile(
     r"|\](?=[(\[:])|^\[(?=[ xX]\])"  # brackets are links only before these; intervals stay as they are
     r"|^[-+](?=\s)|^[-=](?=[-=]+$)"
 )
-_NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s)")
+_NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
 """What GitHub's Markdown makes a link or a mention of, though nothing marks it as one."""
 

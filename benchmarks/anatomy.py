@@ -1,4 +1,4 @@
-"""Measuring a set of 10,000 samples, as the page Benchmark does at first sight, beside reading its files alone.
+"""Measure a set of 10,000 samples, as the page Benchmark does on its first visit, beside reading its files alone.
 
 The reference reads both files and parses every record, and does nothing with them. The samples are lines of the
 standard library, each with all of its file up to there, in the order in which chance drew them.
@@ -35,39 +35,39 @@ def drawn() -> tuple[list[Sample], list[Reference]]:
         lines = texts[path].split("\n")
         column = len(lines[at]) - len(lines[at].lstrip())
         prefix = "\n".join([*lines[:at], lines[at][:column]])
-        one = make_sample(id=f"lib/{path}#L{at}", path=path, cursor=Cursor(line=at, column=column), prefix=prefix)
-        samples.append(one)
-        references.append(Reference(id=one.id, target=lines[at][column:]))
+        sample = make_sample(id=f"lib/{path}#L{at}", path=path, cursor=Cursor(line=at, column=column), prefix=prefix)
+        samples.append(sample)
+        references.append(Reference(id=sample.id, target=lines[at][column:]))
     return samples, references
 
 
 def parsed(place: Path) -> int:
     """Read both files of a set and parse every record; return how many there are."""
-    found = 0
+    records = 0
     for name in (sets.SAMPLES, sets.REFERENCES):
         with (place / name).open("rb") as handle:
-            found += sum(bool(json.loads(line)) for line in handle)
-    return found
+            records += sum(bool(json.loads(line)) for line in handle)
+    return records
 
 
 def timed(does: Callable[[], T]) -> tuple[float, T]:
     """Return the processor seconds that something takes, and what it returns."""
     began = time.process_time()
-    found = does()
-    return time.process_time() - began, found
+    outcome = does()
+    return time.process_time() - began, outcome
 
 
 def main() -> None:
     samples, references = drawn()
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder))
-        made = sets.save(home, "large", samples, references, {"repositories": {}})
+        sample_set = sets.save(home, "large", samples, references, {"repositories": {}})
         place = sets.folder(home, "large")
         size = (place / sets.SAMPLES).stat().st_size / 1e6
         alone, _ = timed(lambda: parsed(place))
-        spent, found = timed(lambda: anatomy.measure(home, "large"))
-    whole, expected = timed(lambda: [count(one.prefix) for one in made.samples])
-    if [one.prefix_tokens for one in found] != expected:
+        spent, measures = timed(lambda: anatomy.measure(home, "large"))
+    whole, expected = timed(lambda: [count(sample.prefix) for sample in sample_set.samples])
+    if [sample.prefix_tokens for sample in measures] != expected:
         raise SystemExit("tokens counted in stretches differ from those counted whole")
     print(f"{SAMPLES} samples, {size:.0f} MB: measured in {spent:.2f} processor seconds")
     print(f"beside reading and parsing alone ({alone:.2f} s): {spent / alone:.1f} times")

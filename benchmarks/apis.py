@@ -1,4 +1,4 @@
-"""The API base: what it costs to make, and what a query costs, by encoder.
+"""The cost of making the API base, and of a query, by encoder.
 
 Sources are the standard library's, so that anyone can run it. Summaries are the plain ones; a model's calls, one a
 function, come on top. Times are CPU seconds of this process, which work beside it on the machine does not change much.
@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import statistics
 import sys
-import sysconfig
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks.windows import LINES, library
 from ctxbench.bench.apis.plain import summary
 from ctxbench.bench.apis.units import units
 from ctxbench.bench.errors import InputFault
@@ -25,7 +24,6 @@ from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.bench.types import Cursor, Kind, Language, Query
 
-LINES = 25_000
 MORE = 10_000
 QUERIES = 50
 TABLE_6 = {"RepoFuse": (624.35, 3.46), "RepoCoder": (91.43, 3.90), "InferCom": (348.95, 4.23)}
@@ -36,7 +34,7 @@ TABLE_6 = {"RepoFuse": (624.35, 3.46), "RepoCoder": (91.43, 3.90), "InferCom": (
 class Times:
     """CPU seconds."""
 
-    made: float
+    construction: float
     """To make the API base: usage examples, summaries, all vectors."""
     query: float
     """Median of a task's two searches, by usage example and by summary."""
@@ -46,8 +44,8 @@ def main() -> None:
     """Print a table; encoders are given as arguments."""
     # As the command does: numpy, which comes with the first encoder, would wait for its threads at the cost of others.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    texts, more = _library(LINES), _library(LINES + MORE)
-    lines, added = _lines(texts), _lines(more) - _lines(texts)
+    (texts, lines), (more, more_lines) = library(LINES), library(LINES + MORE)
+    added = more_lines - lines
     records = sum(len(units(path, text, Language.PYTHON, by="usage")) for path, text in texts.items())
     print(f"{lines} lines, {records} API records; {QUERIES} queries of two searches each; plain summaries")
     for spec in sys.argv[1:] or ("hashed", "minilm"):
@@ -57,16 +55,17 @@ def main() -> None:
             print(f"{spec:8} left out: {fault}")
             continue
         small, large = measure(spec, texts), measure(spec, more)
-        per_more = (large.made - small.made) * MORE / added
+        per_more = (large.construction - small.construction) * MORE / added
         print(
-            f"{spec:8} made in {small.made:.2f} s, {per_more:.2f} s for {MORE} lines more; "
+            f"{spec:8} made in {small.construction:.2f} s, {per_more:.2f} s for {MORE} lines more; "
             f"{small.query * 1e3:.1f} ms a task, {(large.query - small.query) * 1e3:+.1f} ms with {added} lines more"
         )
-        made, inferred = TABLE_6["InferCom"]
-        print(f"{'':8} construction in Table 6: {made} s a project ({made / small.made:.0f} times ours)")
+        construction, inferred = TABLE_6["InferCom"]
+        ratio = construction / small.construction
+        print(f"{'':8} construction in Table 6: {construction} s a project ({ratio:.0f} times ours)")
         print(f"{'':8} inference in Table 6: {inferred} s a task, with three calls of a 6.7B model; ours without any")
-    for method, (made, inferred) in TABLE_6.items():
-        print(f"Table 6  {method}: {made} s construction a project, {inferred} s a task")
+    for method, (construction, inferred) in TABLE_6.items():
+        print(f"Table 6  {method}: {construction} s construction a project, {inferred} s a task")
 
 
 def measure(spec: str, texts: dict[str, str]) -> Times:
@@ -77,14 +76,14 @@ def measure(spec: str, texts: dict[str, str]) -> Times:
     queries = list(_queries(texts))
     began = time.process_time()
     _task(_view(retrieval, texts, digest), spec, "first", "first")
-    made = time.process_time() - began
+    construction = time.process_time() - began
     spent = []
     for line, draft in queries:
         repo = _view(retrieval, texts, digest)
         began = time.process_time()
         _task(repo, spec, line, summary(draft, Language.PYTHON))
         spent.append(time.process_time() - began)
-    return Times(made, statistics.median(spent))
+    return Times(construction, statistics.median(spent))
 
 
 def _task(repo: Repository, spec: str, line: str, sentence: str) -> None:
@@ -109,27 +108,13 @@ def _view(retrieval: Retrieval, texts: dict[str, str], digest: str) -> Repositor
 
 def _queries(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield lines with a call, and the eight lines that begin with each, spread evenly over the files."""
-    found = [
+    stretches = [
         (line.strip(), "\n".join(lines[row : row + 8]))
         for lines in (text.split("\n") for text in texts.values())
         for row, line in enumerate(lines)
         if "(" in line and "=" in line and not line.lstrip().startswith("#")
     ]
-    yield from found[:: max(1, len(found) // QUERIES)][:QUERIES]
-
-
-def _library(most: int) -> dict[str, str]:
-    """Return sources of the standard library, in sorted order, up to `most` lines."""
-    texts: dict[str, str] = {}
-    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
-        texts[path.name] = path.read_text(encoding="utf-8", errors="replace")
-        if _lines(texts) >= most:
-            break
-    return texts
-
-
-def _lines(texts: dict[str, str]) -> int:
-    return sum(text.count("\n") for text in texts.values())
+    yield from stretches[:: max(1, len(stretches) // QUERIES)][:QUERIES]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Building 200 samples of a repository of some 25,000 lines, beside a pass that only parses its files.
+"""Build 200 samples of a repository of some 25,000 lines, beside a pass that only parses its files.
 
 The repository is penzai where the home folder has it, otherwise packages of the standard library. Each
 measurement has a process of its own, so that its peak memory is its own; both use one process only.
@@ -34,7 +34,7 @@ PACKAGES = ("asyncio", "email", "logging", "importlib", "xml")
 
 
 def main() -> None:
-    name, lines, made = _measured(_size)
+    name, lines, sample_count = _measured(_size)
     parsed = [_measured(_parse) for _ in range(ROUNDS)]
     built = [_measured(_build) for _ in range(ROUNDS)]
     parse_time, build_time = (statistics.median(run[0] for run in runs) for runs in (parsed, built))
@@ -42,7 +42,7 @@ def main() -> None:
     print("| repository | lines | samples | build s | peak MB | parse only s | peak MB | time ratio |")
     print("|---|---|---|---|---|---|---|---|")
     print(
-        f"| {name} | {lines} | {made} | {build_time:.2f} | {build_peak:.0f} "
+        f"| {name} | {lines} | {sample_count} | {build_time:.2f} | {build_peak:.0f} "
         f"| {parse_time:.2f} | {parse_peak:.0f} | {build_time / parse_time:.1f} |"
     )
 
@@ -80,9 +80,9 @@ def _peak() -> float:
 
 def _repository() -> Snapshot:
     about = manifest.load("penzai")
-    found = checkout.find(about, Home(Path(os.environ.get("CTXBENCH_HOME", ".ctxbench")).absolute()))
-    if found is not None:
-        return snapshot.load(about.name, found.root, about.language, about.source_dir)
+    fetched = checkout.find(about, Home(Path(os.environ.get("CTXBENCH_HOME", ".ctxbench")).absolute()))
+    if fetched is not None:
+        return snapshot.load(about.name, fetched.root, about.language, about.source_dir)
     texts: dict[str, str] = {}
     for package in PACKAGES:
         folder = Path(sysconfig.get_path("stdlib"), package)

@@ -1,4 +1,4 @@
-"""What running a strategy in a cell costs beside calling it here: time and processor time a sample."""
+"""The cost of running a strategy in a cell beside that of calling it here: time and processor time a sample."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def main() -> None:
         began = time.perf_counter()
         with open_cells([Path(hidden)], 2) as cells:
             cells.card("lc.infile")
-            ready = time.perf_counter() - began
-            here = time.process_time()
-            each = _measure(cells)
-            here = time.process_time() - here
+            start_up = time.perf_counter() - began
+            own_seconds = time.process_time()
+            per_sample = _measure(cells)
+            own_seconds = time.process_time() - own_seconds
             how = ", ".join(f"{key} {value}" for key, value in cells.describe().items())
-        spent = (_children() - before + here) / SAMPLES
-    print(f"in cells ({how}): {each * 1e3:.2f} ms a sample, at most {spent * 1e3:.2f} ms of processor time")
-    print(f"the fork server was ready after {ready * 1e3:.0f} ms")
+        spent = (_children() - before + own_seconds) / SAMPLES
+    print(f"in cells ({how}): {per_sample * 1e3:.2f} ms a sample, at most {spent * 1e3:.2f} ms of processor time")
+    print(f"the fork server was ready after {start_up * 1e3:.0f} ms")
 
 
 def _measure(cells: Cells) -> float:

@@ -1,4 +1,4 @@
-"""Texts a second of the encoders that this machine has, and what keeping vectors saves.
+"""Texts a second of the encoders that this machine has, and the time that stored vectors save.
 
 The texts are pieces of the standard library's source, cut to about 10 and about 100 tokens. Seconds are those
 of the processor, so that a busy machine counts less; one thread does the products.
@@ -40,7 +40,7 @@ def main() -> None:
     for name, row in rows.items():
         print(f"| {name} | {' | '.join(f'{speed:.0f}' for speed in row)} | 1/{rows['hashed'][-1] / row[-1]:.0f} |")
     for name in names:
-        _kept(name)
+        _compare_stored(name)
 
 
 def _usable(name: str) -> bool:
@@ -72,15 +72,15 @@ def _speed(encoder: Encoder, texts: Sequence[str]) -> float:
     return len(texts) / (time.process_time() - began)
 
 
-def _kept(name: str) -> None:
+def _compare_stored(name: str) -> None:
     encoder, texts = encoders.get(name), _texts(100)
     with tempfile.TemporaryDirectory() as folder:
         times = []
         for vectors in (Vectors(Path(folder)), Vectors(Path(folder))):
             began = time.perf_counter()
-            found = vectors.of(encoder, encoders.canonical(name), texts)
+            matrix = vectors.of(encoder, encoders.canonical(name), texts)
             times.append(time.perf_counter() - began)
-        assert np.abs(found - encoder.encode(texts)).max() < 1e-5
+        assert np.abs(matrix - encoder.encode(texts)).max() < 1e-5
     print(
         f"{name}: {len(texts)} texts made in {times[0] * 1e3:.0f} ms, read again from disk in {times[1] * 1e3:.1f} ms"
     )

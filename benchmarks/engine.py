@@ -1,4 +1,4 @@
-"""An engine and a control group of our own: all the processor time that sandboxing takes, and no one else's."""
+"""A Docker engine and a control group of our own, to count all the processor time of sandboxing and no other."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Meter:
     def read(self) -> float:
         """Return the seconds used so far."""
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        here = sum(one.ru_utime + one.ru_stime for one in used)
+        own_seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
         if self._group is None:
-            return here
+            return own_seconds
         with contextlib.suppress(FileNotFoundError):
             return int((self._group / "cpuacct.usage").read_text()) / 1e9
         fields = dict(line.split() for line in (self._group / "cpu.stat").read_text().splitlines())
@@ -55,8 +55,8 @@ def engine(image: str) -> Iterator[None]:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True)
         try:
-            asked = ["docker", "-H", address, "version"]
-            while subprocess.run(asked, capture_output=True, check=False).returncode:
+            version = ["docker", "-H", address, "version"]
+            while subprocess.run(version, capture_output=True, check=False).returncode:
                 time.sleep(0.5)
             pipe = 'docker save "$1" | docker -H "$2" load'
             subprocess.run(["sh", "-c", pipe, "sh", image, address], check=True, capture_output=True)

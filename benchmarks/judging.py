@@ -1,8 +1,8 @@
-"""What a verdict costs: processor time of judging the references and the empty bodies of function sets in boxes.
+"""The cost of a verdict: processor time of judging the references and the empty bodies of function sets in boxes.
 
 `python -m benchmarks.judging HOME SET...`; `SAMPLES=20` takes the first 20 of each set, `SANDBOX=docker` another
 back end. A reference is judged as a completion is, with a comment behind it, since a sample's own answer is known.
-Run in two trees, it says what a change of the judge costs.
+Run it in two trees to see what a change of the judge costs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Repo
 COMMENTS = {Language.PYTHON: "# again", Language.JAVA: "// again"}
 
 
-class Meter:
+class MeteredSandbox:
     """A sandbox that adds up what its jobs take."""
 
     def __init__(self, inner: Sandbox) -> None:
@@ -44,7 +44,7 @@ class Meter:
         @contextmanager
         def opened() -> Iterator[Pool]:
             with self._inner.open(environment, limits=limits, **options) as pool:
-                yield _Metered(pool, self)
+                yield _MeteredPool(pool, self)
 
         return opened()
 
@@ -55,8 +55,8 @@ class Meter:
         return outcome
 
 
-class _Metered:
-    def __init__(self, inner: Pool, meter: Meter) -> None:
+class _MeteredPool:
+    def __init__(self, inner: Pool, meter: MeteredSandbox) -> None:
         self._inner, self._meter, self.image = inner, meter, inner.image
 
     def run(self, job: Job) -> Outcome:
@@ -75,28 +75,32 @@ def main() -> None:
 
 def _measure(home: Home, name: str) -> None:
     sample_set = sets.load(home, name)
-    samples = [one for one in sample_set.samples if one.kind is Kind.FUNCTION][: int(os.environ.get("SAMPLES", "9999"))]
-    meter = Meter(open_sandbox(os.environ.get("SANDBOX", "bubblewrap"), home.root / "cache" / "sandbox"))
-    suites = {repo: suite_of(home, sample_set, repo, meter) for repo in {one.repo for one in samples}}
+    samples = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION][
+        : int(os.environ.get("SAMPLES", "9999"))
+    ]
+    meter = MeteredSandbox(open_sandbox(os.environ.get("SANDBOX", "bubblewrap"), home.root / "cache" / "sandbox"))
+    suites = {repo: suite_of(home, sample_set, repo, meter) for repo in {sample.repo for sample in samples}}
     answers: dict[str, Callable[[Sample], str]] = {
-        "references": lambda one: f"{sample_set.references[one.id].target.rstrip()}\n{COMMENTS[one.language]}\n",
-        "blanks": lambda one: suites[one.repo].blank(one),
+        "references": lambda sample: (
+            f"{sample_set.references[sample.id].target.rstrip()}\n{COMMENTS[sample.language]}\n"
+        ),
+        "blanks": lambda sample: suites[sample.repo].blank(sample),
     }
     for what, answer in answers.items():
         judgements: dict[str, Judgement] = {}
         with Judge(home, sample_set, meter, width=1) as judge:
             meter.seconds, meter.jobs = 0.0, 0
-            judgements = {one.id: judge.judge(one, answer(one)) for one in samples}
-        verdicts = Counter(str(one.verdict) for one in judgements.values())
-        flagged = sum(bool(getattr(one, "flags", ())) for one in judgements.values())
+            judgements = {sample.id: judge.judge(sample, answer(sample)) for sample in samples}
+        verdicts = Counter(str(judgement.verdict) for judgement in judgements.values())
+        flagged = sum(bool(getattr(judgement, "flags", ())) for judgement in judgements.values())
         print(
             f"{name:18} {what:10} {verdicts['PASSED']:5}/{len(samples):5} {flagged:7} {meter.jobs:5} "
             f"{meter.seconds * 1000 / len(samples):8.1f}",
             flush=True,
         )
-        odd = {id_: one for id_, one in judgements.items() if (str(one.verdict) == "PASSED") != (what == "references")}
-        for id_, one in odd.items():
-            print(f"  {id_}: {one.verdict} {one.reason}", flush=True)
+        for id_, judgement in judgements.items():
+            if (str(judgement.verdict) == "PASSED") != (what == "references"):
+                print(f"  {id_}: {judgement.verdict} {judgement.reason}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ def cases(count: int, seed: str) -> list[Case]:
     files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
     texts = [path.read_text("utf-8", errors="replace").split("\n") for path in files]
     texts = [lines for lines in texts if len(lines) > 40]
-    made: list[Case] = []
-    while len(made) < count:
+    sampled: list[Case] = []
+    while len(sampled) < count:
         lines = rng.choice(texts)
         at = rng.randrange(10, min(HEAD, len(lines) - 8))
         line = lines[at]
@@ -36,8 +36,8 @@ def cases(count: int, seed: str) -> list[Case]:
         following = "\n".join(lines[at + 1 : at + 1 + rng.randrange(6)])
         prediction = rng.choice((f"{target}\n{following}", target, f"{target[: len(target) // 2]}x)\n{following}"))
         prompt = "\n".join([*lines[:at], line[:column]])
-        made.append(Case(language="python", prompt=prompt, prediction=prediction, ground_truth=target))
-    return made
+        sampled.append(Case(language="python", prompt=prompt, prediction=prediction, ground_truth=target))
+    return sampled
 
 
 def grown_cut(prompt: str, prediction: str) -> str:

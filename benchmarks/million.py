@@ -1,7 +1,7 @@
-"""What the dashboard's pages take on a database of 1,000,000 scores, beside their own SQL, and in how much memory.
+"""Time and memory of the dashboard's pages on a database of 1,000,000 scores, beside their own SQL.
 
-The reference is the database itself: every question that the page asked, asked again of the driver alone, its rows
-fetched and thrown away. The shapes: ``sets`` (five sets by two generators; a page shows one group of five runs),
+The reference is the database itself: every query of the page, sent again to the driver alone, its rows fetched and
+thrown away. The shapes: ``sets`` (five sets by two generators; a page shows one group of five runs),
 ``group`` (25 strategies over 4,000 samples, all of which a page shows), ``long`` (two runs over 50,000 samples) and
 ``many`` (2,000 runs over 50 sets of ten samples, 400,000 scores). In SQLite files, and with ``--postgresql`` in a
 server of our own too. Each page is seen for the first time, by a process that has seen those of a small database.
@@ -23,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.stored import SHAPES, SHOWN, STORED, Shape, fill
+from benchmarks.stored import LINE_METRICS, PAGE_METRICS, SHAPES, DatabaseShape, fill
 from ctxbench.harness.store import open_store
 
 ALL = {
     **SHAPES,
-    "long": Shape(sets=1, generators=1, strategies=2, samples=50_000, metrics=SHOWN),
-    "many": Shape(sets=50, generators=4, strategies=10, samples=10, metrics=STORED),
+    "long": DatabaseShape(sets=1, generators=1, strategies=2, samples=50_000, metrics=PAGE_METRICS),
+    "many": DatabaseShape(sets=50, generators=4, strategies=10, samples=10, metrics=LINE_METRICS),
 }
 PAGES = {
     "leaderboard": {},
@@ -39,19 +39,19 @@ PAGES = {
     "samples, searched": {"words": "repo07", "order": "lowest of A"},
     "runs": {},
 }
-"""What is seen -> choices in the page's URL, besides those of all pages."""
+"""Visit -> choices in the page's URL, besides those of all pages."""
 _LITTLE = 0.05
 CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 
 
 @dataclass
-class Asked:
-    """The questions that were asked of a database."""
+class StatementLog:
+    """The queries that were sent to a database."""
 
     statements: list[tuple[str, Any]] = field(default_factory=list)
 
     def note(self, _: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
-        """Keep a question, as an engine's event tells it."""
+        """Keep a query, as an engine's event gives it."""
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             self.statements.append((statement, parameters))
 
@@ -74,17 +74,17 @@ def _connected(url: str) -> Any:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Asked]:
-    """Note every question of any engine in this process."""
+def listening() -> Iterator[StatementLog]:
+    """Log every query of any engine in this process."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
-    asked = Asked()
-    event.listen(Engine, "before_cursor_execute", asked.note)
+    log = StatementLog()
+    event.listen(Engine, "before_cursor_execute", log.note)
     try:
-        yield asked
+        yield log
     finally:
-        event.remove(Engine, "before_cursor_execute", asked.note)
+        event.remove(Engine, "before_cursor_execute", log.note)
 
 
 _ENVIRONMENT = {
@@ -102,19 +102,19 @@ st.session_state["spent"] = time.perf_counter() - began
 """
 
 
-def show(page: str, home: Path, url: str, **query: str) -> tuple[float, Asked]:
-    """Show one page as the server does for a visit; return its seconds, and what it asked."""
+def show(page: str, home: Path, url: str, **query: str) -> tuple[float, StatementLog]:
+    """Show one page as the server does for a visit; return its seconds, and its queries."""
     from streamlit.testing.v1 import AppTest
 
     os.environ.update(CTXBENCH_HOME=str(home), CTXBENCH_DB=url)
     test = AppTest.from_string(_SCRIPT.format(page=page), default_timeout=600)
     for name, value in query.items():
         test.query_params[name] = value
-    with listening() as asked:
+    with listening() as log:
         test.run()
     assert not test.exception, test.exception
-    assert not test.error, [one.value for one in test.error]
-    return float(test.session_state["spent"]), asked
+    assert not test.error, [element.value for element in test.error]
+    return float(test.session_state["spent"]), log
 
 
 def measure(shape: str, home: Path, url: str, small: str) -> None:
@@ -125,13 +125,13 @@ def measure(shape: str, home: Path, url: str, small: str) -> None:
         show(name.split(",")[0], home, small, **CHOICE)
     for name, choices in PAGES.items():
         query = CHOICE | choices
-        took, asked = show(name.split(",")[0], home, url, **query)
-        alone, rows = asked.again(url)
+        took, log = show(name.split(",")[0], home, url, **query)
+        alone, rows = log.again(url)
         again, _ = show(name.split(",")[0], home, url, **query)
         # Beside next to nothing a ratio says nothing.
         ratio = f": {took / alone:.2f} times" if alone > _LITTLE else ""
         print(
-            f"{shape}, {name}: {took:.2f} s, {len(asked.statements)} statements, {rows} rows; its SQL alone "
+            f"{shape}, {name}: {took:.2f} s, {len(log.statements)} statements, {rows} rows; its SQL alone "
             f"{alone:.2f} s{ratio}; seen again {again:.2f} s"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -154,13 +154,13 @@ def main() -> None:
                 _visit_all(home, urls, lambda name: server.execute(server.url(port, name), "ANALYZE"))
 
 
-def _visit_all(home: Path, urls: dict[str, str], made: Callable[[str], None] = lambda _: None) -> None:
-    """Fill the databases and visit them one by one; `made` is told of each that is filled."""
+def _visit_all(home: Path, urls: dict[str, str], filled: Callable[[str], None] = lambda _: None) -> None:
+    """Fill the databases and visit them one by one; `filled` is called with the name of each once it is filled."""
     for name, shape in {"small": replace(SHAPES["sets"], samples=20), **ALL}.items():
         began = time.perf_counter()
         with open_store(urls[name]) as store:
             fill(store, shape)
-        made(name)
+        filled(name)
         spent = time.perf_counter() - began
         print(f"{urls[name].split(':')[0]}, {name}: {shape.scores} scores stored in {spent:.1f} s", flush=True)
         if name != "small":

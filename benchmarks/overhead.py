@@ -1,4 +1,4 @@
-"""What a run takes beside a bare loop that sends the same requests to the same server, and throws the answers away.
+"""The cost of a run beside that of a bare loop that sends the same requests and throws the answers away.
 
 The server is a process of its own that answers after a fixed time; both keep 64 requests in flight over connections
 that stay open. The run does all that a run does: a cell for each sample's strategy, batcher, generator, metrics, and
@@ -58,8 +58,8 @@ class Free(Scripted):
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """What something took."""
+class Cost:
+    """The seconds of one measurement."""
 
     wall: float
     processor: float
@@ -88,28 +88,28 @@ def main() -> None:
             print(line, flush=True)
 
 
-def _lines(delay: float, rounds: Sequence[tuple[Took, ...]]) -> Iterator[str]:
+def _lines(delay: float, rounds: Sequence[tuple[Cost, ...]]) -> Iterator[str]:
     names = ("a bare loop", "a run without context gain", "a run with context gain")
     yield f"{REQUESTS} requests of {delay:g} s, {AT_ONCE} in flight, {ROUNDS} times:"
-    for name, takes in zip(names, zip(*rounds, strict=True), strict=True):
-        ratios = sorted(one.wall / bare.wall for one, (bare, *_) in zip(takes, rounds, strict=True))
-        wall = statistics.median(one.wall for one in takes)
-        spent = statistics.median(one.processor for one in takes) / REQUESTS * 1e3
+    for name, costs in zip(names, zip(*rounds, strict=True), strict=True):
+        ratios = sorted(cost.wall / bare.wall for cost, (bare, *_) in zip(costs, rounds, strict=True))
+        wall = statistics.median(cost.wall for cost in costs)
+        spent = statistics.median(cost.processor for cost in costs) / REQUESTS * 1e3
         yield (
             f"  {name:27} {wall:6.2f} s, {statistics.median(ratios):.2f} of the bare loop's "
             f"({ratios[0]:.2f} to {ratios[-1]:.2f}), {spent:.1f} ms of processor time a request"
         )
 
 
-def _timed(work: Callable[..., None], *given: object) -> Took:
+def _timed(work: Callable[..., None], *arguments: object) -> Cost:
     begin, before = time.perf_counter(), _processor()
-    work(*given)
-    return Took(time.perf_counter() - begin, _processor() - before)
+    work(*arguments)
+    return Cost(time.perf_counter() - begin, _processor() - before)
 
 
 def _processor() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _run(home: Home, sample_set: SampleSet, database: Path, url: str, priced: bool) -> None:
@@ -140,14 +140,14 @@ def _bare(url: str, bodies: Sequence[bytes]) -> None:
     """Send everything from threads over one client, and read the answers."""
     import httpx
 
-    left = iter(bodies)
+    bodies_left = iter(bodies)
     lock = threading.Lock()
     answers: list[str] = []
 
     def worker() -> None:
         while True:
             with lock:
-                body = next(left, None)
+                body = next(bodies_left, None)
             if body is None:
                 return
             answers.append(http.post(f"{url}/completions", content=body).json()["choices"][0]["text"])

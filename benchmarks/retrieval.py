@@ -1,4 +1,4 @@
-"""Searches by words beside a plain loop over the texts, as the definitions of BM25 and Jaccard are written.
+"""Search by words beside a plain loop over the texts, as the definitions of BM25 and Jaccard are written.
 
 The loops are our own writing and have their texts split into words beforehand, as our index has. Both rank the same
 functions and stretches of text for the same queries, and what they find is compared.
@@ -30,10 +30,10 @@ def main() -> None:
     for unit in ("function", "mini-block"):
         cut = cutter(unit)
         began = time.perf_counter()
-        corpus = Corpus([one for path, text in texts.items() for one in cut(path, text, Language.PYTHON)])
+        corpus = Corpus([unit_ for path, text in texts.items() for unit_ in cut(path, text, Language.PYTHON)])
         spent = time.perf_counter() - began
         print(f"{lines} lines, {len(corpus.units)} units {unit} cut in {spent * 1e3:.0f} ms")
-        queries = [one.text for one in corpus.units[3 :: max(1, len(corpus.units) // QUERIES)]][:QUERIES]
+        queries = [unit_.text for unit_ in corpus.units[3 :: max(1, len(corpus.units) // QUERIES)]][:QUERIES]
         _compare("bm25", BM25(), _bm25(corpus.keys), corpus, queries)
         _compare("jaccard", Jaccard(), _jaccard(corpus.keys), corpus, queries)
 
@@ -45,7 +45,7 @@ def _compare(name: str, ranker: BM25 | Jaccard, loop: Loop, corpus: Corpus, quer
     own = Corpus([])
 
     began = time.perf_counter()
-    found = [search(q, shared=corpus, own=own, path="", name=name, ranker=ranker, top=TOP) for q in queries]
+    hit_lists = [search(q, shared=corpus, own=own, path="", name=name, ranker=ranker, top=TOP) for q in queries]
     ours = (time.perf_counter() - began) / len(queries)
 
     began = time.perf_counter()
@@ -53,9 +53,9 @@ def _compare(name: str, ranker: BM25 | Jaccard, loop: Loop, corpus: Corpus, quer
     plain = (time.perf_counter() - began) / len(queries)
 
     same = 0
-    for hits, rows in zip(found, slow, strict=True):
-        known = [corpus.units[unit].place for unit, _ in rows]
-        same += [hit.place for hit in hits] == known
+    for hits, rows in zip(hit_lists, slow, strict=True):
+        places = [corpus.units[unit].place for unit, _ in rows]
+        same += [hit.place for hit in hits] == places
     print(
         f"  {name}: index {built * 1e3:.0f} ms; loop {plain * 1e3:.2f} ms a query, ours {ours * 1e3:.2f} ms: "
         f"{plain / ours:.0f} times; same top {TOP}, order included: {same} of {len(queries)}"
@@ -70,11 +70,13 @@ def _bm25(texts: tuple[str, ...]) -> Loop:
     weights = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
 
     def scores(query: str) -> list[float]:
-        wanted = [(word, times * weights[word]) for word, times in Counter(words(query)).items() if word in weights]
+        query_weights = [
+            (word, times * weights[word]) for word, times in Counter(words(query)).items() if word in weights
+        ]
         return [
             sum(
                 weight * document[word] * 2.5 / (document[word] + 1.5 * (0.25 + 0.75 * length / mean))
-                for word, weight in wanted
+                for word, weight in query_weights
                 if word in document
             )
             for document, length in zip(documents, lengths, strict=True)
@@ -87,8 +89,10 @@ def _jaccard(texts: tuple[str, ...]) -> Loop:
     sets = [set(pieces(text)) for text in texts]
 
     def scores(query: str) -> list[float]:
-        wanted = set(pieces(query))
-        return [len(wanted & other) / len(wanted | other) if wanted and other else 0.0 for other in sets]
+        query_tokens = set(pieces(query))
+        return [
+            len(query_tokens & other) / len(query_tokens | other) if query_tokens and other else 0.0 for other in sets
+        ]
 
     return scores
 

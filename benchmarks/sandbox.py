@@ -1,4 +1,4 @@
-"""What a job costs in a pool of boxes, and what it costs elsewhere: processor time, client, engine and box together.
+"""The cost of a job in a pool of boxes and elsewhere: processor time of client, engine and box together.
 
 As root with Docker the engine is one of our own in a control group of our own, so that the figures are right
 on a busy machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its own runner and problems;
@@ -72,8 +72,8 @@ def _base() -> str:
     from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
-        found = bases.get(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL, print)
-        return str(client.api.inspect_image(found)["RepoTags"][0])
+        image = bases.get(client, os.environ.get("CTXBENCH_BASE_IMAGE") or bases.OFFICIAL, print)
+        return str(client.api.inspect_image(image)["RepoTags"][0])
 
 
 def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
@@ -88,12 +88,12 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
     trivial = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=REUSE), [nothing] * 2 * REUSE)
     print(f"\n{name}: {trivial * 1e3:.1f} ms a trivial job in a pool whose boxes serve {REUSE}")
     python = Job(action=Command(argv=("python3", "-c", "pass")))
-    each = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
+    per_command = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [python] * 60)
     fresh = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=1), [nothing] * 10)
     check = Check(program="def f(n):\n    return n * n\n", entry="f", check="def check(f):\n    assert f(3) == 9\n")
     split = _pooled(meter, lambda: sandbox.open(plain, limits=Limits(), reuse=200), [Job(action=check)] * 200)
     print(
-        f"  `python3 -c pass` {each * 1e3:.1f} ms, a check {split * 1e3:.1f} ms, "
+        f"  `python3 -c pass` {per_command * 1e3:.1f} ms, a check {split * 1e3:.1f} ms, "
         f"a fresh box for each {fresh * 1e3:.0f} ms"
     )
     if name == "docker":
@@ -159,19 +159,21 @@ def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
     with gzip.open(Path(where, "data", "HumanEval.jsonl.gz"), "rt") as lines:
         problems = [json.loads(line) for line in lines]
     began = meter.read()
-    assert all(check_correctness(one, one["canonical_solution"], 10.0)["passed"] for one in problems)
+    assert all(check_correctness(problem, problem["canonical_solution"], 10.0)["passed"] for problem in problems)
     theirs = (meter.read() - began) / len(problems)
-    whole = [Job(action=Call(function="runs:program", arguments={"program": _program(one)})) for one in problems]
+    whole = [
+        Job(action=Call(function="runs:program", arguments={"program": _program(problem)})) for problem in problems
+    ]
     ours = _pooled(meter, opened, whole)
     checks = [
         Job(
             action=Check(
-                program=one["prompt"] + one["canonical_solution"],
-                entry=one["entry_point"],
-                check=one["prompt"] + one["canonical_solution"] + "\n" + one["test"],
+                program=problem["prompt"] + problem["canonical_solution"],
+                entry=problem["entry_point"],
+                check=problem["prompt"] + problem["canonical_solution"] + "\n" + problem["test"],
             )
         )
-        for one in problems
+        for problem in problems
     ]
     with opened() as pool:
         began = meter.read()
@@ -185,8 +187,8 @@ def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
     print(f"    the split oracle passes {passed} of {len(problems)}")
 
 
-def _program(one: dict[str, str]) -> str:
-    return f"{one['prompt']}{one['canonical_solution']}\n{one['test']}\ncheck({one['entry_point']})\n"
+def _program(problem: dict[str, str]) -> str:
+    return f"{problem['prompt']}{problem['canonical_solution']}\n{problem['test']}\ncheck({problem['entry_point']})\n"
 
 
 def _many(opened: Callable[[], Any], job: Job) -> None:

@@ -1,4 +1,4 @@
-"""A database of many scores, appended through the store's own tables: what `benchmarks.million` asks."""
+"""A database of many scores for `benchmarks.million`, filled through the store's own tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ctxbench.harness.runspec import RunSpec, sampling_key
 from ctxbench.harness.store import Store
 from ctxbench.harness.store import tables as t
 
-SHOWN = {
+PAGE_METRICS = {
     "ctxbench": ("em", "es", "id_em", "id_f1", "id_precision", "id_recall"),
     "context": ("bits", "context_gain", "api_recall", "context_waste"),
 }
 """Profile -> metrics that a page of that profile reads."""
-STORED = {
-    **SHOWN,
+LINE_METRICS = {
+    **PAGE_METRICS,
     "crosscodeeval": ("em", "es", "id_em", "id_f1"),
     "infercom": ("em", "es", "id_em", "id_f1"),
     "repocoder": ("em", "es"),
@@ -30,8 +30,8 @@ REPOSITORIES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What a database holds: a run a set, generator and strategy."""
+class DatabaseShape:
+    """The size of a database: a run for each set, generator and strategy."""
 
     sets: int
     generators: int
@@ -51,13 +51,13 @@ class Shape:
 
 
 SHAPES = {
-    "sets": Shape(sets=5, generators=2, strategies=5, samples=1_000, metrics=STORED),
-    "group": Shape(sets=1, generators=1, strategies=25, samples=4_000, metrics=SHOWN),
+    "sets": DatabaseShape(sets=5, generators=2, strategies=5, samples=1_000, metrics=LINE_METRICS),
+    "group": DatabaseShape(sets=1, generators=1, strategies=25, samples=4_000, metrics=PAGE_METRICS),
 }
 """A million scores each: of many groups, one of which is shown; and of a single one."""
 
 
-def fill(store: Store, shape: Shape) -> None:
+def fill(store: Store, shape: DatabaseShape) -> None:
     """Store the runs of a shape, through the store's own tables."""
     random.seed(repr(shape))
     with store._writing() as connection:
@@ -79,7 +79,7 @@ def _sample(digest: str, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(connection: Connection, shape: Shape, digest: str, names: tuple[str, str, int]) -> None:
+def _run(connection: Connection, shape: DatabaseShape, digest: str, names: tuple[str, str, int]) -> None:
     samples, generator, strategy = names
     spec = RunSpec(
         samples=samples, samples_digest=digest, strategy=f"lc.method{strategy:02}", strategy_version="1",
@@ -89,32 +89,34 @@ def _run(connection: Connection, shape: Shape, digest: str, names: tuple[str, st
     connection.execute(insert(t.RUN), {**row, "sampling": sampling_key(spec.sampling), "sample_limit": None})
     ids = [_sample(digest, number)["id"] for number in range(shape.samples)]
     key = {"run_id": spec.id}
-    plan = [{**key, "sample_id": one, "set_digest": digest, "ordinal": place} for place, one in enumerate(ids)]
+    plan = [{**key, "sample_id": id_, "set_digest": digest, "ordinal": place} for place, id_ in enumerate(ids)]
     connection.execute(insert(t.PLANNED), plan)
     result = {
         **key, "status": "scored", "prompt_digest": "p", "calls": 1, "flags": "[]", "strategy_seconds": 0.1,
         "generator_seconds": 0.4,
     }  # fmt: skip
     connection.execute(
-        insert(t.RESULT), [{**result, "sample_id": one, "context_tokens": 2000 + n % 97} for n, one in enumerate(ids)]
+        insert(t.RESULT), [{**result, "sample_id": id_, "context_tokens": 2000 + n % 97} for n, id_ in enumerate(ids)]
     )
     calls = [
-        {**key, "sample_id": one, "ordinal": 0, "role": "final", "generation_id": f"{spec.id}{one}"} for one in ids
+        {**key, "sample_id": id_, "ordinal": 0, "role": "final", "generation_id": f"{spec.id}{id_}"} for id_ in ids
     ]
     answer = {
         "generator": generator, "version": "1", "prompt_digest": "p", "sampling": "{}", "idx": 0, "text": "total = 1",
         "finish": "stop", "tokens_in": 2000, "tokens_out": 9, "cached": 0, "seconds": 0.4, "price": 0.001,
     }  # fmt: skip
-    made = {**key, "idx": 0, "status": "scored", "text": "total = 1", "flags": "[]"}
-    connection.execute(insert(t.GENERATION), [{**answer, "id": one["generation_id"]} for one in calls])
+    completion = {**key, "idx": 0, "status": "scored", "text": "total = 1", "flags": "[]"}
+    connection.execute(insert(t.GENERATION), [{**answer, "id": call["generation_id"]} for call in calls])
     connection.execute(insert(t.CALL), calls)
-    completions = [{**made, "sample_id": one["sample_id"], "generation_id": one["generation_id"]} for one in calls]
+    completions = [
+        {**completion, "sample_id": call["sample_id"], "generation_id": call["generation_id"]} for call in calls
+    ]
     connection.execute(insert(t.COMPLETION), completions)
     scores = [
-        {**key, "profile": profile, "metric": metric, "sample_id": one, "idx": 0, "value": _value(metric, strategy)}
+        {**key, "profile": profile, "metric": metric, "sample_id": id_, "idx": 0, "value": _value(metric, strategy)}
         for profile, metrics in shape.metrics.items()
         for metric in metrics
-        for one in sorted(ids)
+        for id_ in sorted(ids)
     ]
     connection.execute(insert(t.SCORE), scores)
 

@@ -37,7 +37,7 @@ def main() -> None:
     fast_time = (time.perf_counter() - began) / len(queries)
 
     number = {text: unit for unit, text in enumerate(index.texts)}
-    fast = [[number[hit.text] for hit in found] for found in hits]
+    fast = [[number[hit.text] for hit in query_hits] for query_hits in hits]
     same = sum(a == b for a, b in zip(fast, slow, strict=True))
     print(f"{lines} lines, {len(index.texts)} windows, {len(queries)} queries, top {TOP}")
     print(f"index built once in {built * 1e3:.0f} ms")
@@ -47,15 +47,15 @@ def main() -> None:
     print(f"same top {TOP}, order included: {same} of {len(queries)}")
 
 
-def library() -> tuple[dict[str, str], int]:
-    """Return sources of the standard library, in sorted order, up to `LINES` lines."""
+def library(most: int = LINES) -> tuple[dict[str, str], int]:
+    """Return sources of the standard library, in sorted order, up to `most` lines, and how many lines they have."""
     texts: dict[str, str] = {}
     lines = 0
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
         texts[path.name] = text
         lines += text.count("\n")
-        if lines >= LINES:
+        if lines >= most:
             break
     return texts, lines
 

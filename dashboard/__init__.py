@@ -1,1 +1,1 @@
-"""The stored runs as web pages, and as one file: reads the store and the leaderboard, runs nothing, decides nothing."""
+"""The dashboard: the stored runs as web pages and as one report file. It reads the store and runs nothing."""

@@ -1,4 +1,4 @@
-"""The site: its pages, and what every page has in common: its choices live in the URL, a fault is one line."""
+"""The site: its pages, their shared frame, and the one line that a fault becomes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def main() -> None:
     """Show the page that the URL names; the script that Streamlit runs at every click."""
     # Before any page has one: its own icon would be fetched from another machine.
     st.set_page_config(page_icon=icon(), layout="wide")
-    pages = [st.Page(_page(one), title=one.title, icon=one.icon, url_path=one.name, help=one.says) for one in PAGES]
+    pages = [
+        st.Page(_page(info), title=info.title, icon=info.icon, url_path=info.name, help=info.says) for info in PAGES
+    ]
     first = st.Page(
         lambda: st.switch_page(pages[0]), title="ctxbench", url_path="home", default=True, visibility="hidden"
     )
@@ -64,7 +66,7 @@ def _page(info: PageInfo) -> Callable[[], None]:
 
 def show_page(name: str) -> None:
     """Show one page; a fault of the user's or the machine's becomes its one line."""
-    info = next(one for one in PAGES if one.name == name)
+    info = next(page for page in PAGES if page.name == name)
     st.title(info.title, anchor=False)
     st.caption(info.says)
     url.enter(name)

@@ -1,4 +1,4 @@
-"""What the pages read: the one place that opens the store. Read-only, and kept in memory until rows are added.
+"""The data of the pages: the one place that opens the store, read-only, cached until rows are added.
 
 Streamlit runs a page again at every click, in a thread of its own; what was read is therefore kept for the process,
 under a key that changes when the database does (`stamp`). The kept values are frozen and shared by all readers.
@@ -24,7 +24,7 @@ from ctxbench.harness.store.sets import stored_sets
 
 T = TypeVar("T")
 Marked: TypeAlias = Literal["exclude", "include"]
-_Asked: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
+_BoardOptions: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, bool | None, str, Marked]
 HOME, DATABASE = "CTXBENCH_HOME", "CTXBENCH_DB"
 """The variables by which `ctxbench dashboard` tells the pages what to read."""
 
@@ -75,7 +75,7 @@ def stamp() -> str:
     return version(store(), database())
 
 
-def kept(question: Callable[..., T], *arguments: object, **named: object) -> T:
+def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
     """Return ``question(store(), …)``, asked again only after rows were added. What it returns must not be changed.
 
     Args:
@@ -83,13 +83,13 @@ def kept(question: Callable[..., T], *arguments: object, **named: object) -> T:
         arguments: what can be told apart by `repr`.
         named: likewise.
     """
-    asked = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
-    found: T = _kept((database(), stamp(), asked), lambda: question(store(), *arguments, **named))
-    return found
+    call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
+    answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
+    return answer
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def _kept(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG001 - the key is Streamlit's
+def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG001 - the key is Streamlit's
     return _ask()
 
 
@@ -97,18 +97,20 @@ def sets() -> tuple[SetChoice, ...]:
     """Return the sample sets of the stored runs, the largest first; none if there is no database yet."""
     if not exists(database()):
         return ()
-    found = kept(stored_sets)
-    names = [one.samples for one in found]
+    stored = cached(stored_sets)
+    names = [sample_set.samples for sample_set in stored]
     return tuple(
         SetChoice(
-            samples=f"{one.samples} {one.digest[:12]}" if names.count(one.samples) > 1 else one.samples,
-            name=one.name,
-            digest=one.digest,
-            languages=one.languages,
-            generators=one.generators,
-            runs=one.runs,
+            samples=f"{sample_set.samples} {sample_set.digest[:12]}"
+            if names.count(sample_set.samples) > 1
+            else sample_set.samples,
+            name=sample_set.name,
+            digest=sample_set.digest,
+            languages=sample_set.languages,
+            generators=sample_set.generators,
+            runs=sample_set.runs,
         )
-        for one in found
+        for sample_set in stored
     )
 
 
@@ -129,26 +131,26 @@ def tables(
         profile: whose metrics.
         marked: whether samples marked as broken or vacuous count.
     """
-    chosen = [one for one in sets() if one.samples == samples]
-    if not chosen:
+    matching = [choice for choice in sets() if choice.samples == samples]
+    if not matching:
         return []
-    if chosen[0].generators == (generator,):
+    if matching[0].generators == (generator,):
         # The same runs: read and held once for every page.
         generator = None
-    own = chosen[0].samples.removesuffix(f" {chosen[0].digest[:12]}")
-    wanted = queries.RunFilter(samples=own, digest=chosen[0].digest, language=language, generator=generator)
-    return list(_tables((database(), stamp()), chosen[0].name, wanted, profile, marked))
+    own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
+    selection = queries.RunFilter(samples=own, digest=matching[0].digest, language=language, generator=generator)
+    return list(_tables((database(), stamp()), matching[0].name, selection, profile, marked))
 
 
 @st.cache_resource(show_spinner="Reading the stored scores …", max_entries=4)
 def _tables(
     key: tuple[str, str],  # noqa: ARG001 - the key is Streamlit's
     name: str,
-    wanted: queries.RunFilter,
+    selection: queries.RunFilter,
     profile: str,
     marked: Marked,
 ) -> tuple[RunTable, ...]:
-    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, selection=wanted))
+    return tuple(queries.run_tables(store(), samples=name, profile=profile, marked=marked, selection=selection))
 
 
 def board(
@@ -167,12 +169,12 @@ def board(
     Raises:
         UnknownName: if no run has that metric or strategy.
     """
-    found = (samples, language, generator, metric, baseline, by_level, profile, marked)
-    return _board((database(), stamp()), found)
+    options = (samples, language, generator, metric, baseline, by_level, profile, marked)
+    return _board((database(), stamp()), options)
 
 
 @st.cache_resource(show_spinner="Comparing the runs …", max_entries=16)
-def _board(key: tuple[str, str], asked: _Asked) -> Board:  # noqa: ARG001 - the key is Streamlit's
-    samples, language, generator, metric, baseline, by_level, profile, marked = asked
-    found = tables(samples, language, generator, profile=profile, marked=marked)
-    return ranked(found, metric=metric, baseline=baseline, by_level=by_level, published="auto")
+def _board(key: tuple[str, str], options: _BoardOptions) -> Board:  # noqa: ARG001 - the key is Streamlit's
+    samples, language, generator, metric, baseline, by_level, profile, marked = options
+    runs = tables(samples, language, generator, profile=profile, marked=marked)
+    return ranked(runs, metric=metric, baseline=baseline, by_level=by_level, published="auto")

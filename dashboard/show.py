@@ -1,4 +1,4 @@
-"""How things are shown. Everything stored is untrusted text: it reaches a page only through here, as text.
+"""Widgets that show stored text as text. Everything stored is untrusted and reaches a page only through here.
 
 Streamlit reads Markdown in labels, captions, metrics and table cells of `st.table`; `plain` takes its meaning away.
 Cells of `frame`, options of a choice and what `text` shows are text already.
@@ -16,7 +16,7 @@ import streamlit as st
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.visible import visible
 from ctxbench.dashboard.theme import INK
-from ctxbench.dashboard.views.figure import Figure
+from ctxbench.dashboard.views.tables import Figure
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,18 +36,18 @@ _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=
 """Where Streamlit's Markdown would find an emoji, an icon, a colour, a link or an arrow in text that is escaped."""
 
 HELP: Mapping[str, str] = {
-    "rank": "The ranks that significant differences leave open. Only differences that pass the test count.",
-    "tier": "Rows that share a letter are not told apart by the test.",
+    "rank": "The ranks that are possible, given which differences are significant.",
+    "tier": "Rows that share a letter do not differ significantly.",
     "strategy": "The method that gathers what the model is shown.",
     "generator": "The model that completes the code, and how it was asked.",
     "sample set": "The tasks that were run; [:N] means the first N of them.",
     "language": "The programming language of the tasks.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
     "metric": "What is measured and what ranks the rows.",
-    "profile": "Whose exact definition of the metrics. Numbers of different profiles are never ranked together.",
+    "profile": "Whose exact definition of the metrics. Different profiles are never ranked together.",
     "baseline": "The method that differences refer to.",
     "n": "Samples that count: scored, or failed by the model, which counts as the worst value.",
-    "unscored": "Samples that the machine failed. They are missing, not 0; the next run does them again.",
+    "unscored": "Samples lost to a machine fault. They are missing, not 0; the next run does them again.",
     "excluded": "Samples left out because they are marked: their answer fails their tests, or an empty body passes.",
     "mean": "Mean over the samples that count.",
     "low": "Lower end of the 95% interval of the mean, over repositories where there are five or more.",
@@ -120,7 +120,7 @@ def frame(
     longest = {name: max((len(str(row.get(name))) for row in rows), default=0) for name in _NAMES}
     # Pinned, a long name would leave a phone no room for numbers.
     pinned = _PINNED if longest["strategy"] <= _SHORT else ()
-    made: dict[str, Any] = {
+    columns_config: dict[str, Any] = {
         name: config.get(name)
         or st.column_config.Column(
             help=help.get(name, HELP.get(name)),
@@ -129,9 +129,11 @@ def frame(
         )
         for name in columns
     }
-    shown = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
-    content: Any = _written(shown) if shown else {name: [] for name in columns}
-    st.dataframe(content, hide_index=True, column_config=made, key=key, alt=_name(key), row_height=32, placeholder="–")
+    cells = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    content: Any = _written(cells) if cells else {name: [] for name in columns}
+    st.dataframe(
+        content, hide_index=True, column_config=columns_config, key=key, alt=_name(key), row_height=32, placeholder="–"
+    )
     if csv is not None:
         st.download_button(
             "Save as CSV", csv.encode("utf-8", "replace"), f"{_name(key)}.csv", "text/csv", key=f"{key}-csv"
@@ -164,7 +166,8 @@ def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
     ink = INK.get(st.context.theme.type or "")
     if ink is not None:
         spec = spec.configure_axis(labelColor=ink, titleColor=ink).configure_legend(labelColor=ink)
-        spec = spec.configure_text(color=ink)
+        # An outline tells the point at a mean from the bar of the same colour behind it.
+        spec = spec.configure_text(color=ink).configure_point(stroke=ink, strokeWidth=1)
     st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
 
 
@@ -176,7 +179,8 @@ def note(sentence: str) -> None:
 def notes(sentences: Iterable[str]) -> None:
     """Say several things below a table, close together; they may hold stored text."""
     lines = [
-        f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(one))}</p>' for one in sentences
+        f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(sentence))}</p>'
+        for sentence in sentences
     ]
     if lines:
         st.html("".join(lines))

@@ -1,4 +1,4 @@
-"""Every choice lives in the URL's query, so that a view can be shared, kept and gone back to.
+"""Choices in the URL's query: a view can be shared, bookmarked and gone back to.
 
 What the URL says holds; without it what was chosen on another page under the same name; without that the default. What
 is not among the options is not taken, and the page says so. What was chosen is written to the URL when the page is
@@ -17,14 +17,14 @@ from ctxbench.bench.visible import visible
 from ctxbench.dashboard import show
 
 T = TypeVar("T")
-_PAGE, _WRITTEN, _KEPT, _NOW = "url/page", "url/written", "url/kept", "url/now"
+_PAGE, _WRITTEN, _REMEMBERED, _NOW = "url/page", "url/written", "url/remembered", "url/now"
 _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
     """Begin a run of a page; coming from another, its widgets take their values from the URL."""
     state: Any = st.session_state
-    state.setdefault(_KEPT, {})
+    state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
     if state.get(_PAGE) != page:
         state[_PAGE], state[_WRITTEN] = page, {}
@@ -38,7 +38,7 @@ def flush() -> None:
     now = {name: values for name, values in state[_NOW].items() if values}
     state[_WRITTEN] = now
     # What was emptied here is empty on the next page too.
-    state[_KEPT] = {name: values for name, values in state[_KEPT].items() if name not in state[_NOW]} | now
+    state[_REMEMBERED] = {name: values for name, values in state[_REMEMBERED].items() if name not in state[_NOW]} | now
     if now != {name: st.query_params.get_all(name) for name in st.query_params}:
         st.query_params.from_dict(now)
 
@@ -49,8 +49,8 @@ def choose(
     *,
     name: str,
     default: T | None = None,
-    shown: Callable[[T], str] = str,
-    written: Callable[[T], str] | None = None,
+    label_of: Callable[[T], str] = str,
+    key_of: Callable[[T], str] | None = None,
     help: str = "",  # noqa: A002 - as Streamlit's widgets call it
     where: Any = st,
 ) -> T:
@@ -61,21 +61,25 @@ def choose(
         options: at least one.
         name: its name in the URL.
         default: chosen unless the URL says otherwise; else the first.
-        shown: an option as text on the page; stored text is safe here.
-        written: an option as text in the URL, by which they are told apart; None: as `shown`.
+        label_of: an option as text on the page; stored text is safe here.
+        key_of: an option as text in the URL, by which they are told apart; None: as `label_of`.
         help: hover text; ours.
         where: a container of Streamlit.
     """
-    spelled = {(written or shown)(one): one for one in options}
-    first = next(iter(spelled)) if default is None or default not in options else (written or shown)(default)
-    value = _start(name, [first], lambda given: [one for one in given[:1] if one in spelled], label)[0]
+    spelled = {(key_of or label_of)(option): option for option in options}
+    first = next(iter(spelled)) if default is None or default not in options else (key_of or label_of)(default)
+    value = _start(name, [first], lambda values: [spelling for spelling in values[:1] if spelling in spelled], label)[0]
     key = _set(name, value)
     picked = where.selectbox(
-        label, list(spelled), key=key, help=help or None, format_func=lambda one: visible(shown(spelled[one]))
+        label,
+        list(spelled),
+        key=key,
+        help=help or None,
+        format_func=lambda spelling: visible(label_of(spelled[spelling])),
     )
-    chosen = first if picked is None else str(picked)
-    _note(name, [chosen])
-    return spelled[chosen]
+    spelling = first if picked is None else str(picked)
+    _note(name, [spelling])
+    return spelled[spelling]
 
 
 def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
@@ -84,34 +88,36 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     *,
     name: str,
     default: Sequence[T] | None = None,
-    shown: Callable[[T], str] = str,
-    written: Callable[[T], str] | None = None,
+    label_of: Callable[[T], str] = str,
+    key_of: Callable[[T], str] | None = None,
     help: str = "",  # noqa: A002
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
     """Let the reader choose some, `most` at most; by default none. The arguments are those of `choose`."""
-    spelled = {(written or shown)(one): one for one in options}
-    first = [(written or shown)(one) for one in default or () if one in options]
-    values = _start(name, first, lambda given: [one for one in given if one in spelled], label, empty=True)
+    spelled = {(key_of or label_of)(option): option for option in options}
+    first = [(key_of or label_of)(option) for option in default or () if option in options]
+    values = _start(
+        name, first, lambda values: [spelling for spelling in values if spelling in spelled], label, empty=True
+    )
     key = _set(name, list(dict.fromkeys(values))[:most])
-    found = where.multiselect(
+    selection = where.multiselect(
         label,
         list(spelled),
         key=key,
         help=help or None,
         max_selections=most,
-        format_func=lambda one: visible(shown(spelled[one])),
+        format_func=lambda spelling: visible(label_of(spelled[spelling])),
     )
-    picked = [str(one) for one in found]
+    picked = [str(spelling) for spelling in selection]
     # That none was chosen must be told from nothing said.
     _note(name, picked or ([""] if first else []))
-    return [spelled[one] for one in picked]
+    return [spelled[spelling] for spelling in picked]
 
 
 def text(label: str, *, name: str, default: str = "", help: str = "", where: Any = st) -> str:  # noqa: A002
     """Let the reader write a line, e.g. to search for. The arguments are those of `choose`."""
-    value = _start(name, [default], lambda given: given[:1], label)[0]
+    value = _start(name, [default], lambda values: values[:1], label)[0]
     written = str(where.text_input(label, key=_set(name, value), help=help or None) or "")
     _note(name, [written] if written != default else [])
     return written
@@ -129,16 +135,18 @@ def number(
 ) -> int:
     """Let the reader give a whole number from `low` to `high`. The other arguments are those of `choose`."""
 
-    def valid(given: list[str]) -> list[str]:
+    def valid(values: list[str]) -> list[str]:
         return [
-            one for one in given[:1] if one.isascii() and one.isdigit() and len(one) < 16 and low <= int(one) <= high
+            digits
+            for digits in values[:1]
+            if digits.isascii() and digits.isdigit() and len(digits) < 16 and low <= int(digits) <= high
         ]
 
     value = int(_start(name, [str(min(max(default, low), high))], valid, label)[0])
     picked = where.number_input(label, low, high, key=_set(name, value), step=1, help=help or None)
-    chosen = value if picked is None else int(picked)
-    _note(name, [str(chosen)])
-    return chosen
+    result = value if picked is None else int(picked)
+    _note(name, [str(result)])
+    return result
 
 
 def put(name: str, value: str | int | list[str]) -> None:
@@ -148,8 +156,8 @@ def put(name: str, value: str | int | list[str]) -> None:
 
 def link(page: str, **query: str | Sequence[str]) -> str:
     """Return the URL of a page's view, within this site; of a choice of several, all of them."""
-    given = {name: value for name, value in query.items() if value}
-    return f"/{page}?{urlencode(given, doseq=True)}" if given else f"/{page}"
+    filled = {name: value for name, value in query.items() if value}
+    return f"/{page}?{urlencode(filled, doseq=True)}" if filled else f"/{page}"
 
 
 def _start(
@@ -157,23 +165,22 @@ def _start(
 ) -> list[str]:
     """Return what the widget is to hold: the reader's click, else the URL's, else another page's, else the default."""
     state: Any = st.session_state
-    given: list[str] = st.query_params.get_all(name)
+    requested: list[str] = st.query_params.get_all(name)
     written: list[str] = state[_WRITTEN].get(name, [])
     key = _WIDGET + name
-    if key in state and given == written:
-        clicked = [str(one) for one in state[key]] if isinstance(state[key], list) else [str(state[key])]
+    if key in state and requested == written:
+        clicked = [str(spelling) for spelling in state[key]] if isinstance(state[key], list) else [str(state[key])]
         return valid(clicked) or ([] if empty and not clicked else default)
-    if given:
-        found = valid(given)
-        if found or (empty and given == [""]):
-            return found
-        show.note(
-            f"{label}: there is no {', '.join(given)[:200]} here; shown is {', '.join(default) or 'what is left'}."
-        )
+    if requested:
+        accepted = valid(requested)
+        if accepted or (empty and requested == [""]):
+            return accepted
+        shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
+        show.note(f"{label}: there is no {', '.join(requested)[:200]} here; {shown_instead}.")
         return default
     if written:
         return default
-    return valid(state[_KEPT].get(name, [])) or default
+    return valid(state[_REMEMBERED].get(name, [])) or default
 
 
 def _set(name: str, value: Any) -> str:

@@ -50,7 +50,7 @@ def take(
 def disagreement(home: Path) -> dict[str, str]:
     """Return the view of the samples page that shows where two strategies differ, if the database has both."""
     with open_reader(Home(home).database) as store:
-        runs = {one.strategy: one.id for one in queries.runs(store) if one.samples == "quickstart" and not one.limit}
+        runs = {run.strategy: run.id for run in queries.runs(store) if run.samples == "quickstart" and not run.limit}
     if not {"lc.repocoder", "lc.infile"} <= runs.keys():
         return {}
     both = {"run": runs["lc.repocoder"], "other": runs["lc.infile"]}
@@ -62,9 +62,9 @@ def main(home: Path) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))
-        for one in PAGES:
-            query, size = (disagreement(home), _TALL) if one.name == "samples" else ({}, DESKTOP)
-            take(browser, site, one.name, one.name, size, "light", query)
+        for info in PAGES:
+            query, size = (disagreement(home), _TALL) if info.name == "samples" else ({}, DESKTOP)
+            take(browser, site, info.name, info.name, size, "light", query)
         take(browser, site, "leaderboard", "leaderboard-dark", DESKTOP, "dark", {})
         take(browser, site, "leaderboard", "leaderboard-phone", PHONE, "light", {})
         browser.close()

@@ -1,4 +1,4 @@
-"""What a researcher needs, and the built-in strategies: ``from ctxbench import Context, Query, strategy``."""
+"""The types and functions that a strategy's author needs: ``from ctxbench import Context, Query, strategy``."""
 
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit

@@ -1,4 +1,4 @@
-"""AIM: any strategy once more, with the APIs that its own output may mean (InferCom paper, AIM as a module)."""
+"""AIM: wrap any strategy and add the APIs that its own output may mean (InferCom paper, AIM as a module)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Execute, Generate, Prompt
-from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, Search, api_blocks, entry, fit, infer, retrieve
+from ctxbench.strategies.apis import CONTEXT, SIMILAR, Apis, ApiSearch, api_blocks, entry, fit, infer, retrieve
 from ctxbench.strategies.closing import TITLE
 from ctxbench.strategies.drafts import calls, drafted_body, stretches
 from ctxbench.strategies.infile_text import HALF, build_infile, infile_block
@@ -65,9 +65,9 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
         synth_constructor: take a class without a constructor as if it had one without arguments.
         api_blank_decorator_line: print the blank line that stands for a method's missing decorators.
     """
-    shown = resolve(inner)(query, repo, generate, execute)
-    draft = generate(shown, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
-    search = Search(
+    inner_prompt = resolve(inner)(query, repo, generate, execute)
+    draft = generate(inner_prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
+    search = ApiSearch(
         encoder=encoder,
         usage=k_uer if uer else 0,
         summary=k_fsr if fsr else 0,
@@ -76,24 +76,26 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
         constructors=synth_constructor,
         blank_decorator_line=api_blank_decorator_line,
     )
-    here = _infile(query, shown, infile)
+    file_block = _infile(query, inner_prompt, infile)
     if query.kind is Kind.LINE:
-        apis = infer(repo, generate, here.text, draft, search)
+        apis = infer(repo, generate, file_block.text, draft, search)
     else:
         body = drafted_body(draft, query)
         apis = retrieve(repo, generate, calls(body), stretches(body), search)
-    flags = (*shown.flags, *apis.flags, *(() if draft.strip() else ("empty_draft",)))
-    continued = bool(shown.blocks) and shown.blocks[-1].kind is BlockKind.INFILE and not _is_closed(shown)
+    flags = (*inner_prompt.flags, *apis.flags, *(() if draft.strip() else ("empty_draft",)))
+    continued = (
+        bool(inner_prompt.blocks) and inner_prompt.blocks[-1].kind is BlockKind.INFILE and not _is_closed(inner_prompt)
+    )
     if query.kind is Kind.LINE or continued:
-        made = _before_the_file(repo.name, shown, here, apis, context, similar)
+        prompt = _before_the_file(repo.name, inner_prompt, file_block, apis, context, similar)
     else:
-        made = _after_the_files(repo.name, shown, apis)
-    return replace(made, flags=tuple(dict.fromkeys(flags)))
+        prompt = _after_the_files(repo.name, inner_prompt, apis)
+    return replace(prompt, flags=tuple(dict.fromkeys(flags)))
 
 
-def _infile(query: Query, shown: Prompt, limit: int) -> Block:
+def _infile(query: Query, inner_prompt: Prompt, limit: int) -> Block:
     """Return the inner strategy's in-file text, cut to the limit."""
-    last = shown.blocks[-1] if shown.blocks else None
+    last = inner_prompt.blocks[-1] if inner_prompt.blocks else None
     if last is None or last.kind is not BlockKind.INFILE:
         return infile_block(query, limit)
     text = build_infile(last.text, limit)
@@ -104,56 +106,60 @@ def _infile(query: Query, shown: Prompt, limit: int) -> Block:
     return replace(last, text=text, places=places, cut=True)
 
 
-def _is_closed(shown: Prompt) -> bool:
+def _is_closed(prompt: Prompt) -> bool:
     """Say whether a prompt ends with the section that asks for a function, and not with the file."""
-    return any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in shown.blocks)
+    return any(block.kind is BlockKind.TEXT and block.text.startswith(TITLE) for block in prompt.blocks)
 
 
-def _after_the_files(repo: str, shown: Prompt, apis: Apis) -> Prompt:
+def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
     """Put the APIs, uncommented, into a section of their own: after the last file, or in front of a foreign layout."""
-    found = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
-    if not found:
-        return shown
-    found[-1] = replace(found[-1], text=found[-1].text.rstrip("\n"))
-    if _is_closed(shown):
+    api_entries = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
+    if not api_entries:
+        return inner_prompt
+    api_entries[-1] = replace(api_entries[-1], text=api_entries[-1].text.rstrip("\n"))
+    if _is_closed(inner_prompt):
         from ctxbench.strategies.icl.frame import with_section  # noqa: PLC0415 - the family registers itself
 
-        return with_section(shown, _SECTION, *found)
-    # Of another layout nothing is known but that its start is between no two halves of a sentence.
+        return with_section(inner_prompt, _SECTION, *api_entries)
+    # All that is certain of a foreign layout is that a section put before it splits no sentence.
     rule, end = (Block(kind=BlockKind.TEXT, text=text) for text in (f"#####\n{_SECTION}\n#####\n", "\n\n"))
-    return replace(shown, blocks=(rule, *found, end, *shown.blocks))
+    return replace(inner_prompt, blocks=(rule, *api_entries, end, *inner_prompt.blocks))
 
 
-def _before_the_file(repo: str, shown: Prompt, here: Block, apis: Apis, context: int, similar: int) -> Prompt:
+def _before_the_file(
+    repo: str, inner_prompt: Prompt, file_block: Block, apis: Apis, context: int, similar: int
+) -> Prompt:
     """Put the APIs between the inner strategy's context and the in-file text."""
-    apis, unfit, left = fit(repo, apis, here.text, context)
-    kept, dropped = _repacked(shown.blocks[:-1], min(left, similar))
-    text = "".join(block.text for block in kept)
+    apis, unfit, tokens_left = fit(repo, apis, file_block.text, context)
+    blocks, dropped = _repacked(inner_prompt.blocks[:-1], min(tokens_left, similar))
+    text = "".join(block.text for block in blocks)
     gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
     gaps = [Block(kind=BlockKind.TEXT, text=gap)] * bool(gap)
-    return Prompt(blocks=(*kept, *gaps, *api_blocks(repo, apis), here), dropped=(*shown.dropped, *dropped, *unfit))
+    return Prompt(
+        blocks=(*blocks, *gaps, *api_blocks(repo, apis), file_block), dropped=(*inner_prompt.dropped, *dropped, *unfit)
+    )
 
 
 def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[Dropped]]:
     """Fit a strategy's context into a smaller budget.
 
-    What is in the similar-code layout is packed again by its rule: what does not fit is passed over. Of anything else
-    the least relevant goes until the rest fits, which for RepoFuse is its own rule: by score, or, where a block has
-    none, the farthest from the code.
+    Blocks in the similar-code layout are packed again by its rule, which passes over a block that does not fit. In any
+    other layout the least relevant blocks go until the others fit, as in RepoFuse: the lowest score first or, where a
+    block has no score, the one farthest from the code.
     """
     pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
     if blocks and blocks[0].text == HEADER:
-        kept, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
-        return framed(kept, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
+        packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
+        return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
     scored = all(block.score is not None for block in pieces)
     order = sorted(range(len(pieces)), key=lambda at: (pieces[at].score or 0, -at) if scored else (at, 0))
     gone: list[int] = []
-    left = list(blocks)
-    while left and sum(count(block.text) for block in left) > budget:
+    remaining = list(blocks)
+    while remaining and sum(count(block.text) for block in remaining) > budget:
         gone = order[: len(gone) + 1]
         lost = {id(pieces[at]) for at in gone}
-        left = [block for block in blocks if id(block) not in lost] if len(gone) < len(pieces) else []
+        remaining = [block for block in blocks if id(block) not in lost] if len(gone) < len(pieces) else []
     reason = "budget"
-    return left, [
+    return remaining, [
         Dropped(kind=pieces[at].kind, places=pieces[at].places, score=pieces[at].score, reason=reason) for at in gone
     ]

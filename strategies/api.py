@@ -1,4 +1,4 @@
-"""What a strategy takes and gives: snippets, contexts and prompts. Frozen data, no I/O.
+"""The types of a strategy's input and output: snippets, contexts, prompts, model and sandbox. Frozen data, no I/O.
 
 A strategy is a function ``(query, repo, **parameters)``, or ``(query, repo, generate, **parameters)``
 if it asks the model on the way. It returns a `Context` (ranked snippets, which ctxbench packs under
@@ -31,7 +31,7 @@ class BlockKind(StrEnum):
     AFTER = "after"
     """The target file behind the answer. The harness adds it where a run fills in the middle; no strategy has it."""
     MARK = "mark"
-    """A token of the model's own that stands between texts; added likewise."""
+    """A special token of the model that separates texts; the harness adds it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class Context:
         """
         from ctxbench.strategies.returned import check_context  # noqa: PLC0415 - it is about the types that are defined here
 
-        given = cls(tuple(snippets))
-        check_context(given)
-        return cls(tuple(sorted(given.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
+        context = cls(tuple(snippets))
+        check_context(context)
+        return cls(tuple(sorted(context.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
 
     def top(self, count: int) -> Context:
         """Keep the best `count`."""
@@ -91,7 +91,7 @@ class Dropped:
     places: tuple[Place, ...]
     score: float | None
     reason: str
-    """``budget`` or ``limit``, or what the strategy says."""
+    """``budget`` or ``limit``, or a word of the strategy's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Prompt:
     blocks: tuple[Block, ...]
     dropped: tuple[Dropped, ...] = ()
     flags: tuple[str, ...] = ()
-    """Remarks for the record: ``no_candidates``, ``overflow_trimmed``, … (strategies.md 1.8)."""
+    """Remarks for the record: ``no_candidates``, ``overflow_trimmed``, …"""
 
     @property
     def text(self) -> str:
@@ -138,7 +138,7 @@ class Generate(Model, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What became of a program that a strategy had run."""
+    """The outcome of a program that a strategy ran in the sandbox."""
 
     finished: bool
     """Whether it ended by itself with exit code 0."""

@@ -1,4 +1,4 @@
-"""APIs of the repository, found by what a draft calls and by what it does, and the text that shows them.
+"""Retrieve APIs of the repository by what a draft calls and by what it does, and lay them out.
 
 InferCom paper, sections on API inference and prompt construction; the layout is that of its later release.
 """
@@ -24,8 +24,8 @@ SUMMARY = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """How APIs are looked for."""
+class ApiSearch:
+    """The settings of an API search."""
 
     encoder: str
     usage: int
@@ -80,16 +80,18 @@ def drafted_line(infile: str, draft: str) -> str:
 
 def drafted_code(infile: str, draft: str) -> str:
     """Return that line and the other lines of the draft that are not blank: the code whose summary is the query."""
-    rest = [line for line in draft.split("\n") if line.strip()][1:]
-    return "\n".join([drafted_line(infile, draft), *rest]).strip()
+    later_lines = [line for line in draft.split("\n") if line.strip()][1:]
+    return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
 
-def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: Search) -> Apis:
+def infer(repo: Repository, generate: Generate, infile: str, draft: str, search: ApiSearch) -> Apis:
     """Find the APIs that a drafted line may call and that the drafted code may do again."""
     return retrieve(repo, generate, [drafted_line(infile, draft)], [drafted_code(infile, draft)], search)
 
 
-def retrieve(repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: Search) -> Apis:
+def retrieve(
+    repo: Repository, generate: Generate, lines: Iterable[str], codes: Iterable[str], search: ApiSearch
+) -> Apis:
     """Find APIs by usage example and by summary.
 
     Args:
@@ -112,34 +114,34 @@ def retrieve(repo: Repository, generate: Generate, lines: Iterable[str], codes: 
         summaries, flags = _summaries(generate, repo, codes)
     summary = _best(repo, summaries, search.unit("summary"), search.encoder, search.summary)
     if search.dedupe:
-        known = {(hit.place, hit.name) for hit in usage}
-        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in known)
+        usage_apis = {(hit.place, hit.name) for hit in usage}
+        summary = tuple(hit for hit in summary if (hit.place, hit.name) not in usage_apis)
     return Apis(usage=usage, summary=summary, flags=flags if usage or summary else (*flags, "no_apis"))
 
 
 def _summaries(generate: Generate, repo: Repository, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a summary of each stretch of code, blank ones left out, and remarks."""
-    found, flags = [], () if generate.instructs else ("plain_summary",)
+    texts, flags = [], () if generate.instructs else ("plain_summary",)
     for code in codes:
         if not generate.instructs:
-            found.append(plain.summary(code, repo.language))
+            texts.append(plain.summary(code, repo.language))
             continue
         text = prompts.summary_prompt(code, repo.language)
-        asked = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
-        found.append(prompts.post_process(generate(asked, role="summary", max_tokens=SUMMARY)))
-    summaries = tuple(text for text in found if text.strip())
+        prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=text),))
+        texts.append(prompts.post_process(generate(prompt, role="summary", max_tokens=SUMMARY)))
+    summaries = tuple(text for text in texts if text.strip())
     return summaries, flags if summaries else (*flags, "empty_summary")
 
 
 def _best(repo: Repository, texts: Sequence[str], unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
     """Return the units that any of the texts is most like."""
-    found: dict[tuple[object, str], Hit] = {}
+    best_hits: dict[tuple[object, str], Hit] = {}
     for text in texts if top else ():
         for hit in repo.search(text, unit=unit, ranker=ranker, top=top):
             key = (hit.place, hit.name)
-            if key not in found or found[key].score < hit.score:
-                found[key] = hit
-    return tuple(sorted(found.values(), key=lambda hit: (-hit.score, hit.place, hit.name))[:top])
+            if key not in best_hits or best_hits[key].score < hit.score:
+                best_hits[key] = hit
+    return tuple(sorted(best_hits.values(), key=lambda hit: (-hit.score, hit.place, hit.name))[:top])
 
 
 def entry(repo: str, hit: Hit, mark: str = "# ") -> Block:
@@ -172,9 +174,9 @@ def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[D
     dropped: list[Dropped] = []
     while True:
         text = "".join(block.text for block in entries(repo, apis))
-        left = context - count(f"{text}\n{infile}")
-        if left >= 0 or not (apis.usage or apis.summary):
-            return apis, tuple(dropped), left
-        gone = (apis.summary or apis.usage)[-1]
-        dropped.append(Dropped(kind=BlockKind.API, places=(gone.place,), score=gone.score, reason="budget"))
+        tokens_left = context - count(f"{text}\n{infile}")
+        if tokens_left >= 0 or not (apis.usage or apis.summary):
+            return apis, tuple(dropped), tokens_left
+        last_api = (apis.summary or apis.usage)[-1]
+        dropped.append(Dropped(kind=BlockKind.API, places=(last_api.place,), score=last_api.score, reason="budget"))
         apis = replace(apis, summary=apis.summary[:-1]) if apis.summary else replace(apis, usage=apis.usage[:-1])

@@ -1,4 +1,4 @@
-"""`Asking`: the model as a strategy asks it, with whatever a strategy may write for a prompt."""
+"""`Asking`: the model as a strategy calls it, with a `Prompt` or a text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The section that closes a function prompt: the signature and the docstring of what is wanted. Pure.
+"""The closing section of a function prompt: signature and docstring of the function to write. Pure.
 
-It is no place in the file: the function stands at the margin, whatever it is indented by. The built-in generator
-tells by `TITLE` that what follows it is to be given a body.
+It is not copied from the file: the function stands at the margin, however deep it is indented there. The built-in
+generator recognises by `TITLE` that the function after it needs a body.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
 def target(query: Query, style: str = "paper") -> str:
     """Return signature and docstring; no newline at the end.
 
-    The lines of a Python docstring are indented by four spaces. Java [decision]: the Javadoc, then the signature
-    without its brace, in either style.
+    The lines of a Python docstring are indented by four spaces. Java, which the paper does not have: the Javadoc, then
+    the signature without its brace, in either style.
     """
     signature, doc = query.signature or "", query.docstring or ""
     if query.language is Language.JAVA:

@@ -1,4 +1,4 @@
-"""What every strategy must do, tried on a tiny repository: used by `strategy check`, by our tests and by authors."""
+"""The conformance list of strategies, run on a tiny repository by `strategy check`, our tests and authors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NETWORK = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class StrategyCheck:
     """The outcome of one check."""
 
     name: str
@@ -41,14 +41,14 @@ class Finding:
 
 @dataclass(slots=True)
 class _Trial:
-    """One run of the strategy and what was seen of it."""
+    """One run of the strategy, with the prompts and network calls that were recorded."""
 
     query: Query
     repo: Repository
     prompt: Prompt | None = None
     fault: str = ""
     seconds: float = 0.0
-    asked: list[str] = field(default_factory=list)
+    model_prompts: list[str] = field(default_factory=list)
     """The prompts of its own calls to the model."""
     network: Sequence[str] = ()
 
@@ -56,11 +56,11 @@ class _Trial:
 class _Model:
     """Answers everything with one draft."""
 
-    def __init__(self, asked: list[str], *, instructs: bool = True) -> None:
-        self._asked, self.instructs = asked, instructs
+    def __init__(self, prompts: list[str], *, instructs: bool = True) -> None:
+        self._prompts, self.instructs = prompts, instructs
 
     def __call__(self, prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
-        self._asked.append(prompt.text)
+        self._prompts.append(prompt.text)
         return _DRAFT
 
 
@@ -73,18 +73,18 @@ Attempt = Callable[[Query, Repository, Model, Execute | None], tuple[Prompt, Seq
 """Runs a strategy once; returns its prompt, and its tries to use the network."""
 
 
-def check(strategy: BoundStrategy) -> list[Finding]:
+def check(strategy: BoundStrategy) -> list[StrategyCheck]:
     """Run the conformance list in this process, for every task kind that the strategy declares."""
-    return findings(strategy.kinds, here(strategy))
+    return findings(strategy.kinds, in_process(strategy))
 
 
-def findings(kinds: Collection[Kind], attempt: Attempt) -> list[Finding]:
-    """Run the conformance list for some task kinds on whatever runs the strategy."""
+def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
+    """Run the conformance list for some task kinds with the given way of running the strategy."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
-def here(strategy: BoundStrategy) -> Attempt:
-    """Return what runs a strategy in this very process, its tries to use the network noted."""
+def in_process(strategy: BoundStrategy) -> Attempt:
+    """Return an `Attempt` that runs a strategy in this process and records its tries to use the network."""
 
     def attempt(
         query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -96,10 +96,10 @@ def here(strategy: BoundStrategy) -> Attempt:
     return attempt
 
 
-def _check_kind(attempt: Attempt, kind: Kind) -> list[Finding]:
+def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
     query = query_for(kind)
     first = _try(attempt, query, view_for(query))
-    cost = f"{first.seconds * 1e3:.1f} ms, {len(first.asked)} calls to the model"
+    cost = f"{first.seconds * 1e3:.1f} ms, {len(first.model_prompts)} calls to the model"
     prompt = first.prompt
     if prompt is None:  # what fails here fails again, and may take as long
         return [_finding(kind, "runs", first.fault, cost)]
@@ -110,13 +110,13 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[Finding]:
     outcomes: list[tuple[str, str, str]] = [
         ("runs", first.fault, cost),
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
-        ("runs with a model that takes no instructions", plain.fault, f"{len(plain.asked)} calls to the model"),
+        ("runs with a model that takes no instructions", plain.fault, f"{len(plain.model_prompts)} calls to the model"),
     ]
     outcomes += [
         ("is deterministic", _difference(first, second), "two runs, equal prompts"),
         ("blocks are where they say", _place_fault(prompt, first.repo), "every place holds its block's text"),
         ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
-        ("cannot tell one answer from another", _told(first, other), "two planted answers, equal prompts"),
+        ("cannot tell one answer from another", _hidden_text_fault(first, other), "two planted answers, equal prompts"),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
         ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
     ]
@@ -125,8 +125,8 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[Finding]:
     return [_finding(kind, *outcome) for outcome in outcomes]
 
 
-def _finding(kind: Kind, name: str, fault: str, good: str) -> Finding:
-    return Finding(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
+def _finding(kind: Kind, name: str, fault: str, good: str) -> StrategyCheck:
+    return StrategyCheck(name=f"{kind}: {name}", passed=not fault, detail=fault or good)
 
 
 def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = True) -> _Trial:
@@ -134,7 +134,7 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
 
     began = time.perf_counter()
     try:
-        trial.prompt, trial.network = attempt(query, repo, _Model(trial.asked, instructs=instructs), _execute)
+        trial.prompt, trial.network = attempt(query, repo, _Model(trial.model_prompts, instructs=instructs), _execute)
     except InputFault as error:
         trial.fault = str(error)
     except Exception as error:  # noqa: BLE001 - whatever a foreign strategy raises is a finding
@@ -145,7 +145,7 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
     return trial
 
 
-def _told(first: _Trial, other: _Trial) -> str:
+def _hidden_text_fault(first: _Trial, other: _Trial) -> str:
     if other.fault:
         return f"with another answer it failed, so it reads what is hidden: {other.fault}"
     if differing := _first_difference(first, other):
@@ -162,8 +162,8 @@ def _difference(first: _Trial, second: _Trial) -> str:
 
 
 def _first_difference(first: _Trial, second: _Trial) -> str:
-    """Return what the first part is called that two trials do not have in common; empty if they are equal."""
-    for at, (mine, theirs) in enumerate(zip_longest(first.asked, second.asked)):
+    """Return the name of the first part in which two trials differ; empty if they are equal."""
+    for at, (mine, theirs) in enumerate(zip_longest(first.model_prompts, second.model_prompts)):
         if mine != theirs:
             return f"prompt in call {at} of the model"
     blocks = [trial.prompt.blocks if trial.prompt else () for trial in (first, second)]
@@ -199,7 +199,7 @@ def _misplaced(block: Block, place: Place, lines: list[str]) -> str:
             continue
         if shift:
             return f"its text stands at lines {start} to {end} of {place.path}; {rule}"
-        # Blank lines at an edge are told from none by nobody.
+        # Nobody can tell blank lines at an edge from none.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
         behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
         for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
@@ -216,23 +216,23 @@ def _text(lines: list[str], start: int, end: int, mark: str) -> str:
 
 def _leak(trials: list[_Trial]) -> str:
     for trial in trials:
-        if shown := _showing(trial, PLANTED):
-            return f"text that stands after the cursor is in {shown}"
+        if location := _showing(trial, PLANTED):
+            return f"text that stands after the cursor is in {location}"
     return ""
 
 
 def _path_fault(trial: _Trial) -> str:
     roots = {str(Path.cwd()), str(Path.home()), tempfile.gettempdir(), sys.prefix}
     for root in sorted(roots):
-        if len(root) > 1 and (shown := _showing(trial, root + os.sep)):
-            return f"the path {root} is in {shown}"
+        if len(root) > 1 and (location := _showing(trial, root + os.sep)):
+            return f"the path {root} is in {location}"
     return ""
 
 
 def _showing(trial: _Trial, text: str) -> str:
-    """Return what the first part is called that a text is in; empty if it is in none."""
-    for at, asked in enumerate(trial.asked):
-        if text in asked:
+    """Return the name of the first part that contains a text; empty if none does."""
+    for at, prompt in enumerate(trial.model_prompts):
+        if text in prompt:
             return f"the prompt in call {at} of the model"
     for at, block in enumerate(trial.prompt.blocks if trial.prompt else ()):
         if text in block.text:

@@ -1,7 +1,7 @@
 """The names of controls: rows made with the answer, to check the measure itself. Nothing else may be called so.
 
-They are no strategies: nothing of them comes by the door for plugins or runs in a cell, because they need the
-reference. The harness makes them (`harness.controls`); here are only their names, for whoever lists or refuses them.
+Controls are not strategies: they need the reference, so they are no plugins and run in no cell. The harness makes
+them (`harness.controls`); only their names are here, for the code that lists or refuses them.
 """
 
 from __future__ import annotations

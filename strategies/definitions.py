@@ -14,7 +14,7 @@ from ctxbench.strategies.stubs import stub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class ExternalDefinition:
     """One definition in another file."""
 
     place: Place
@@ -24,7 +24,7 @@ class Definition:
 
 
 class Sources:
-    """Files of the repository and what stands in them, read once each."""
+    """The definitions in a repository's files; each file is read once."""
 
     def __init__(self, repo: Repository) -> None:
         """Look things up in `repo`."""
@@ -34,29 +34,30 @@ class Sources:
     def _outline(self, path: str) -> Outline:
         return outline(self._repo.read(path), self._repo.language)
 
-    def module(self, path: str) -> Definition:
+    def module(self, path: str) -> ExternalDefinition:
         """Return a whole file."""
         text = self._repo.read(path)
         place = Place(path=path, start=0, end=len(split_lines(text)))
-        return Definition(place=place, text=stub(text, self._repo.language), stub=True)
+        return ExternalDefinition(place=place, text=stub(text, self._repo.language), stub=True)
 
-    def type(self, path: str, name: str) -> Definition | None:
+    def type(self, path: str, name: str) -> ExternalDefinition | None:
         """Return a type by its name, or the name of one inside (``Outer.Inner``)."""
-        found = next((one for one in self.outline(path).types if one.name == name.rpartition(".")[2]), None)
-        if found is None:
+        types = self.outline(path).types
+        type_outline = next((inner for inner in types if inner.name == name.rpartition(".")[2]), None)
+        if type_outline is None:
             return None
-        text = self._lines(path, found.lines)
-        place = Place(path=path, start=found.lines[0], end=found.lines[1])
-        return Definition(place=place, text=stub(textwrap.dedent(text), self._repo.language), stub=True)
+        text = self._lines(path, type_outline.lines)
+        place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
+        return ExternalDefinition(place=place, text=stub(textwrap.dedent(text), self._repo.language), stub=True)
 
-    def function(self, path: str, name: str) -> Definition | None:
+    def function(self, path: str, name: str) -> ExternalDefinition | None:
         """Return a function by its name with the classes around it."""
-        named = (one for one in self.outline(path).functions if one.qualified == name and not one.inside)
-        found = next(named, None)
-        if found is None:
+        functions = (function for function in self.outline(path).functions if not function.inside)
+        function = next((function for function in functions if function.qualified == name), None)
+        if function is None:
             return None
-        place = Place(path=path, start=found.lines[0], end=found.lines[1])
-        return Definition(place=place, text=self._lines(path, found.lines), stub=False)
+        place = Place(path=path, start=function.lines[0], end=function.lines[1])
+        return ExternalDefinition(place=place, text=self._lines(path, function.lines), stub=False)
 
     def _lines(self, path: str, lines: tuple[int, int]) -> str:
         return "\n".join(self._repo.read(path).split("\n")[slice(*lines)])

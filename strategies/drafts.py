@@ -1,6 +1,6 @@
 """Drafts of functions: the body that an answer means, its lines that call something, and its parts. Pure.
 
-InferCom paper, its outlook on whole functions; the sizes are ours [decision].
+InferCom paper, its outlook on whole functions; the paper gives no sizes, these are ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ LINES = 20
 LEAST, MOST = 5, 15
 """Lines of a part."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
+"""A fenced block of an answer; the last one may be left open."""
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
@@ -26,24 +27,25 @@ _NO_CALL = frozenset(
 
 
 def drafted_body(draft: str, query: Query) -> list[str]:
-    """Return the lines of the body that an answer gives the wanted function.
+    """Return the lines of the body that an answer gives the target function.
 
     That is the function's body where the answer, or what stands in its tags or its last fence, holds the function;
     else all of it, as written by a model that goes on where the prompt ends.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft
-    fenced = _FENCED.findall(text)
+    fenced = FENCED.findall(text)
     text = textwrap.dedent(fenced[-1] if fenced else text)
-    named = [one for one in outline(text, query.language).functions if one.name == query.name and one.has_body]
-    start, end = named[-1].body if named else (0, None)
+    functions = outline(text, query.language).functions
+    definitions = [function for function in functions if function.name == query.name and function.has_body]
+    start, end = definitions[-1].body if definitions else (0, None)
     return textwrap.dedent("\n".join(text.split("\n")[start:end])).strip("\n").split("\n")
 
 
 def calls(body: list[str]) -> list[str]:
     """Return the lines that call something, the first `LINES` of them."""
-    found = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
-    return found[:LINES]
+    calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
+    return calling_lines[:LINES]
 
 
 def stretches(body: list[str]) -> list[str]:

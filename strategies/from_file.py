@@ -1,4 +1,4 @@
-"""Strategies in a file that needs no installation: imported once for each content of it."""
+"""Load strategies from a file that needs no installation, once for each content of the file."""
 
 from __future__ import annotations
 
@@ -27,47 +27,47 @@ def being_loaded() -> tuple[str, dict[str, Strategy]]:
     return _FILE.get()
 
 
-def load(path: Path, shown: str) -> dict[str, Strategy]:
+def load(path: Path, display_name: str) -> dict[str, Strategy]:
     """Return the strategies of a file by name.
 
     Args:
         path: the file.
-        shown: how messages call it.
+        display_name: how messages call it.
 
     Raises:
         InputFault: if it cannot be read or imported.
     """
-    with explained(shown):
+    with explained(display_name):
         content = path.read_bytes()
     digest = sha256(content)
-    known = _LOADED.get(path)
-    if known is not None and known[0] == digest:
-        return known[1]
+    loaded = _LOADED.get(path)
+    if loaded is not None and loaded[0] == digest:
+        return loaded[1]
     module_name = f"_strategy_file_{sha256(str(path))[:12]}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None:
-        raise InputFault("is not a Python file", where=shown, cure="give a file that ends in .py")
+        raise InputFault("is not a Python file", where=display_name, cure="give a file that ends in .py")
     old_names.accept()
     module = importlib.util.module_from_spec(module_spec)
-    with _collecting(module_name) as found, _beside(path.parent):
+    with _collecting(module_name) as strategies, _beside(path.parent):
         sys.modules[module_name] = module
         try:
             # Not by the loader: its bytecode cache takes an edit within the same second for no edit.
             exec(compile(content, str(path), "exec"), module.__dict__)  # noqa: S102 - what importing it would do
         except Exception as error:
             raise InputFault(
-                f"cannot be imported ({type(error).__name__}: {error})", where=shown, cure="mend the file"
+                f"cannot be imported ({type(error).__name__}: {error})", where=display_name, cure="mend the file"
             ) from error
-    _LOADED[path] = (digest, found)
-    return found
+    _LOADED[path] = (digest, strategies)
+    return strategies
 
 
 @contextlib.contextmanager
 def _collecting(module: str) -> Iterator[dict[str, Strategy]]:
-    found: dict[str, Strategy] = {}
-    token = _FILE.set((module, found))
+    strategies: dict[str, Strategy] = {}
+    token = _FILE.set((module, strategies))
     try:
-        yield found
+        yield strategies
     finally:
         _FILE.reset(token)
 

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Dropped, Generate, Prompt
-from ctxbench.strategies.apis import CONTEXT, SIMILAR, Search, api_blocks, fit, infer
+from ctxbench.strategies.apis import CONTEXT, SIMILAR, ApiSearch, api_blocks, fit, infer
 from ctxbench.strategies.infile_text import HALF, infile_block, infile_flags
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import LINE_DRAFT, RETRIEVED
 from ctxbench.strategies.similar import (
     HEADER_TOKENS,
-    Candidate,
+    Fragment,
     as_found,
     choose,
     draft_query,
@@ -84,7 +84,7 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
 
     reserved = reserve_api_budget == "always"
-    search = Search(
+    search = ApiSearch(
         encoder=encoder,
         usage=k_uer if uer or reserved else 0,
         summary=k_fsr if fsr or reserved else 0,
@@ -93,27 +93,29 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         constructors=synth_constructor,
         blank_decorator_line=api_blank_decorator_line,
     )
-    here = infile_block(query, infile)
-    apis, dropped, left = fit(repo.name, infer(repo, generate, here.text, draft, search), here.text, context)
+    file_block = infile_block(query, infile)
+    apis, dropped, tokens_left = fit(
+        repo.name, infer(repo, generate, file_block.text, draft, search), file_block.text, context
+    )
 
     text = draft_query(query, draft, window, join=q2_partial == "join", first_only=q2_lines == "first")
-    found = as_found(repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride))
-    blocks, unfit = _similar(found, min(left, similar), empty_header=empty_header)
+    fragments = as_found(repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride))
+    blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
 
-    flags = [*infile_flags(query, here), *apis.flags]
-    flags += ["no_candidates"] * (not found) + ["empty_draft"] * (not draft.strip())
+    flags = [*infile_flags(query, file_block), *apis.flags]
+    flags += ["no_candidates"] * (not fragments) + ["empty_draft"] * (not draft.strip())
     return Prompt(
-        blocks=(*blocks, *api_blocks(repo.name, apis.only(usage=uer, summary=fsr)), here),
+        blocks=(*blocks, *api_blocks(repo.name, apis.only(usage=uer, summary=fsr)), file_block),
         dropped=(*unfit, *dropped),
         flags=tuple(flags),
     )
 
 
-def _similar(candidates: Sequence[Candidate], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
+def _similar(candidates: Sequence[Fragment], budget: int, *, empty_header: bool) -> tuple[list[Block], list[Dropped]]:
     """Pack as RepoCoder does, then again what it took into what the APIs leave, and frame it."""
-    taken, dropped = pack(candidates)
+    packed, dropped = pack(candidates)
     if budget < HEADER_TOKENS:
-        unfit = [Dropped(kind=b.kind, places=b.places, score=b.score, reason="budget") for b in reversed(taken)]
+        unfit = [Dropped(kind=b.kind, places=b.places, score=b.score, reason="budget") for b in reversed(packed)]
         return [], [*dropped, *unfit]
-    kept, unfit = choose(reversed(taken), budget=budget)
-    return framed(kept, empty_header=empty_header), [*dropped, *unfit]
+    fitting, unfit = choose(reversed(packed), budget=budget)
+    return framed(fitting, empty_header=empty_header), [*dropped, *unfit]

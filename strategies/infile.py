@@ -1,4 +1,4 @@
-"""`lc.infile`: the file alone, the baseline of the strategies that show left context."""
+"""`lc.infile`: the target file alone, the baseline of the strategies that show left context."""
 
 from __future__ import annotations
 

@@ -19,15 +19,15 @@ def build_infile(text: str, limit: int) -> str:
     tokens of that line are kept, where the papers' release returns an empty prompt.
     """
     lines = text.split("\n")
-    kept, used = len(lines), 0
-    while kept:
-        used += count(lines[kept - 1])
+    start, used = len(lines), 0
+    while start:
+        used += count(lines[start - 1])
         if used > limit:
             break
-        kept -= 1
-    tail = lines[kept:]
-    if kept and not any(tail):
-        last = pieces(lines[kept - 1])[-limit:] if limit > 0 else []
+        start -= 1
+    tail = lines[start:]
+    if start and not any(tail):
+        last = pieces(lines[start - 1])[-limit:] if limit > 0 else []
         tail = ["".join(last), *tail]
     return "\n".join(tail)
 

@@ -26,7 +26,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """The note on a parameter that names another strategy; write `Inner`."""
+    """Marks a parameter as the spec of another strategy; write `Inner`."""
 
 
 Inner = Annotated[str, Wrapped()]
@@ -34,7 +34,7 @@ Inner = Annotated[str, Wrapped()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class StrategyParameter:
     """One keyword of a strategy."""
 
     name: str
@@ -49,7 +49,7 @@ class Parameter:
 
     @property
     def expects(self) -> str:
-        """What may be given, in words."""
+        """The values that it takes, in words."""
         if self.choices:
             return " or ".join(self.choices)
         if self.wraps:
@@ -75,7 +75,7 @@ class Parameter:
         return value
 
 
-def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bool, tuple[Parameter, ...]]:
+def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bool, tuple[StrategyParameter, ...]]:
     """Return whether a strategy asks the model and the sandbox, and its parameters in the order written.
 
     Raises:
@@ -105,7 +105,7 @@ def read_signature(function: Callable[..., object], name: str) -> tuple[bool, bo
     return len(services) > 0, len(services) > 1, parameters
 
 
-def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
+def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> StrategyParameter:
     least, wraps = None, False
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
@@ -122,28 +122,30 @@ def _parameter(argument: inspect.Parameter, hint: Any, where: str) -> Parameter:
         )
     if argument.default is argument.empty:
         raise InputFault(f"the parameter {argument.name!r} has no default", where=where, cure="give it one")
-    parameter = Parameter(name=argument.name, kind=hint, default=None, choices=choices, least=least, wraps=wraps)
+    parameter = StrategyParameter(
+        name=argument.name, kind=hint, default=None, choices=choices, least=least, wraps=wraps
+    )
     return dataclasses.replace(parameter, default=parameter.read(argument.default, where))
 
 
-def bind(parameters: tuple[Parameter, ...], spec: Spec) -> Mapping[str, Value]:
+def bind(parameters: tuple[StrategyParameter, ...], spec: Spec) -> Mapping[str, Value]:
     """Return the arguments of a spec that differ from the defaults, checked; one without a key is the first's.
 
     Raises:
         InputFault: if a parameter is unknown or given twice, or a value does not fit.
     """
-    known = {parameter.name: parameter for parameter in parameters}
-    given: dict[str, Value] = {}
+    by_name = {parameter.name: parameter for parameter in parameters}
+    arguments: dict[str, Value] = {}
     for spelled, value in spec.arguments.items():
-        key = next(iter(known), "") if spelled == POSITIONAL else spelled
+        key = next(iter(by_name), "") if spelled == POSITIONAL else spelled
         if spelled == POSITIONAL and key in spec.arguments:
             raise InputFault(f"{spec.name} is given {key!r} twice", cure="keep one of them")
-        if key not in known:
+        if key not in by_name:
             raise InputFault(
                 f"{spec.name} has no parameter {key!r}" if key else f"{spec.name} takes nothing",
-                cure=f"it has {', '.join(known) or 'none'} (see `ctxbench strategy show {spec.name}`)",
+                cure=f"it has {', '.join(by_name) or 'none'} (see `ctxbench strategy show {spec.name}`)",
             )
-        read = known[key].read(value, spec.name)
-        if read != known[key].default:
-            given[key] = read
-    return given
+        read = by_name[key].read(value, spec.name)
+        if read != by_name[key].default:
+            arguments[key] = read
+    return arguments

@@ -1,4 +1,4 @@
-"""A control: windows drawn by lot, in RepoCoder's layout. Retrieval that is not better than this is worth nothing."""
+"""Random windows in RepoCoder's layout: a control that retrieval has to beat to be worth anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infile_text import HALF
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
-from ctxbench.strategies.similar import BLOCKS, BUDGET, Candidate, similar_prompt
+from ctxbench.strategies.similar import BLOCKS, BUDGET, Fragment, similar_prompt
 
 _FILES = 5
 """How many files are looked into for each block."""
@@ -30,7 +30,7 @@ def random_windows(
     blocks: Annotated[int, AtLeast(0)] = BLOCKS,
     infile: Annotated[int, AtLeast(1)] = HALF,
 ) -> Prompt:
-    """Show windows of other files, drawn by lot.
+    """Show windows of other files, drawn at random.
 
     The draw depends on the run's seed, on the sample and on `seed`, and on nothing else. Files are drawn first, five
     for each block, then windows among theirs.
@@ -47,8 +47,8 @@ def random_windows(
     """
     lot = random.Random(f"{query.seed} {seed} {query.id}")  # noqa: S311 - no secret
     others = [path for path in repo.files() if path != query.path]
-    found = [
-        Candidate(
+    windows = [
+        Fragment(
             paths=(path,),
             text="\n".join(lines[start:end]),
             places=(Place(path=path, start=start, end=end),),
@@ -58,5 +58,5 @@ def random_windows(
         for lines in [split_lines(repo.read(path))]
         for start, end in spans(len(lines), window, stride)
     ]
-    drawn = lot.sample(found, min(len(found), blocks))
+    drawn = lot.sample(windows, min(len(windows), blocks))
     return similar_prompt(query, drawn, budget=budget, most=blocks, infile=infile)

@@ -1,8 +1,8 @@
-"""What the target file refers to in other files: RepoFuse's rationale context, by static analysis.
+"""RepoFuse's rationale context: the definitions in other files that the target file refers to, by static analysis.
 
-RepoFuse asks Jedi, which infers types and reads files from the disk. Here the names of the shown text are
-resolved through the imports that stand in it, and nothing is inferred: what ``store.load`` is, is known where
-``store`` is a module or a class. What is found is one step away: definitions in other files.
+RepoFuse asks Jedi, which infers types and reads files from the disk. Here names in the shown text are resolved
+through the imports in it, and no type is inferred: ``store.load`` is resolved only where ``store`` is a module or
+a class. Only definitions one step away are returned, not what they refer to in turn.
 """
 
 from __future__ import annotations
@@ -20,38 +20,42 @@ from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Query
-from ctxbench.strategies.definitions import Definition, Sources
+from ctxbench.strategies.definitions import ExternalDefinition, Sources
 
 _WORD = re.compile(r"\w+")
 
 
-def rationale(query: Query, repo: Repository) -> list[Definition]:
+def rationale(query: Query, repo: Repository) -> list[ExternalDefinition]:
     """Return the definitions in other files that the shown part of the target file refers to, each once.
 
     Python: what is imported, called, instantiated, inherited from or otherwise named, and the methods of imported
     base classes that the method around the cursor overrides. Functions come whole, classes and modules as stubs;
     variables are left out. Java: the imported types, as stubs; of a package those that the file names.
     """
-    found = _python(query, repo) if repo.language is Language.PYTHON else _java(query, repo)
-    others = (one for one in found if one is not None and one.place.path != query.path and one.text.strip())
+    definitions = _python(query, repo) if repo.language is Language.PYTHON else _java(query, repo)
+    others = (
+        definition
+        for definition in definitions
+        if definition is not None and definition.place.path != query.path and definition.text.strip()
+    )
     return list(dict.fromkeys(others))
 
 
 class _Facts(Mapping[str, PythonFile]):
-    """The facts of every file, found out when they are asked for."""
+    """The facts of every file, each analysed at first use."""
 
     def __init__(self, repo: Repository) -> None:
         self._paths = repo.files()
-        self._known = frozenset(self._paths)
+        self._path_set = frozenset(self._paths)
         self._analyse = cache(lambda path: python.analyse(path, repo.read(path)))
 
     def __getitem__(self, path: str) -> PythonFile:
-        if path not in self._known:
+        if path not in self._path_set:
             raise KeyError(path)
         return self._analyse(path)
 
     def __contains__(self, path: object) -> bool:
-        return path in self._known
+        return path in self._path_set
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -60,7 +64,7 @@ class _Facts(Mapping[str, PythonFile]):
         return len(self._paths)
 
 
-def _python(query: Query, repo: Repository) -> Iterator[Definition | None]:
+def _python(query: Query, repo: Repository) -> Iterator[ExternalDefinition | None]:
     facts = _Facts(repo)
     file = facts[query.path]
     # What other files import tells a namespace package from a source root; only the target's imports are looked at.
@@ -82,7 +86,7 @@ class _Names:
         self.file, self.exports, self._sources = file, exports, sources
         self._paths = {exports.index.name(path): path for path in reversed(list(exports.files))}
 
-    def loaded(self, load: NameLoad, method: str = "") -> Iterator[Definition | None]:
+    def loaded(self, load: NameLoad, method: str = "") -> Iterator[ExternalDefinition | None]:
         """Yield the definitions that a name, with the attributes that follow it, stands for; or a class's method."""
         tail = (method,) if method else ()
         for item in (self.file.imports[index] for index in load.imports):
@@ -96,11 +100,13 @@ class _Names:
             target = self.exports.member(supply[-1], load.name) if supply else None
             yield from self.definitions(target, load.name, (*load.chain, *tail))
 
-    def definitions(self, target: Target | None, name: str, chain: tuple[str, ...]) -> Iterator[Definition | None]:
+    def definitions(
+        self, target: Target | None, name: str, chain: tuple[str, ...]
+    ) -> Iterator[ExternalDefinition | None]:
         """Yield what a target called `name`, reached through modules, is; of a class also the method named."""
         while target is not None and target.place is not None and chain:
-            name, *rest = chain
-            target, chain = self.exports.member(target.place, name), tuple(rest)
+            name, *attributes = chain
+            target, chain = self.exports.member(target.place, name), tuple(attributes)
         path = self._path(target) if target is not None else None
         if target is None or path is None:
             return
@@ -114,32 +120,36 @@ class _Names:
             yield self._sources.function(path, name)
 
     def _path(self, target: Target) -> str | None:
-        found = target.place or self._paths.get(target.module)
-        return found if found in self.exports.files else None
+        path = target.place or self._paths.get(target.module)
+        return path if path in self.exports.files else None
 
 
-def _overridden(names: _Names, text: str, cursor: int) -> Iterator[Definition | None]:
+def _overridden(names: _Names, text: str, cursor: int) -> Iterator[ExternalDefinition | None]:
     """Yield the methods of imported base classes that are called as the method around the cursor."""
-    around = [one for one in outline(text, Language.PYTHON).functions if one.lines[0] <= cursor and one.types]
-    if not around or around[-1].lines[1] < cursor:
+    methods = [
+        function
+        for function in outline(text, Language.PYTHON).functions
+        if function.lines[0] <= cursor and function.types
+    ]
+    if not methods or methods[-1].lines[1] < cursor:
         return
-    method = around[-1]
+    method = methods[-1]
     bases = set(_WORD.findall(method.types[-1].header.partition("(")[2]))
     for load in names.file.loads:
         if load.name in bases and method.types[-1].lines[0] <= load.line < method.lines[0]:
             yield from names.loaded(load, method.name)
 
 
-def _java(query: Query, repo: Repository) -> Iterator[Definition | None]:
+def _java(query: Query, repo: Repository) -> Iterator[ExternalDefinition | None]:
     sources, paths = Sources(repo), repo.files()
     text = repo.read(query.path)
     words = frozenset(_WORD.findall(text))
     for item in java.analyse(query.path, text).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
-        found = list(_files_of(owner, paths))
-        for path, inner in found:
+        files = list(_files_of(owner, paths))
+        for path, inner in files:
             yield sources.type(path, ".".join([basename(path).removesuffix(".java"), *inner]))
-        if item.wildcard and not item.static and not found:
+        if item.wildcard and not item.static and not files:
             for path in _package(item, paths):
                 name = basename(path).removesuffix(".java")
                 if name in words:
@@ -151,9 +161,9 @@ def _files_of(owner: str, paths: tuple[str, ...]) -> Iterator[tuple[str, list[st
     parts = owner.split(".")
     for length in range(len(parts), 0, -1):
         ending = "/".join(parts[:length]) + ".java"
-        found = [path for path in paths if path == ending or path.endswith("/" + ending)]
-        if found:
-            yield from ((path, parts[length:]) for path in found)
+        matches = [path for path in paths if path == ending or path.endswith("/" + ending)]
+        if matches:
+            yield from ((path, parts[length:]) for path in matches)
             return
 
 

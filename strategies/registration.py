@@ -1,4 +1,4 @@
-"""What a strategy says of itself, as plain data, and what a spec makes of it. Pure: no strategy is imported or run."""
+"""Registrations: strategies as plain data, and specs bound to them. Pure: no strategy is imported or run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.spec import Spec, Value
 from ctxbench.bench.types import Kind
-from ctxbench.strategies.parameters import Parameter, bind
+from ctxbench.strategies.parameters import StrategyParameter, bind
 
 
 class Registered(Protocol):
-    """What a spec is checked against."""
+    """A strategy, or its registration, as far as the check of a spec needs it."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class Registered(Protocol):
         ...
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[StrategyParameter, ...]:
         """What it takes, in the order written."""
         ...
 
@@ -65,7 +65,7 @@ class Registration:
     kinds: frozenset[Kind]
     drafts: bool
     executes: bool
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[StrategyParameter, ...]
     text: str
     """Its docstring, dedented; empty if it has none."""
     source: str
@@ -93,12 +93,12 @@ class Bound(Generic[R]):
             InputFault: if a parameter does not fit, or it wraps what cannot be wrapped.
         """
         self.strategy = strategy
-        given = bind(strategy.parameters, spec)
-        wraps = {p.name: str(given.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
+        arguments = bind(strategy.parameters, spec)
+        wraps = {p.name: str(arguments.get(p.name, p.default)) for p in strategy.parameters if p.wraps}
         inner = {name: _inner(spec.name, text, lookup) for name, text in wraps.items()}
         self.inner: tuple[Bound[R], ...] = tuple(inner.values())
         """The strategies that it wraps."""
-        self.arguments: Mapping[str, Value] = {**given, **{name: one.spec for name, one in inner.items()}}
+        self.arguments: Mapping[str, Value] = {**arguments, **{name: wrapped.spec for name, wrapped in inner.items()}}
         self.spec: str = str(Spec(spec.name, self.arguments))
         """The canonical spelling: parameters sorted, those that equal the default left out (what is wrapped stays)."""
         if not self.kinds:
@@ -109,23 +109,23 @@ class Bound(Generic[R]):
     @property
     def kinds(self) -> frozenset[Kind]:
         """The task kinds it accepts; a wrapper those that what it wraps accepts too."""
-        return self.strategy.kinds.intersection(*(one.kinds for one in self.inner))
+        return self.strategy.kinds.intersection(*(wrapped.kinds for wrapped in self.inner))
 
     @property
     def drafts(self) -> bool:
         """Whether it, or what it wraps, asks the model on the way."""
-        return self.strategy.drafts or any(one.drafts for one in self.inner)
+        return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
 
     @property
     def executes(self) -> bool:
         """Whether it runs what the model wrote, in the sandbox; a wrapper only if what it wraps does."""
-        return any(one.executes for one in self.inner) if self.inner else self.strategy.executes
+        return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
     def version(self) -> str:
         """A digest of the file that defines it, and of those that define what it wraps."""
         own = self.strategy.version
-        return sha256(" ".join([own, *(one.version for one in self.inner)]))[:12] if self.inner else own
+        return sha256(" ".join([own, *(wrapped.version for wrapped in self.inner)]))[:12] if self.inner else own
 
 
 def listed(kinds: frozenset[Kind]) -> str:

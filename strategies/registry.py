@@ -26,7 +26,7 @@ from ctxbench.strategies import controls
 from ctxbench.strategies.api import Context, Execute, Model, Prompt
 from ctxbench.strategies.asking import Asking
 from ctxbench.strategies.from_file import being_loaded, load
-from ctxbench.strategies.parameters import Parameter, read_signature
+from ctxbench.strategies.parameters import StrategyParameter, read_signature
 from ctxbench.strategies.registration import Bound, Registration, listed
 from ctxbench.strategies.returned import Misshapen, check_context, check_prompt
 
@@ -47,7 +47,7 @@ class Strategy:
     """Whether it asks the model on the way."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[StrategyParameter, ...]
 
     @property
     def summary(self) -> str:
@@ -84,7 +84,7 @@ class Strategy:
             return ""
         root = _package(self.function.__module__)
         files = [path] if root is None else sorted(root.rglob("*.py"))
-        return sha256("".join(f"{one.name}\0{sha256(one.read_bytes())}\n" for one in files))[:12]
+        return sha256("".join(f"{file.name}\0{sha256(file.read_bytes())}\n" for file in files))[:12]
 
 
 def _package(module: str) -> Path | None:
@@ -146,7 +146,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
         if name in controls.NAMES:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
         drafts, executes, parameters = read_signature(function, name)
-        made = Strategy(
+        registered = Strategy(
             name=name,
             function=function,
             kinds=frozenset(kinds),
@@ -156,11 +156,11 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,)) -> Callable[[
         )
         module, loading = being_loaded()
         if function.__module__ != module:
-            _REGISTRY.add(name, made, origin=origin_of(function))
+            _REGISTRY.add(name, registered, origin=origin_of(function))
         elif name in loading:
             raise InputFault(f"the strategy {name!r} is registered twice in one file", cure="rename one of them")
         else:
-            loading[name] = made
+            loading[name] = registered
         return function
 
     return register
@@ -198,10 +198,10 @@ def get(name: str) -> Strategy:
         if name not in names():
             raise UnknownName("strategy", name, {*names(), *controls.NAMES}, command=COMMAND)
         return _REGISTRY.get(name)
-    found = load(Path(path).expanduser().absolute(), path)
-    if inside not in found:
-        raise UnknownName("strategy", inside, found, command=f"grep '@strategy' {path}")
-    return found[inside]
+    strategies = load(Path(path).expanduser().absolute(), path)
+    if inside not in strategies:
+        raise UnknownName("strategy", inside, strategies, command=f"grep '@strategy' {path}")
+    return strategies[inside]
 
 
 def resolve(spec: str) -> BoundStrategy:

@@ -66,8 +66,8 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
 
     def prompt_for(text: str, *, move: bool) -> Prompt:
         hits = repo.similar_windows(text, top=RETRIEVED, size=window, stride=stride)
-        found = extended(hits, repo, window, stride) if move else as_found(hits)
-        return similar_prompt(query, found, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
+        fragments = extended(hits, repo, window, stride) if move else as_found(hits)
+        return similar_prompt(query, fragments, budget=budget, most=blocks, infile=infile, empty_header=empty_header)
 
     prompt = prompt_for(unfinished_query(query, window), move=True)
     flags: list[str] = []

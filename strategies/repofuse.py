@@ -1,4 +1,4 @@
-"""RepoFuse: what the file refers to and what is like it, ranked together, the most relevant first."""
+"""RepoFuse: definitions that the file refers to and code like it, ranked together, the most relevant first."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CHUNK = 10
 """Lines of a chunk that are not blank."""
 MASKED = frozenset({"ctxbench", "projbench"})
 """Benchmarks whose line samples hide the import of what they ask for, which RepoFuse was measured without."""
-_ASKED = 50
+_RETRIEVED = 50
 """How many chunks are retrieved, of which the best in other files are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class RankedPiece:
     """A piece of another file that may be shown."""
 
     kind: BlockKind
@@ -62,78 +62,79 @@ def repofuse(
         budget: tokens for the context.
         infile: tokens for the in-file text.
     """
-    here = infile_block(query, infile)
-    found = [*(_rationale(query, repo) if rationale else ()), *(_analogy(query, repo, analogies) if analogies else ())]
-    candidates = list({(one.path, one.text): one for one in reversed(found)}.values())[::-1]
+    file_block = infile_block(query, infile)
+    related = [*_rationale(query, repo)] if rationale else []
+    related += _analogy(query, repo, analogies) if analogies else ()
+    candidates = list({(piece.path, piece.text): piece for piece in reversed(related)}.values())[::-1]
     blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), MARK[repo.language], budget)
-    flags = [*infile_flags(query, here)]
+    flags = [*infile_flags(query, file_block)]
     flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (rationale and query.benchmark in MASKED)
-    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=tuple(flags))
+    return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))
 
 
-def _rationale(query: Query, repo: Repository) -> Iterator[Candidate]:
+def _rationale(query: Query, repo: Repository) -> Iterator[RankedPiece]:
     from ctxbench.strategies.rationale import rationale  # noqa: PLC0415 - it imports the parsers
 
-    for one in rationale(query, repo):
-        kind = BlockKind.API if one.stub else BlockKind.SIMILAR
-        text = "\n".join(line for line in one.text.split("\n") if line.strip())
-        places = (one.place,) if one.stub else _filled(repo, one.place)
-        yield Candidate(kind=kind, path=one.place.path, text=text, places=places)
+    for definition in rationale(query, repo):
+        kind = BlockKind.API if definition.stub else BlockKind.SIMILAR
+        text = "\n".join(line for line in definition.text.split("\n") if line.strip())
+        places = (definition.place,) if definition.stub else _filled(repo, definition.place)
+        yield RankedPiece(kind=kind, path=definition.place.path, text=text, places=places)
 
 
-def _analogy(query: Query, repo: Repository, most: int) -> Iterator[Candidate]:
+def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
     """Yield the chunks that follow those like the last lines before the cursor, as CrossCodeEval's lists do."""
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
-    hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_ASKED)
+    hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
         rows = split_lines(repo.read(hit.place.path))
         after = [row for row in range(hit.place.end, len(rows)) if rows[row].strip()][:CHUNK]
         # Nothing follows the last chunk of a file: it is shown itself.
         place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
         text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
-        yield Candidate(kind=BlockKind.SIMILAR, path=place.path, text=text, places=_filled(repo, place))
+        yield RankedPiece(kind=BlockKind.SIMILAR, path=place.path, text=text, places=_filled(repo, place))
 
 
 def _filled(repo: Repository, place: Place) -> tuple[Place, ...]:
     """Return the stretches of a place that hold no blank line."""
     rows = split_lines(repo.read(place.path))
-    found: list[Place] = []
+    stretches: list[Place] = []
     for row in range(place.start, min(place.end, len(rows))):
         if not rows[row].strip():
             continue
-        start = found.pop().start if found and found[-1].end == row else row
-        found.append(Place(path=place.path, start=start, end=row + 1))
-    return tuple(found)
+        start = stretches.pop().start if stretches and stretches[-1].end == row else row
+        stretches.append(Place(path=place.path, start=start, end=row + 1))
+    return tuple(stretches)
 
 
 def _ranked(
-    query: Query, repo: Repository, candidates: Sequence[Candidate], encoder: str, tokens: int
-) -> list[tuple[float, Candidate]]:
+    query: Query, repo: Repository, candidates: Sequence[RankedPiece], encoder: str, tokens: int
+) -> list[tuple[float, RankedPiece]]:
     """Return the candidates with their scores, best first; among equals in the order found."""
     text = "".join(pieces(query.prefix)[-tokens:])
-    scores = repo.similarity(text, [one.text for one in candidates], ranker=encoder) if candidates else ()
+    scores = repo.similarity(text, [candidate.text for candidate in candidates], ranker=encoder) if candidates else ()
     return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
 
 
-def _pack(ranked: Sequence[tuple[float, Candidate]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
     """Take from the best down, under a header; stop at the first that does not fit."""
     header = f"{mark} Here are some relevant code fragments from other files of the repo:\n\n"
     blocks = [
         Block(
-            kind=one.kind,
-            text=f"{mark} the below code fragment is found in {one.path}\n"
-            + "".join(f"{mark} {line}\n" for line in one.text.split("\n"))
+            kind=piece.kind,
+            text=f"{mark} the below code fragment is found in {piece.path}\n"
+            + "".join(f"{mark} {line}\n" for line in piece.text.split("\n"))
             + "\n",
-            places=one.places,
+            places=piece.places,
             score=score,
         )
-        for score, one in ranked
+        for score, piece in ranked
     ]
-    used, taken = count(header), 0
+    used, fitting = count(header), 0
     for block in blocks:
         used += count(block.text)
         if used > budget:
             break
-        taken += 1
-    left = [Dropped(kind=one.kind, places=one.places, score=one.score, reason="budget") for one in blocks[taken:]]
-    return [Block(kind=BlockKind.TEXT, text=header), *blocks[:taken]] if taken else [], left
+        fitting += 1
+    dropped = [Dropped(kind=b.kind, places=b.places, score=b.score, reason="budget") for b in blocks[fitting:]]
+    return [Block(kind=BlockKind.TEXT, text=header), *blocks[:fitting]] if fitting else [], dropped

@@ -1,4 +1,4 @@
-"""What a strategy returned, part by part: whether each is what `strategies.api` says, and which one is not."""
+"""Check a strategy's result part by part against the types of `strategies.api`, and name the part that is wrong."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ BLOCKS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Fragment:
     """A fragment that may be shown."""
 
     paths: tuple[str, ...]
-    """The files it is said to be found in, one line each."""
+    """The files that the prompt names as its source, one line each."""
     text: str
     places: tuple[Place, ...]
     """Where this very text stands."""
@@ -73,20 +73,20 @@ def draft_query(query: Query, draft: str, size: int, *, join: bool = True, first
     return "\n".join(lines[:size])
 
 
-def as_found(hits: Iterable[WindowHit]) -> list[Candidate]:
+def as_found(hits: Iterable[WindowHit]) -> list[Fragment]:
     """Return the windows as they are."""
     return [
-        Candidate(paths=tuple(p.path for p in hit.places), text=hit.text, places=hit.places, score=hit.score)
+        Fragment(paths=tuple(p.path for p in hit.places), text=hit.text, places=hit.places, score=hit.score)
         for hit in hits
     ]
 
 
-def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int) -> list[Candidate]:
+def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int) -> list[Fragment]:
     """Return the windows moved forward by one stride, to show what follows the code that is like the query.
 
     As in the released code, the text is that of the first place; the others stay named.
     """
-    found = []
+    fragments = []
     for hit in hits:
         place = hit.places[0]
         lines = split_lines(repo.read(place.path))
@@ -94,8 +94,8 @@ def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int
         start = max(0, end - size)
         moved = Place(path=place.path, start=start, end=end)
         paths = tuple(p.path for p in hit.places)
-        found.append(Candidate(paths=paths, text="\n".join(lines[start:end]), places=(moved,), score=hit.score))
-    return found
+        fragments.append(Fragment(paths=paths, text="\n".join(lines[start:end]), places=(moved,), score=hit.score))
+    return fragments
 
 
 def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple[list[Block], list[Dropped]]:
@@ -104,22 +104,22 @@ def choose(blocks: Iterable[Block], *, budget: int, most: int = BLOCKS) -> tuple
     A block is taken while header and blocks stay below `budget`; one that does not fit is passed over
     and the next is tried, until `most` are taken.
     """
-    chosen: list[Block] = []
+    packed: list[Block] = []
     dropped: list[Dropped] = []
     used = HEADER_TOKENS
     for block in blocks:
-        tokens = count(block.text) if len(chosen) < most else 0
-        reason = "limit" if len(chosen) >= most else "budget" if used + tokens >= budget else ""
+        tokens = count(block.text) if len(packed) < most else 0
+        reason = "limit" if len(packed) >= most else "budget" if used + tokens >= budget else ""
         if reason:
             dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=reason))
             continue
         used += tokens
-        chosen.append(block)
-    return chosen[::-1], dropped
+        packed.append(block)
+    return packed[::-1], dropped
 
 
 def pack(
-    candidates: Iterable[Candidate], *, budget: int = BUDGET, most: int = BLOCKS
+    candidates: Iterable[Fragment], *, budget: int = BUDGET, most: int = BLOCKS
 ) -> tuple[list[Block], list[Dropped]]:
     """Choose among fragments, best first, as `choose` does."""
     blocks = (Block(kind=BlockKind.SIMILAR, text=c.block, places=c.places, score=c.score) for c in candidates)
@@ -139,7 +139,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
 
 def similar_prompt(
     query: Query,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Fragment],
     *,
     budget: int = BUDGET,
     most: int = BLOCKS,
@@ -156,13 +156,13 @@ def similar_prompt(
         infile: tokens for the in-file text.
         empty_header: print the header even if no block is shown, as the InferCom release does.
     """
-    here = infile_block(query, infile)
+    file_block = infile_block(query, infile)
     blocks, dropped = pack(candidates, budget=budget, most=most)
-    shown = [*framed(blocks, empty_header=empty_header), here]
-    flags = infile_flags(query, here)
+    prompt_blocks = [*framed(blocks, empty_header=empty_header), file_block]
+    flags = infile_flags(query, file_block)
     if not candidates:
         flags = (*flags, "no_candidates")
-    return Prompt(blocks=tuple(shown), dropped=tuple(dropped), flags=flags)
+    return Prompt(blocks=tuple(prompt_blocks), dropped=tuple(dropped), flags=flags)
 
 
 def render(query: Query, context: Context) -> Prompt:
@@ -170,7 +170,7 @@ def render(query: Query, context: Context) -> Prompt:
     return similar_prompt(
         query,
         [
-            Candidate(
+            Fragment(
                 paths=(snippet.path,),
                 text=snippet.text.removesuffix("\n"),
                 places=(Place(path=snippet.path, start=snippet.start, end=snippet.end),) if snippet.end else (),

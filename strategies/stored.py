@@ -1,4 +1,4 @@
-"""Code that a benchmark's authors retrieved, in the prompts of their own programs. Nothing is searched here.
+"""The stored contexts of benchmarks, in the prompts of their authors' own programs. Nothing is searched here.
 
 `lc.crosscodeeval` makes the prompts of CrossCodeEval's two programs, `lc.repobench` that of RepoBench's. Both read
 `Query.stored` only, count with ctxbench's own tokens in place of a model's, and show the file alone where a sample
@@ -65,7 +65,7 @@ def crosscodeeval(
         max_context: tokens for cross-file code.
         max_prompt: tokens for the prompt.
     """
-    return crosscodeeval_prompt(query, chosen(query.stored, context), layout, max_context, max_prompt)
+    return crosscodeeval_prompt(query, select_context(query.stored, context), layout, max_context, max_prompt)
 
 
 @strategy("lc.repobench")
@@ -84,30 +84,34 @@ def repobench(
         context: which stored context; by default the first that holds pieces.
         max_prompt: tokens for the prompt; pieces give way, whole lines from their end.
     """
-    found = chosen([one for one in query.stored if one.snippets], context)
+    stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = _MARK[query.language]
     blocks = [Block(kind=BlockKind.TEXT, text=f"{mark} Repo Name: {query.repo}\n")]
-    for one in found.snippets if found else ():
-        blocks.append(Block(kind=BlockKind.TEXT, text=f"{mark} Path: {one.path}\n"))
-        blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{one.text}\n\n", score=one.score))
+    for snippet in stored_pieces.snippets if stored_pieces else ():
+        blocks.append(Block(kind=BlockKind.TEXT, text=f"{mark} Path: {snippet.path}\n"))
+        blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{snippet.text}\n\n", score=snippet.score))
     title = Block(kind=BlockKind.TEXT, text=f"{mark} Path: {query.path}\n")
-    parts = {one.name: one.text for one in query.stored}
+    parts = {stored.name: stored.text for stored in query.stored}
     if CROPPED in parts:
         text = f"{parts.get(IMPORTS, '')}\n{parts[CROPPED].rstrip()}\n"
-        here = Block(kind=BlockKind.INFILE, text=text)
+        file_block = Block(kind=BlockKind.INFILE, text=text)
     else:
-        here = _infile(query, max_prompt - count(title.text))
-    over = count("".join(block.text for block in blocks)) + count(title.text + here.text) - max_prompt
-    shown, dropped = _shortened(blocks, over)
+        file_block = _infile(query, max_prompt - count(title.text))
+    over = count("".join(block.text for block in blocks)) + count(title.text + file_block.text) - max_prompt
+    shortened, dropped = _shortened(blocks, over)
     # What ends at the cursor is left as it is, so that the model goes on there.
-    closed = _closed_up([*shown, title, here]) if CROPPED in parts else [*_closed_up([*shown, title]), here]
-    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, here, found))
+    closed = (
+        _closed_up([*shortened, title, file_block])
+        if CROPPED in parts
+        else [*_closed_up([*shortened, title]), file_block]
+    )
+    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, file_block, stored_pieces))
 
 
-def chosen(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
+def select_context(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
     """Return the context of that name; without a name the first that is not a dependency graph's."""
-    wanted = (one for one in stored if (one.name == name if name else one.name not in GRAPHS))
-    return next(wanted, None)
+    matches = (context for context in stored if (context.name == name if name else context.name not in GRAPHS))
+    return next(matches, None)
 
 
 def crosscodeeval_prompt(
@@ -128,17 +132,20 @@ def crosscodeeval_prompt(
     mark = _MARK[query.language]
     blocks: list[Block] = []
     dropped: list[Dropped] = []
-    left = max_prompt
+    tokens_left = max_prompt
     if context is not None and layout == CHUNKS:
         blocks, dropped = _whole_chunks(context.snippets, mark, max_context)
-        left -= count("".join(block.text for block in blocks))
+        tokens_left -= count("".join(block.text for block in blocks))
     elif context is not None:
         text = context.text or rendered(context.snippets, mark)
-        kept = "".join(pieces(text)[:max_context])
-        blocks = [*_split(kept, context.snippets, cut=len(kept) < len(text)), Block(kind=BlockKind.TEXT, text="\n")]
-        left -= max_context
-    here = _infile(query, left)
-    return Prompt(blocks=(*blocks, here), dropped=tuple(dropped), flags=_flags(query, here, context))
+        cut_text = "".join(pieces(text)[:max_context])
+        blocks = [
+            *_split(cut_text, context.snippets, cut=len(cut_text) < len(text)),
+            Block(kind=BlockKind.TEXT, text="\n"),
+        ]
+        tokens_left -= max_context
+    file_block = _infile(query, tokens_left)
+    return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=_flags(query, file_block, context))
 
 
 def rendered(snippets: Sequence[Snippet], mark: str) -> str:
@@ -149,9 +156,9 @@ def rendered(snippets: Sequence[Snippet], mark: str) -> str:
         mark: the language's comment mark.
     """
     parts = [f"{mark} {_HEADER}"] if snippets else []
-    for one in snippets:
-        code = "\n".join(f"{mark} {line}" for line in one.text.strip("\n").splitlines())
-        parts.append(f"{mark} the below code fragment can be found in:\n{mark} {one.path}\n{code}\n\n")
+    for snippet in snippets:
+        code = "\n".join(f"{mark} {line}" for line in snippet.text.strip("\n").splitlines())
+        parts.append(f"{mark} the below code fragment can be found in:\n{mark} {snippet.path}\n{code}\n\n")
     return "".join(parts)
 
 
@@ -159,22 +166,22 @@ def _whole_chunks(snippets: Sequence[Snippet], mark: str, budget: int) -> tuple[
     """Return the header and the first pieces that fit whole, and what follows them; no header for no piece."""
     header = Block(kind=BlockKind.TEXT, text=f"{mark} {_HEADER}")
     blocks, used = [header], count(header.text)
-    for number, one in enumerate(snippets):
-        name = f"{mark} the below code fragment is found in {one.path}\n"
-        code = "\n".join(f"{mark} {line}" for line in one.text.split("\n") if line) + "\n\n"
+    for number, snippet in enumerate(snippets):
+        name = f"{mark} the below code fragment is found in {snippet.path}\n"
+        code = "\n".join(f"{mark} {line}" for line in snippet.text.split("\n") if line) + "\n\n"
         used += count(name + code)
         if used > budget:
-            left = [
+            dropped = [
                 Dropped(kind=BlockKind.SIMILAR, places=(), score=s.score, reason="budget") for s in snippets[number:]
             ]
-            return (blocks if number else []), left
+            return (blocks if number else []), dropped
         blocks.append(Block(kind=BlockKind.TEXT, text=name))
-        blocks.append(Block(kind=BlockKind.SIMILAR, text=code, score=one.score))
+        blocks.append(Block(kind=BlockKind.SIMILAR, text=code, score=snippet.score))
     return (blocks if snippets else []), []
 
 
 def _split(text: str, snippets: Sequence[Snippet], *, cut: bool) -> Iterator[Block]:
-    """Yield a rendered text as blocks: what names a piece apart from its code, which is told from it by its kind."""
+    """Yield a rendered text as blocks: the line that names a piece is of kind TEXT, its code of kind SIMILAR."""
     names = list(_NAMED.finditer(text))
     start = names[0].start() if names else 0
     if start:
@@ -201,17 +208,17 @@ def _shortened(blocks: list[Block], over: int) -> tuple[list[Block], tuple[Dropp
     while at and over >= 0:
         at -= 1
         over -= count(lines[at])
-    left = len("\n".join(lines[:at]))
-    kept: list[Block] = []
+    characters_left = len("\n".join(lines[:at]))
+    shortened: list[Block] = []
     dropped: list[Dropped] = []
     for block in blocks:
-        text = block.text[: max(0, left)]
-        left -= len(block.text)
+        text = block.text[: max(0, characters_left)]
+        characters_left -= len(block.text)
         if text:
-            kept.append(replace(block, text=text, cut=len(text) < len(block.text)))
+            shortened.append(replace(block, text=text, cut=len(text) < len(block.text)))
         elif block.kind is BlockKind.SIMILAR:
             dropped.append(Dropped(kind=block.kind, places=(), score=block.score, reason="budget"))
-    return [*kept, Block(kind=BlockKind.TEXT, text="\n\n")], tuple(dropped)
+    return [*shortened, Block(kind=BlockKind.TEXT, text="\n\n")], tuple(dropped)
 
 
 def _closed_up(blocks: list[Block]) -> list[Block]:
@@ -221,7 +228,7 @@ def _closed_up(blocks: list[Block]) -> list[Block]:
     closed, at = [], 0
     for block in blocks:
         end = at + len(block.text)
-        text = "".join(whole[here] for here in range(at, end) if here not in gone)
+        text = "".join(whole[position] for position in range(at, end) if position not in gone)
         closed.append(replace(block, text=text))
         at = end
     return closed
@@ -235,5 +242,5 @@ def _infile(query: Query, limit: int) -> Block:
     return Block(kind=BlockKind.INFILE, text=text, places=(place,), cut=len(text) < len(query.prefix))
 
 
-def _flags(query: Query, here: Block, context: StoredContext | None) -> tuple[str, ...]:
-    return (*infile_flags(query, here), *((NOTHING_STORED,) if context is None else ()))
+def _flags(query: Query, file_block: Block, context: StoredContext | None) -> tuple[str, ...]:
+    return (*infile_flags(query, file_block), *((NOTHING_STORED,) if context is None else ()))

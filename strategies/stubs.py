@@ -26,19 +26,19 @@ def stub(text: str, language: Language) -> str:
     for start, stop, instead in _cuts(source.root, _BODY[language]):
         pieces += [source.data[end:start], instead]
         end = stop
-    kept = b"".join([*pieces, source.data[end:]]).decode("utf-8", "replace")
-    return "\n".join(line.rstrip() for line in kept.split("\n") if line.strip())
+    stubbed = b"".join([*pieces, source.data[end:]]).decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in stubbed.split("\n") if line.strip())
 
 
 def _cuts(root: Node, body: bytes) -> list[tuple[int, int, bytes]]:
     """Return the stretches of bytes to replace, in order, and what takes their place."""
-    found, stack = [], [root]
+    cuts, stack = [], [root]
     while stack:
         node = stack.pop()
         inner = node.child_by_field_name("body") if node.type in _FUNCTIONS else None
         if node.type in _COMMENTS:
-            found.append((node.start_byte, node.end_byte, b""))
+            cuts.append((node.start_byte, node.end_byte, b""))
         elif inner is not None:
-            found.append((inner.start_byte, inner.end_byte, body))
+            cuts.append((inner.start_byte, inner.end_byte, body))
         stack.extend(child for child in node.children if child != inner)
-    return sorted(found)
+    return sorted(cuts)

@@ -104,7 +104,7 @@ _AFTER = f"""{PLANTED}(cart.total, rate)
     return {PLANTED}, receipt
 """
 
-_REST = """
+_OTHER_FUNCTION = """
 
 def refund(store: CartStore, user_id):
     \"\"\"Give the money back.\"\"\"
@@ -114,7 +114,7 @@ def refund(store: CartStore, user_id):
 _TEXTS = {
     "shop/__init__.py": "",
     "shop/cart.py": _CART,
-    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _REST,
+    TARGET: _BEFORE.replace('"""Paying."""\n\n', f'"""Paying."""\nimport {PLANTED}\n') + _AFTER + _OTHER_FUNCTION,
     "shop/price_rules.py": _PRICES,
     "shop/store.py": _STORE,
 }
@@ -133,7 +133,7 @@ def query_for(kind: Kind) -> Query:
     prefix, suffix = _BEFORE, None
     if kind is Kind.FUNCTION:
         documented = '"""Take the money."""\n'
-        prefix, suffix = prefix[: prefix.index(documented) + len(documented)], _REST
+        prefix, suffix = prefix[: prefix.index(documented) + len(documented)], _OTHER_FUNCTION
     line, column = prefix.count("\n"), len(prefix.rpartition("\n")[2])
     return _query(kind, TARGET, prefix, Cursor(line=line, column=column), suffix)
 

@@ -1,4 +1,4 @@
-"""What became of every task of CoderEval that was to be rebuilt: none is dropped in silence. Pure."""
+"""Account for every CoderEval task of a set: kept, or the reason why not; none is dropped in silence. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOO_SLOW = "too_slow"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """What became of one task."""
+    """The outcome of one task, with what it was located and judged by."""
 
     id: str
     project: str
@@ -58,8 +58,8 @@ class Fate:
         return "project" if not ours else "ours" if ours == len(self.tests) else "both"
 
     def entry(self) -> dict[str, Any]:
-        """Return it for the set's manifest; what says nothing is left out."""
-        said = {
+        """Return it for the set's manifest, empty fields left out."""
+        fields = {
             "project": self.project,
             "outcome": self.outcome,
             "detail": self.detail,
@@ -72,7 +72,7 @@ class Fate:
             "covering": self.covering,
             "tests": list(self.tests),
         }
-        return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
     def line(self) -> str:
         """Return it for a person, on one line."""
@@ -99,14 +99,14 @@ def account(fates: Sequence[Fate]) -> dict[str, Any]:
 def remarks(fates: Iterable[Fate]) -> list[str]:
     """Return what a reader of the set's numbers must know."""
     fates = list(fates)
-    kept = sum(fate.outcome == KEPT for fate in fates)
-    found = [
+    kept_count = sum(fate.outcome == KEPT for fate in fates)
+    sentences = [
         f"CoderEval tasks rebuilt on published releases and judged by tests that are not the benchmark's: "
-        f"{kept} of {len(fates)} tasks"
+        f"{kept_count} of {len(fates)} tasks"
     ]
     whys = {UNREACHABLE: "their sources could not be reached", SUITE_FAILED: "their tests could not be run here"}
     for outcome, why in whys.items():
         repos = sorted({fate.repo for fate in fates if fate.outcome == outcome})
         if repos:
-            found.append(f"the tasks of {', '.join(repos)} are missing: {why}")
-    return found
+            sentences.append(f"the tasks of {', '.join(repos)} are missing: {why}")
+    return sentences

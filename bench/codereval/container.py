@@ -1,4 +1,4 @@
-"""What CoderEval's official image holds: looked at in a hardened container of it, and copied out of it."""
+"""List what CoderEval's official image holds, in a hardened container of it, and copy projects out of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = 300.0
 _MOST = 512 * MIB
 """Of one project's files."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
-_WANTED = {
+_COPIED = {
     Language.PYTHON: lambda path: not path.endswith(".pyc") and not _SKIPPED & set(path.split("/")),
     Language.JAVA: lambda path: path.endswith(".java"),
 }
@@ -60,7 +60,7 @@ _QUESTIONS = {
     "roots": _find(JAVA, "\\( -path '*/target/classes' -o -path '*/target/test-classes' \\)", kind="d"),
     "jars": f"find {JAVA} /root/.m2 /home/*/.m2 -name '*.jar' -type f 2>/dev/null",
 }
-"""Section -> script of what is asked; a part that fails has nothing to say."""
+"""Section -> script that lists it; a script that fails lists nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +100,14 @@ def look(image: str, report: Report) -> Contents:
         sandbox = DockerSandbox(Path(cache))
         sandbox.prepare(environment, report)
         with sandbox.open(environment, limits=_LIMITS) as pool:
-            found = _contents(pool, image_id(image))
-    if not found.folders and not found.projects:
+            contents = _contents(pool, image_id(image))
+    if not contents.folders and not contents.projects:
         raise InputFault(
             f"has neither {PYTHON} nor {JAVA} that a plain user may enter",
             where=image,
             cure="give the image that CoderEval's authors publish, or one laid out like it",
         )
-    return found
+    return contents
 
 
 def image_id(image: str) -> str:
@@ -120,10 +120,10 @@ def image_id(image: str) -> str:
     from ctxbench.sandbox.docker.images import find  # noqa: PLC0415
 
     with explained(), connected() as client:
-        found = find(client, image)
-    if found is None:
+        details = find(client, image)
+    if details is None:
         raise MachineFault("no image of that name or id is here", where=image, cure="see `docker images`")
-    return str(found["Id"])
+    return str(details["Id"])
 
 
 def copied(home: Home, image: str, folder: str, name: str, language: Language, report: Report) -> checkout.Checkout:
@@ -138,7 +138,7 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
         folder: absolute.
         name: the checkout's.
         language: of its files.
-        report: told what is left out.
+        report: called with what is left out.
 
     Raises:
         InputFault: if the image has no such folder, or it is too large.
@@ -150,10 +150,10 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
         archive = Path(scratch, "folder.tar")
         try:
             with explained(), connected() as client, archive.open("wb") as into:
-                there = copy_out(client, image, folder, into, _WANTED[language], _MOST)
+                exists = copy_out(client, image, folder, into, _COPIED[language], _MOST)
         except SandboxError as error:
             raise InputFault(error.what, where=error.where, cure="leave its tasks out") from error
-        if not there:
+        if not exists:
             raise InputFault("the image has no such folder", where=folder, cure="see `ctxbench codereval image check`")
         source = LocalSource(path=archive, sha256=sha256_file(archive))
         version = f"image-{image.removeprefix('sha256:')[:12]}"
@@ -163,9 +163,9 @@ def copied(home: Home, image: str, folder: str, name: str, language: Language, r
 
 
 def _contents(pool: Pool, image: str) -> Contents:
-    found = _asked(pool)
-    python, version = _interpreter(found["python"])
-    javac, java_version = _compiler(found["javac"])
+    sections = _sections(pool)
+    python, version = _interpreter(sections["python"])
+    javac, java_version = _compiler(sections["javac"])
     return Contents(
         id=image,
         python=python,
@@ -173,31 +173,31 @@ def _contents(pool: Pool, image: str) -> Contents:
         javac=javac,
         java=javac.removesuffix("javac") + "java" if javac else "",
         java_version=java_version,
-        folders=tuple(each for each in found["folders"] if each not in (".", STANDALONE)),
-        tests=frozenset(found["tests"]),
-        projects=tuple(each for each in found["projects"] if each != "."),
-        classes=frozenset(found["classes"]),
-        roots=tuple(found["roots"]),
-        jars=tuple(found["jars"]),
+        folders=tuple(folder for folder in sections["folders"] if folder not in (".", STANDALONE)),
+        tests=frozenset(sections["tests"]),
+        projects=tuple(folder for folder in sections["projects"] if folder != "."),
+        classes=frozenset(sections["classes"]),
+        roots=tuple(sections["roots"]),
+        jars=tuple(sections["jars"]),
     )
 
 
-def _asked(pool: Pool) -> dict[str, list[str]]:
-    """Ask everything in one container; return section -> lines, sorted but for the programs that were tried."""
+def _sections(pool: Pool) -> dict[str, list[str]]:
+    """List everything in one container; return section -> lines, sorted but for the programs that were tried."""
     parts = [f"echo '{_SECTION}{name}'; {script}" for name, script in _QUESTIONS.items()]
     with explained():
         outcome = pool.run(Job(action=Command(argv=("/bin/sh", "-c", "\n".join([*parts, "true"]))), seconds=_SECONDS))
     if outcome.exit_code != 0 or outcome.truncated:
         why = "says too much" if outcome.truncated else f"ended ({outcome.ended}): {outcome.output[-200:]}"
         raise MachineFault(f"looking at the image {why}", where="codereval image", cure="the image needs sh and find")
-    found: dict[str, list[str]] = {name: [] for name in _QUESTIONS}
+    sections: dict[str, list[str]] = {name: [] for name in _QUESTIONS}
     section = ""
     for line in outcome.output.splitlines():
         if line.startswith(_SECTION):
             section = line.removeprefix(_SECTION)
         elif section and line.strip():
-            found[section].append(line.removeprefix("./"))
-    return {name: lines if name in ("python", "javac") else sorted(lines) for name, lines in found.items()}
+            sections[section].append(line.removeprefix("./"))
+    return {name: lines if name in ("python", "javac") else sorted(lines) for name, lines in sections.items()}
 
 
 def _interpreter(lines: list[str]) -> tuple[str, str]:
@@ -212,6 +212,6 @@ def _interpreter(lines: list[str]) -> tuple[str, str]:
 
 def _compiler(lines: list[str]) -> tuple[str, str]:
     """Return a compiler's path and version; one of Java 8, the official version, if there is one."""
-    known = [line.split(" javac ", 1) for line in lines if " javac " in line]
-    known.sort(key=lambda each: not each[1].startswith("1.8"))
-    return (known[0][0], known[0][1]) if known else ("", "")
+    compilers = [line.split(" javac ", 1) for line in lines if " javac " in line]
+    compilers.sort(key=lambda compiler: not compiler[1].startswith("1.8"))
+    return (compilers[0][0], compilers[0][1]) if compilers else ("", "")

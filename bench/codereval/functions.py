@@ -24,7 +24,7 @@ _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class SourceFunction:
     """One function of a file. Lines are 0-based, ends exclusive."""
 
     name: str
@@ -50,13 +50,13 @@ class Placed:
 
 
 @functools.lru_cache(maxsize=1024)
-def functions(text: str, language: Language) -> tuple[Placed, ...]:
+def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
     """Return the functions of a file in the order of their lines, those inside functions left out.
 
     The last few files are remembered: a repository's tasks ask for the same ones.
     """
-    found = _python(text) if language is Language.PYTHON else _java(text)
-    return tuple(sorted(found, key=lambda each: each.start))
+    located = _python(text) if language is Language.PYTHON else _java(text)
+    return tuple(sorted(located, key=lambda function: function.start))
 
 
 def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
@@ -68,14 +68,14 @@ def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
     """
     bare = signature.strip().rstrip(":{").rstrip()
     whole = f"{bare}:\n    pass\n" if language is Language.PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
-    found = outline(whole, language).functions
-    return _parameters(found[0].parameters, language) if len(found) == 1 else None
+    parsed = outline(whole, language).functions
+    return _parameters(parsed[0].parameters, language) if len(parsed) == 1 else None
 
 
 def _parameters(parameters: Sequence[Parameter], language: Language) -> tuple[str, ...]:
     if language is Language.PYTHON:
-        return tuple(each.name for each in parameters)
-    return tuple(f"{_type(each)} {each.name}" for each in parameters)
+        return tuple(parameter.name for parameter in parameters)
+    return tuple(f"{_type(parameter)} {parameter.name}" for parameter in parameters)
 
 
 def _type(parameter: Parameter) -> str:
@@ -88,7 +88,7 @@ def _type(parameter: Parameter) -> str:
 # Python
 
 
-def _python(text: str) -> Iterator[Placed]:
+def _python(text: str) -> Iterator[SourceFunction]:
     tree, lines = parse(text), text.split("\n")
     nodes = {node.lineno - 1: node for node in ast.walk(tree) if isinstance(node, PythonFunction)} if tree else {}
     for function in outline(text, Language.PYTHON).functions:
@@ -97,16 +97,16 @@ def _python(text: str) -> Iterator[Placed]:
             yield _of_python(function, node, lines)
 
 
-def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -> Placed:
+def _of_python(function: Function, node: PythonFunction, lines: Sequence[str]) -> SourceFunction:
     head = function.header.split("\n")
     documented = ast.get_docstring(node, clean=False) is not None
     own = node.body[1:] if documented else node.body
     at = (node.body[0].end_lineno or node.lineno) if documented else function.head + len(head)
     margin = " " * node.col_offset
-    return Placed(
+    return SourceFunction(
         name=function.qualified,
         leaf=function.name,
-        owners=tuple(each.name for each in function.types),
+        owners=tuple(owner.name for owner in function.types),
         first=function.lines[0],
         start=function.head,
         cursor=Cursor(line=at, column=0),
@@ -131,16 +131,18 @@ def _span(node: ast.stmt, lines: Sequence[str]) -> tuple[Cursor, Cursor]:
 # Java
 
 
-def _java(text: str) -> Iterator[Placed]:
+def _java(text: str) -> Iterator[SourceFunction]:
     source = Source(text, Language.JAVA)
     nodes = {node.start_point[0]: node for node in _methods(source.root)}
-    listed = [each for each in outline(text, Language.JAVA).functions if each.has_body and not each.constructor]
-    shared = Counter(each.qualified for each in listed)
-    for function in listed:
+    methods = [
+        method for method in outline(text, Language.JAVA).functions if method.has_body and not method.constructor
+    ]
+    name_counts = Counter(method.qualified for method in methods)
+    for function in methods:
         node = nodes.get(function.head)
         parts = declared(node) if node is not None else None
         if parts is not None and not function.inside:
-            yield _of_java(source, function, parts, overloaded=shared[function.qualified] > 1)
+            yield _of_java(source, function, parts, overloaded=name_counts[function.qualified] > 1)
 
 
 def _methods(root: Node) -> Iterator[Node]:
@@ -154,14 +156,14 @@ def _methods(root: Node) -> Iterator[Node]:
             stack.extend(reversed(node.named_children))
 
 
-def _of_java(source: Source, function: Function, parts: Declared, *, overloaded: bool) -> Placed:
+def _of_java(source: Source, function: Function, parts: Declared, *, overloaded: bool) -> SourceFunction:
     first, body = parts.first, parts.body
-    types = ",".join(_type(each) for each in function.parameters)
+    parameter_types = ",".join(_type(parameter) for parameter in function.parameters)
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
-    return Placed(
-        name=function.qualified + (f"({types})" if overloaded else ""),
+    return SourceFunction(
+        name=function.qualified + (f"({parameter_types})" if overloaded else ""),
         leaf=function.name,
-        owners=tuple(each.name for each in function.types),
+        owners=tuple(owner.name for owner in function.types),
         first=function.lines[0],
         start=first.start_point[0],
         cursor=_behind(source, body),

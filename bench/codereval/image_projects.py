@@ -1,4 +1,4 @@
-"""One project of the official image: which tests it has, its files, its tasks located in them."""
+"""One project of the official image: its tests, its files, and its tasks located in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxbench.bench.codereval.accounts import Fate
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.locate import Located, locate
 from ctxbench.bench.codereval.placing import placed
-from ctxbench.bench.codereval.rebuilding import Made, lost
+from ctxbench.bench.codereval.rebuilding import TaskOutcome, lost
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.codereval.tests_of import JAVA, PYTHON, STANDALONE, java_test, python_tests
 from ctxbench.bench.errors import InputFault
@@ -39,10 +39,8 @@ CURE = "import the set again with --image"
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """What judges a task."""
-
-    __test__ = False  # pytest would take the class for a test case by its name
+class OfficialTest:
+    """The test of the image that judges a task."""
 
     folder: str | None
     """Of its project in the image; None for a standalone test of a project that is not there."""
@@ -50,63 +48,65 @@ class Test:
     """Python: the test file's path below `PYTHON`. Java: ``<folder of classes>::<class>``."""
 
 
-def judged_by(tasks: Sequence[Task], found: Contents) -> dict[str, Test | str]:
-    """Return for each task what judges it in an image, or the reason why nothing does. Pure."""
+def judged_by(tasks: Sequence[Task], contents: Contents) -> dict[str, OfficialTest | str]:
+    """Return for each task the test that judges it in an image, or the reason why there is none. Pure."""
     python = [record_of(task) for task in tasks if task.sample.language is Language.PYTHON]
-    files = python_tests(python, found.folders, found.tests)
-    judged: dict[str, Test | str] = {}
+    files = python_tests(python, contents.folders, contents.tests)
+    judged: dict[str, OfficialTest | str] = {}
     for task in tasks:
-        record, one = record_of(task), task.sample.id
+        record, task_id = record_of(task), task.sample.id
         java = task.sample.language is Language.JAVA
-        if not (found.javac if java else found.python):
-            judged[one] = NO_INTERPRETER
+        if not (contents.javac if java else contents.python):
+            judged[task_id] = NO_INTERPRETER
         elif not java:
-            judged[one] = Test(*files[one]) if one in files else NO_TEST
-        elif record.project not in found.projects:
-            judged[one] = NO_FOLDER
+            judged[task_id] = OfficialTest(*files[task_id]) if task_id in files else NO_TEST
+        elif record.project not in contents.projects:
+            judged[task_id] = NO_FOLDER
         else:
-            test = java_test(record, record.project, found.classes, found.roots)
-            judged[one] = Test(record.project, test) if test else NO_TEST
+            test = java_test(record, record.project, contents.classes, contents.roots)
+            judged[task_id] = OfficialTest(record.project, test) if test else NO_TEST
     return judged
 
 
 def repository(
-    home: Home, found: Contents, repo: str, judged: Sequence[tuple[Task, Test]], report: Report
-) -> tuple[dict[str, Made], dict[str, Any]]:
-    """Return what became of the tasks of one project, and what a set's manifest says of it.
+    home: Home, contents: Contents, repo: str, judged: Sequence[tuple[Task, OfficialTest]], report: Report
+) -> tuple[dict[str, TaskOutcome], dict[str, Any]]:
+    """Return the outcomes of one project's tasks, and its entry in a set's manifest.
 
     Args:
         home: where its files are copied.
-        found: what the image holds.
+        contents: what the image holds.
         repo: the project's name in the set.
         judged: its tasks with their tests.
-        report: told what is copied.
+        report: called with what is copied.
     """
     language = judged[0][0].sample.language
     folder = next((test.folder for _, test in judged if test.folder), None)
     entry: dict[str, Any] = {"language": language.value, "checkout": None, "cure": CURE}
     try:
-        read = _files(home, found, repo, folder, language, entry, report)
-        entry["tests"], tree = _tests(home, found, repo, folder, judged, entry, report)
+        read = _files(home, contents, repo, folder, language, entry, report)
+        entry["tests"], tree = _tests(home, contents, repo, folder, judged, entry, report)
     except InputFault as fault:
-        made = {task.sample.id: lost(task, repo, UNUSABLE_FILES, str(fault)) for task, _ in judged}
-        return made, {"kept": 0}
-    some = [_made(task, test, repo, read, tree) for task, test in judged]
-    clean = cleaned([each.task for each in some if each.task is not None], read.texts if read else {}, hide=True)
-    kept = {task.sample.id: task for task in clean.tasks}
-    outcomes = Counter(each.fate.outcome for each in some)
+        failed = {task.sample.id: lost(task, repo, UNUSABLE_FILES, str(fault)) for task, _ in judged}
+        return failed, {"kept": 0}
+    outcomes = [_outcome(task, test, repo, read, tree) for task, test in judged]
+    clean = cleaned(
+        [outcome.task for outcome in outcomes if outcome.task is not None], read.texts if read else {}, hide=True
+    )
+    clean_tasks = {task.sample.id: task for task in clean.tasks}
+    counts = Counter(outcome.fate.outcome for outcome in outcomes)
     entry |= {
-        "tasks": len(some),
-        "kept": outcomes.pop(accounts.KEPT, 0),
-        "drops": dict(sorted(outcomes.items())),
+        "tasks": len(outcomes),
+        "kept": counts.pop(accounts.KEPT, 0),
+        "drops": dict(sorted(counts.items())),
         **clean.counts,
     }
-    return {each.fate.id: replace(each, task=kept.get(each.fate.id)) for each in some}, entry
+    return {outcome.fate.id: replace(outcome, task=clean_tasks.get(outcome.fate.id)) for outcome in outcomes}, entry
 
 
 def _files(
     home: Home,
-    found: Contents,
+    contents: Contents,
     repo: str,
     folder: str | None,
     language: Language,
@@ -117,11 +117,11 @@ def _files(
     if folder is None:
         return None
     root = JAVA if language is Language.JAVA else PYTHON
-    there = container.copied(home, found.id, f"{root}/{folder}", repo.lower(), language, report)
-    read = snapshot.load(repo, there.root, language)
+    copy = container.copied(home, contents.id, f"{root}/{folder}", repo.lower(), language, report)
+    read = snapshot.load(repo, copy.root, language)
     entry |= {
-        "checkout": f"{there.name}/{there.key}",
-        "source": f"image:{found.id}",
+        "checkout": f"{copy.name}/{copy.key}",
+        "source": f"image:{contents.id}",
         "snapshot": read.digest,
         "encodings": dict(read.encodings),
         "files": len(read.texts),
@@ -132,44 +132,46 @@ def _files(
 
 def _tests(
     home: Home,
-    found: Contents,
+    contents: Contents,
     repo: str,
     folder: str | None,
-    judged: Sequence[tuple[Task, Test]],
+    judged: Sequence[tuple[Task, OfficialTest]],
     entry: Mapping[str, Any],
     report: Report,
 ) -> tuple[dict[str, Any], Mapping[str, bytes]]:
     """Return what the manifest says of the tests, and, of Python, the files that they find below `PYTHON`."""
     if judged[0][0].sample.language is Language.JAVA:
-        return official_java.entry(found.id, str(folder), found.java, found.roots, found.jars), {}
-    held = {"runner": protocol.PYTHON_RUNNER, "image": found.id, "python": found.python, "folder": folder}
+        return official_java.entry(contents.id, str(folder), contents.java, contents.roots, contents.jars), {}
+    fields = {"runner": protocol.PYTHON_RUNNER, "image": contents.id, "python": contents.python, "folder": folder}
     if any(test.id.startswith(f"{STANDALONE}/") for _, test in judged):
         place = f"{PYTHON}/{STANDALONE}"
-        there = container.copied(home, found.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
-        held["standalone"] = f"{there.name}/{there.key}"
-    tree = official.laid_out(home, repo, {**entry, "tests": held})
-    return {**held, "tree": trees.digest(tree)}, tree
+        copy = container.copied(home, contents.id, place, f"codereval-{STANDALONE}", Language.PYTHON, report)
+        fields["standalone"] = f"{copy.name}/{copy.key}"
+    tree = official.laid_out(home, repo, {**entry, "tests": fields})
+    return {**fields, "tree": trees.digest(tree)}, tree
 
 
-def _made(task: Task, test: Test, repo: str, read: Snapshot | None, tree: Mapping[str, bytes]) -> Made:
-    """Return what becomes of one task: located where its project's files are there, else as its record has it."""
+def _outcome(
+    task: Task, test: OfficialTest, repo: str, read: Snapshot | None, tree: Mapping[str, bytes]
+) -> TaskOutcome:
+    """Return the outcome of one task: located if its project's files are in the image, else as its record has it."""
     record = record_of(task)
     fate = Fate(id=task.sample.id, project=record.project, outcome=accounts.KEPT, repo=repo)
     if read is None:
         if task.sample.span is None:
             return lost(task, repo, NO_FOLDER, "and its record has no file")
-        made = replace(task, reference=replace(task.reference, tests=(test.id,)))
+        located_task = replace(task, reference=replace(task.reference, tests=(test.id,)))
     else:
-        found = locate(record, read.texts, task.sample.language)
-        if not isinstance(found, Located):
-            return lost(task, repo, found.reason, found.detail)
-        made = placed(task, found, read.texts[found.path], repo=repo, tests=(test.id,))
-        fate = replace(fate, path=found.path, name=found.name, how=found.how, remark=found.remark)
+        located = locate(record, read.texts, task.sample.language)
+        if not isinstance(located, Located):
+            return lost(task, repo, located.reason, located.detail)
+        located_task = placed(task, located, read.texts[located.path], repo=repo, tests=(test.id,))
+        fate = replace(fate, path=located.path, name=located.name, how=located.how, remark=located.remark)
     if task.sample.language is Language.PYTHON:
         try:
             official_python.replaced(
-                tree[test.id].decode("utf-8", "surrogateescape"), record.name, made.reference.target
+                tree[test.id].decode("utf-8", "surrogateescape"), record.name, located_task.reference.target
             )
         except InputFault as fault:
             return lost(task, repo, BROKEN_TEST, fault.what)
-    return Made(fate, made)
+    return TaskOutcome(fate, located_task)

@@ -1,7 +1,7 @@
-"""Finds the function of a CoderEval task in a repository's files. Pure.
+"""Find the function of a CoderEval task in a repository's files, or in the file of its record. Pure.
 
 CoderEval's records name files of commits that nobody listed, and some name the wrong file or line. So a function is
-taken only if name, parameters and docstring are the record's; what does not fit is told, never guessed over.
+taken only if name, parameters and docstring are the record's; a contradiction is reported, never guessed over.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename
 
-from ctxbench.bench.codereval.functions import Placed, functions, parameters_of
-from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record
+from ctxbench.bench.codereval.functions import SourceFunction, functions, parameters_of
+from ctxbench.bench.codereval.records import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord
 from ctxbench.bench.functions.python.definitions import parse
 from ctxbench.bench.types import Language
 
-__all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "Record", "locate"]
+__all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
 _IGNORED = {Language.PYTHON: re.compile(r"[\s\"'`\\]+"), Language.JAVA: re.compile(r"[^\w]+")}
 """What docstrings may differ in. Javadoc was printed anew by a parser, which moved its stars, blanks and breaks."""
 _DECLARED = {Language.PYTHON: r"\bdef\s+{}\b", Language.JAVA: r"[\w\]>]\s+{}\s*\("}
 """What a file with a function's declaration holds at least; the others need not be parsed."""
 
+_Candidate = tuple[str, SourceFunction]
+"""Path of a file, and a function of it."""
 
-def locate(record: Record, texts: Mapping[str, str], language: Language) -> Located | Missed:
+
+def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
     """Find a task's function.
 
     The file is the recorded path, with or without a leading ``src/``, or one that ends with it. There, or else in
@@ -39,127 +42,171 @@ def locate(record: Record, texts: Mapping[str, str], language: Language) -> Loca
         language: of the files.
 
     Returns:
-        Where it stands, or why it was not found; what the record says of line and code is compared with what was
-        found and told in `Located.remark`.
+        Where it stands, or why it was not found; `Located.remark` says where the record's line or code differ.
     """
-    wanted = parameters_of(record.signature, language) if record.signature else None
-    search = _Search(record, texts, language, wanted)
-    named = _paths(record, texts, language)
-    here = [(path, each) for path in named for each in search.of_name(path)]
-    return search.chosen(named, here)
+    parameters = parameters_of(record.signature, language) if record.signature else None
+    return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
 
 
 class _Search:
     """One task's search."""
 
     def __init__(
-        self, record: Record, texts: Mapping[str, str], language: Language, wanted: tuple[str, ...] | None
+        self, record: TaskRecord, texts: Mapping[str, str], language: Language, parameters: tuple[str, ...] | None
     ) -> None:
-        self.record, self.texts, self.language, self.wanted = record, texts, language, wanted
+        self.record, self.texts, self.language, self.parameters = record, texts, language, parameters
         self.word = re.compile(_DECLARED[language].format(re.escape(record.name)))
 
-    def of_name(self, path: str) -> list[Placed]:
+    def of_name(self, path: str) -> list[SourceFunction]:
         text = self.texts[path]
         # A substring is found many times faster than a pattern.
         if self.record.name not in text or not self.word.search(text):
             return []
-        return [each for each in functions(text, self.language) if each.leaf == self.record.name]
+        return [function for function in functions(text, self.language) if function.leaf == self.record.name]
 
-    def chosen(self, named: Sequence[str], here: Sequence[tuple[str, Placed]]) -> Located | Missed:
-        fitting = [(path, each) for path, each in here if self.fits(each)]
-        exact = [(path, each) for path, each in fitting if self.documented(each)]
+    def located(self, named: Sequence[str]) -> Located | Missed:
+        candidates = [(path, function) for path in named for function in self.of_name(path)]
+        fitting = [(path, function) for path, function in candidates if self.fits(function)]
+        exact = [(path, function) for path, function in fitting if self.documented(function)]
         if exact:
-            return self.one(exact, EXACT)
+            return self.only(exact, EXACT)
         if self.language is Language.PYTHON:
-            inherited = [(path, each) for path, each in fitting if not each.docstring and self.inherits(each)]
+            undocumented = [candidate for candidate in fitting if not candidate[1].docstring]
+            inherited = [candidate for candidate in undocumented if self.inherits(candidate[1])]
             if inherited:
-                return self.one(inherited, INHERITED)
+                return self.only(inherited, INHERITED)
         elsewhere = self.elsewhere(named)
         if elsewhere:
-            return self.one(elsewhere, OTHER_FILE if self.record.path else EXACT)
-        return self.missed(named, here, fitting)
+            return self.only(elsewhere, OTHER_FILE if self.record.path else EXACT)
+        return self.missed(named, candidates, fitting)
 
-    def elsewhere(self, named: Sequence[str]) -> list[tuple[str, Placed]]:
-        """Return the functions of other files that are exactly the one wanted."""
+    def elsewhere(self, named: Sequence[str]) -> list[_Candidate]:
+        """Return the functions of other files that are exactly the recorded one."""
         others = sorted(self.texts.keys() - set(named))
         return [
-            (path, each)
+            (path, function)
             for path in others
-            for each in self.of_name(path)
-            if self.fits(each) and self.documented(each) and each.docstring
+            for function in self.of_name(path)
+            if self.fits(function) and self.documented(function) and function.docstring
         ]
 
-    def fits(self, each: Placed) -> bool:
-        owner = not self.record.class_name or self.language is Language.PYTHON or self.record.class_name in each.owners
-        return owner and (self.wanted is None or each.parameters == self.wanted)
+    def fits(self, function: SourceFunction) -> bool:
+        name = "" if self.language is Language.PYTHON else self.record.class_name
+        return (not name or name in function.owners) and self.parameters in (None, function.parameters)
 
-    def documented(self, each: Placed) -> bool:
-        return bare(each.docstring, self.language) == bare(self.record.docstring, self.language)
+    def documented(self, function: SourceFunction) -> bool:
+        return bare(function.docstring, self.language) == bare(self.record.docstring, self.language)
 
-    def inherits(self, each: Placed) -> bool:
+    def inherits(self, function: SourceFunction) -> bool:
         """Say whether the recorded docstring is one that a method of that name may inherit."""
-        wanted = bare(self.record.docstring, self.language)
-        if not each.owners or not wanted:
+        recorded = bare(self.record.docstring, self.language)
+        if not function.owners or not recorded:
             return False
         inside = (other.docstring for path in sorted(self.texts) for other in self.of_name(path))
-        return any(bare(doc, self.language) == wanted for doc in (*_of_builtins(self.record.name), *inside))
+        return any(bare(doc, self.language) == recorded for doc in (*_of_builtins(self.record.name), *inside))
 
-    def one(self, found: Sequence[tuple[str, Placed]], how: str) -> Located | Missed:
-        """Return the only one of several, or the one that stands at the recorded line or is the recorded code."""
-        if len(found) > 1:
-            found = [one for one in found if has_code(self.record, self.texts[one[0]], one[1])] or found
-        if len(found) > 1:
-            found = [one for one in found if has_line(self.record, one[1])] or found
-        if len(found) > 1:
-            places = ", ".join(f"{path}:{each.start + 1}" for path, each in found[:3])
-            return Missed("ambiguous", f"{len(found)} functions fit: {places}")
-        path, each = found[0]
-        return placed(self.record, path, self.texts[path], each, how)
+    def only(self, candidates: Sequence[_Candidate], how: str) -> Located | Missed:
+        """Return the only candidate, or the only one with the recorded code or on the recorded line."""
+        if len(candidates) > 1:
+            recorded = [(path, f) for path, f in candidates if has_code(self.record, self.texts[path], f)]
+            candidates = recorded or candidates
+        if len(candidates) > 1:
+            candidates = [(path, f) for path, f in candidates if has_line(self.record, f)] or candidates
+        if len(candidates) > 1:
+            places = ", ".join(f"{path}:{function.start + 1}" for path, function in candidates[:3])
+            return Missed("ambiguous", f"{len(candidates)} functions fit: {places}")
+        path, function = candidates[0]
+        return placed(self.record, path, self.texts[path], function, how)
 
     def missed(
-        self, named: Sequence[str], here: Sequence[tuple[str, Placed]], fitting: Sequence[tuple[str, Placed]]
+        self,
+        named: Sequence[str],
+        candidates: Sequence[_Candidate],
+        fitting: Sequence[_Candidate],
     ) -> Missed:
         if not named:
-            said = f"no file {self.record.path}, and no other" if self.record.path else "no"
-            return Missed("no_file", f"{said} file has the function {self.record.name}")
-        shown = ", ".join(named[:3])
-        if not here:
+            files = f"no file {self.record.path}, and no other" if self.record.path else "no"
+            return Missed("no_file", f"{files} file has the function {self.record.name}")
+        paths = ", ".join(named[:3])
+        if not candidates:
             unread = self.language is Language.PYTHON and any(parse(self.texts[path]) is None for path in named)
-            return Missed("no_function", f"{shown} {lacks(self.record.name, unread=unread)}")
+            return Missed("no_function", f"{paths} {lacks(self.record.name, unread=unread)}")
         if not fitting:
-            return Missed("other_signature", f"{shown}: {self.record.name} has other parameters than the record's")
-        return Missed("other_docstring", f"{shown}: {self.record.name} has another docstring than the record's")
+            return Missed("other_signature", f"{paths}: {self.record.name} has other parameters than the record's")
+        return Missed("other_docstring", f"{paths}: {self.record.name} has another docstring than the record's")
 
 
-def placed(record: Record, path: str, text: str, each: Placed, how: str) -> Located | Missed:
-    """Return a function that was chosen, with what its file contradicts of the record.
+def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
+    """Find a task's function in its own file: by name on the recorded line, or else near it, which is remarked.
+
+    Off the line the function must be the only one that has the recorded code, or the recorded docstring, or lies
+    nearest.
+
+    Args:
+        record: what the benchmark says of the task; its path is not looked at.
+        path: of the file.
+        text: of the file.
+        language: of the file.
+    """
+    namesakes = [function for function in functions(text, language) if function.leaf == record.name]
+    if not namesakes:
+        unread = language is Language.PYTHON and parse(text) is None
+        return Missed("no_function", f"the file {lacks(record.name, unread=unread)}")
+    fitting = _fitting(record, text, namesakes, language)
+    if len(fitting) > 1:
+        places = ", ".join(str(function.start + 1) for function in fitting[:5])
+        return Missed("ambiguous", f"{len(fitting)} functions {record.name} fit, on lines {places}")
+    return placed(record, path, text, fitting[0], EXACT)
+
+
+def _fitting(
+    record: TaskRecord, text: str, namesakes: list[SourceFunction], language: Language
+) -> list[SourceFunction]:
+    docstring = bare(record.docstring, language)
+    rules = (
+        [function for function in namesakes if has_line(record, function)],
+        [function for function in namesakes if has_code(record, text, function)],
+        [function for function in namesakes if bare(function.docstring, language) == docstring],
+    )
+    for fitting in rules:
+        if len(fitting) == 1:
+            return fitting
+    if record.lineno is None:
+        return namesakes
+    recorded_line = record.lineno - 1
+    nearest = min(abs(function.start - recorded_line) for function in namesakes)
+    return [function for function in namesakes if abs(function.start - recorded_line) == nearest]
+
+
+def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
+    """Return a function's place, with the contradictions between its file and the record.
 
     Args:
         record: what the benchmark says of the task.
         path: of the file.
         text: of the file.
-        each: the function.
+        function: the function.
         how: it was found.
     """
-    if not each.alone:
-        return Missed("shares_line", f"{path}:{each.start + 1} has other code on the function's first or last line")
-    said = []
-    if record.lineno is not None and not has_line(record, each):
-        said.append(f"it begins on line {each.start + 1}, not {record.lineno}")
-    if record.code and not has_code(record, text, each):
-        said.append("its code is not the recorded one")
+    if not function.alone:
+        return Missed("shares_line", f"{path}:{function.start + 1} has other code on the function's first or last line")
+    contradictions = []
+    if record.lineno is not None and not has_line(record, function):
+        contradictions.append(f"it begins on line {function.start + 1}, not {record.lineno}")
+    if record.code and not has_code(record, text, function):
+        contradictions.append("its code is not the recorded one")
     return Located(
         path=path,
-        name=each.name,
-        start=each.start,
-        cursor=each.cursor,
-        end=each.end,
-        tail=each.tail,
-        signature=each.signature,
-        docstring=each.docstring,
+        name=function.name,
+        start=function.start,
+        cursor=function.cursor,
+        end=function.end,
+        tail=function.tail,
+        signature=function.signature,
+        docstring=function.docstring,
         how=how,
-        doc=each.doc,
-        remark="; ".join(said),
+        doc=function.doc,
+        remark="; ".join(contradictions),
     )
 
 
@@ -173,18 +220,18 @@ def bare(docstring: str, language: Language) -> str:
     return _IGNORED[language].sub("", docstring)
 
 
-def has_line(record: Record, each: Placed) -> bool:
+def has_line(record: TaskRecord, function: SourceFunction) -> bool:
     """Say whether a function stands on the recorded line: its declaration's, or what is directly above that."""
-    return record.lineno is not None and each.first <= record.lineno - 1 <= each.start
+    return record.lineno is not None and function.first <= record.lineno - 1 <= function.start
 
 
-def has_code(record: Record, text: str, each: Placed) -> bool:
+def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
     """Say whether a function of a file is the recorded one; blanks, and what stands above it, do not count."""
     code = "".join(record.code.split())
-    return bool(code) and code in "".join("".join(text.split("\n")[each.first : each.end]).split())
+    return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.end]).split())
 
 
-def _paths(record: Record, texts: Mapping[str, str], language: Language) -> list[str]:
+def _paths(record: TaskRecord, texts: Mapping[str, str], language: Language) -> list[str]:
     """Return the files that the record may name."""
     if language is Language.PYTHON:
         return _python_paths(record.path, texts)
@@ -198,23 +245,23 @@ def _paths(record: Record, texts: Mapping[str, str], language: Language) -> list
 def _python_paths(path: str, texts: Mapping[str, str]) -> list[str]:
     """Return the path itself, or else those that end with it."""
     plain = path.removeprefix("src/")
-    for one in (path, plain, f"src/{plain}"):
-        if one in texts:
-            return [one]
-    ending = sorted(one for one in texts if one.endswith(f"/{plain}"))
+    for candidate in (path, plain, f"src/{plain}"):
+        if candidate in texts:
+            return [candidate]
+    ending = sorted(candidate for candidate in texts if candidate.endswith(f"/{plain}"))
     if ending:
         return ending
     # What is read may be a folder of the recorded repository: its paths then lack a beginning.
     parts = plain.split("/")
     inner = ("/".join(parts[begin:]) for begin in range(1, len(parts) - 1))
-    return [one for one in inner if one in texts][:1]
+    return [candidate for candidate in inner if candidate in texts][:1]
 
 
 def _of_builtins(name: str) -> Iterator[str]:
     """Yield the docstrings of built-in methods of a name, of this Python."""
     modules = (builtins, collections, collections.abc)
-    kinds = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, type)}
-    for kind in kinds.values():
-        doc = inspect.getdoc(vars(kind)[name]) if name in vars(kind) else None
+    classes = {id(member): member for module in modules for member in vars(module).values() if isinstance(member, type)}
+    for builtin in classes.values():
+        doc = inspect.getdoc(vars(builtin)[name]) if name in vars(builtin) else None
         if doc:
             yield doc

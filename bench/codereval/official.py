@@ -30,17 +30,17 @@ def suite(home: Home, repo: str, entry: Mapping[str, Any]) -> Suite:
     Raises:
         InputFault: if a checkout is not there as the set was built from it.
     """
-    held = entry["tests"]
-    if held["runner"] == JAVA_RUNNER:
+    tests = entry["tests"]
+    if tests["runner"] == JAVA_RUNNER:
         from ctxbench.bench.codereval.official_java import OfficialJavaSuite  # noqa: PLC0415 - its grammar, for Java only
 
         root = _checkout(home, repo, str(entry.get("checkout") or ""))
         read = snapshot.load(repo, root, Language.JAVA, declared="encodings" in entry)
         _same(read.digest, entry.get("snapshot"), repo)
-        return OfficialJavaSuite(held, read.texts)
+        return OfficialJavaSuite(tests, read.texts)
     tree = laid_out(home, repo, entry)
-    _same(trees.digest(tree), held.get("tree"), repo)
-    return OfficialPythonSuite(str(held["image"]), str(held["python"]), tree)
+    _same(trees.digest(tree), tests.get("tree"), repo)
+    return OfficialPythonSuite(str(tests["image"]), str(tests["python"]), tree)
 
 
 def laid_out(home: Home, repo: str, entry: Mapping[str, Any]) -> dict[str, bytes]:
@@ -49,13 +49,13 @@ def laid_out(home: Home, repo: str, entry: Mapping[str, Any]) -> dict[str, bytes
     Raises:
         InputFault: if a checkout is missing, or the files are too large for a box.
     """
-    held = entry["tests"]
+    tests = entry["tests"]
     tree: dict[str, bytes] = {}
     if entry.get("checkout"):
         root = _checkout(home, repo, str(entry["checkout"]))
-        tree |= {f"{held['folder']}/{path}": data for path, data in trees.read(root).items()}
-    if held.get("standalone"):
-        root = _checkout(home, STANDALONE, str(held["standalone"]))
+        tree |= {f"{tests['folder']}/{path}": data for path, data in trees.read(root).items()}
+    if tests.get("standalone"):
+        root = _checkout(home, STANDALONE, str(tests["standalone"]))
         tree |= {f"{STANDALONE}/{path}": data for path, data in trees.read(root).items()}
     return tree
 
@@ -67,6 +67,6 @@ def _checkout(home: Home, repo: str, key: str) -> Path:
     return root
 
 
-def _same(found: str, known: object, repo: str) -> None:
-    if found != known:
+def _same(digest: str, recorded: object, repo: str) -> None:
+    if digest != recorded:
         raise InputFault(f"the files of {repo!r} are not those that the set was built from", cure=_CURE)

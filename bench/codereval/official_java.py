@@ -54,21 +54,21 @@ def entry(image: str, project: str, java: str, roots: tuple[str, ...], jars: tup
 class OfficialJavaSuite:
     """The `Suite` of a Java project of the official image."""
 
-    def __init__(self, held: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    def __init__(self, entry: Mapping[str, Any], texts: Mapping[str, str]) -> None:
         """Take a project.
 
         Args:
-            held: what `entry` gave.
+            entry: the project's `entry`.
             texts: path -> text of its source files.
         """
-        java = str(held["java"])
+        java = str(entry["java"])
         self.environment = Environment(
             name=JAVA_RUNNER,
-            image=str(held["image"]),
+            image=str(entry["image"]),
             folder=WORK,
             variables=(
-                ("PROJECT", f"{JAVA}/{held['folder']}"),
-                ("CLASSPATH", ":".join(held["classpath"])),
+                ("PROJECT", f"{JAVA}/{entry['folder']}"),
+                ("CLASSPATH", ":".join(entry["classpath"])),
                 ("JAVA", java),
                 ("JAVAC", f"{java}c"),
                 ("CTXBENCH_PROTOCOL", f"{JAVA_RUNNER}-{_VERSION}"),
@@ -102,13 +102,13 @@ class OfficialJavaSuite:
         return Job(action=Command(argv=argv), files={file: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return what an outcome of that job means: the test program's output holds ``true``, and not ``false``."""
+        """Return the judgement: passed if the test program's output holds ``true`` and not ``false``."""
         del reference
-        _, compiled, said = outcome.output.partition(f"{secret}\n")
+        _, compiled, printed = outcome.output.partition(f"{secret}\n")
         if not compiled:
             return judgement(outcome, passed=False, reason=f"compile error: {_fault(outcome.output)}")
-        passed = outcome.ended is not Ended.WRECKED and "true" in said and "false" not in said
-        return judgement(outcome, passed=passed, reason=f"exec error: {_thrown(said)}")
+        passed = outcome.ended is not Ended.WRECKED and "true" in printed and "false" not in printed
+        return judgement(outcome, passed=passed, reason=f"exec error: {_thrown(printed)}")
 
 
 def public(source: str, span: tuple[int, int], text: str) -> str:
@@ -118,8 +118,8 @@ def public(source: str, span: tuple[int, int], text: str) -> str:
     return "\n".join([*lines[:start], text.rstrip("\n"), *lines[end:]]).replace("private ", "public ")
 
 
-def _thrown(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _thrown(printed: str) -> str:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     return next((line for line in lines if "Exception" in line or "Error" in line), lines[-1] if lines else "")[:200]
 
 

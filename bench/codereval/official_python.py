@@ -114,6 +114,6 @@ class OfficialPythonSuite:
         return Job(action=Command(argv=argv), files={beside: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return what an outcome of that job means: the exit code 0 is all that counts."""
+        """Return the judgement: passed if the exit code is 0, whatever else happened."""
         del reference, secret
         return judgement(outcome, passed=outcome.ended is Ended.EXITED and outcome.exit_code == 0)

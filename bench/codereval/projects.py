@@ -1,4 +1,4 @@
-"""Which repositories stand for CoderEval's projects."""
+"""The repositories that stand for CoderEval's projects."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], R
 
 
 def _claims(manifests: Iterable[RepoManifest]) -> dict[tuple[Language, str], RepoManifest]:
-    found: dict[tuple[Language, str], RepoManifest] = {}
-    for each in manifests:
-        for project in each.codereval:
-            other = found.setdefault((each.language, key(project)), each)
-            if other is not each:
-                what = f"{other.name} and {each.name} both stand for CoderEval's project {project}"
+    claims: dict[tuple[Language, str], RepoManifest] = {}
+    for repository in manifests:
+        for project in repository.codereval:
+            other = claims.setdefault((repository.language, key(project)), repository)
+            if other is not repository:
+                what = f"{other.name} and {repository.name} both stand for CoderEval's project {project}"
                 raise InputFault(what, cure="leave it out of one manifest's `codereval`")
-    return found
+    return claims

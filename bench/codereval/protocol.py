@@ -1,4 +1,4 @@
-"""What the official protocol's languages share: names in a set's manifest, and what an outcome means. Pure."""
+"""The official protocol's common part: its names in a set's manifest, and the judgement of an outcome. Pure."""
 
 from __future__ import annotations
 
@@ -37,5 +37,9 @@ def _last(outcome: Outcome) -> str:
     if outcome.out_of_memory:
         return "out of memory"
     lines = [line.strip() for line in outcome.output.splitlines() if line.strip()]
-    said = lines[-1][:200] if lines else "no output"
-    return f"exit code {outcome.exit_code}: {said}" if outcome.exit_code is not None else f"{outcome.ended}: {said}"
+    last_line = lines[-1][:200] if lines else "no output"
+    return (
+        f"exit code {outcome.exit_code}: {last_line}"
+        if outcome.exit_code is not None
+        else f"{outcome.ended}: {last_line}"
+    )

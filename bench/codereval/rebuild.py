@@ -1,4 +1,4 @@
-"""Rebuilds CoderEval's tasks on published releases of their projects, judged by tests that can be run anywhere.
+"""Rebuild CoderEval's tasks on published releases of their projects, judged by tests that can be run anywhere.
 
 task -> manifest of its project -> checkout -> located function -> tests that cover it -> certificate -> sample.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import accounts
 from ctxbench.bench.codereval.projects import by_project, key
-from ctxbench.bench.codereval.rebuilding import Made, lost, rebuilt
+from ctxbench.bench.codereval.rebuilding import TaskOutcome, lost, rebuilt
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
@@ -65,7 +65,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         sandbox: where tests run.
         lock: resolves requirements (`sandbox.wheels.lock`).
         workers: how many tasks to judge at once.
-        report: told what happens, a line at a time; called from many threads.
+        report: called with what happens, a line at a time; called from many threads.
         force: replace another set of that name.
         manifests: the user's repositories, which go before the shipped ones.
         about: what else the set's manifest says; its ``unusable`` is added to ours, and its ``remarks``, which
@@ -77,95 +77,103 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
             run again.
     """
     sets.folder(home, name)
-    made: dict[str, Made] = {}
+    outcomes: dict[str, TaskOutcome] = {}
     entries: dict[str, Any] = {}
     faults: list[CtxbenchError] = []
-    groups = _grouped(tasks, manifests, made)
-    coming = one_ahead(
-        lambda manifest: _ready(manifest, home, sandbox, lock, report), [manifest for manifest, _ in groups.values()]
+    groups = _grouped(tasks, manifests, outcomes)
+    preparations = one_ahead(
+        lambda manifest: _prepared(manifest, home, sandbox, lock, report), [manifest for manifest, _ in groups.values()]
     )
-    for (repo, (_, asked)), one in zip(groups.items(), coming, strict=True):
-        surveyed = _surveyed(one, sandbox, report)
+    for (repo, (_, repo_tasks)), preparation in zip(groups.items(), preparations, strict=True):
+        surveyed = _surveyed(preparation, sandbox, report)
         if isinstance(surveyed, _Failed):
             report(f"{repo}: {surveyed.outcome}: {surveyed.fault}")
             faults.append(surveyed.fault)
-            made |= {task.sample.id: lost(task, repo, surveyed.outcome, str(surveyed.fault)) for task in asked}
+            outcomes |= {task.sample.id: lost(task, repo, surveyed.outcome, str(surveyed.fault)) for task in repo_tasks}
             continue
-        found, said = rebuilt(*surveyed, asked, sandbox, workers)
-        made |= found
-        report(f"{repo}: {said['kept']} of {len(asked)} tasks are kept")
-        entries |= {repo: said} if said["kept"] else {}
-    ordered = [made[task.sample.id] for task in tasks]
-    for each in ordered:
-        if each.task is None:
-            report(each.fate.line())
+        repo_outcomes, entry = rebuilt(*surveyed, repo_tasks, sandbox, workers)
+        outcomes |= repo_outcomes
+        report(f"{repo}: {entry['kept']} of {len(repo_tasks)} tasks are kept")
+        entries |= {repo: entry} if entry["kept"] else {}
+    ordered = [outcomes[task.sample.id] for task in tasks]
+    for outcome in ordered:
+        if outcome.task is None:
+            report(outcome.fate.line())
     if faults and not entries:
         raise faults[0]
     return _saved(home, name, ordered, entries, about or {}, force=force)
 
 
 def _grouped(
-    tasks: Sequence[Task], manifests: Iterable[RepoManifest], made: dict[str, Made]
+    tasks: Sequence[Task], manifests: Iterable[RepoManifest], outcomes: dict[str, TaskOutcome]
 ) -> dict[str, tuple[RepoManifest, list[Task]]]:
-    """Return repository -> its manifest and tasks, sorted; what has none is entered in `made`."""
-    known = by_project(manifests)
+    """Return repository -> its manifest and tasks, sorted; tasks without one are entered in `outcomes`."""
+    repositories = by_project(manifests)
     groups: dict[str, tuple[RepoManifest, list[Task]]] = {}
     for task in tasks:
-        manifest = known.get((task.sample.language, key(record_of(task).project)))
+        manifest = repositories.get((task.sample.language, key(record_of(task).project)))
         if manifest is None:
-            made[task.sample.id] = lost(task, "", accounts.NO_MANIFEST)
+            outcomes[task.sample.id] = lost(task, "", accounts.NO_MANIFEST)
         elif manifest.tests is None:
-            made[task.sample.id] = lost(task, manifest.name, accounts.NO_TESTS)
+            outcomes[task.sample.id] = lost(task, manifest.name, accounts.NO_TESTS)
         else:
             groups.setdefault(manifest.name, (manifest, []))[1].append(task)
     return {name: groups[name] for name in sorted(groups)}
 
 
-def _ready(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report) -> Ready | _Failed:
+def _prepared(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report) -> Ready | _Failed:
     from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     try:
-        found = checkout.fetch(manifest, home, report=report)
+        fetched = checkout.fetch(manifest, home, report=report)
     except MachineFault as fault:
         return _Failed(accounts.UNREACHABLE, fault)
     try:
-        return prepare(manifest, found, home, sandbox, lock, report)
+        return prepare(manifest, fetched, home, sandbox, lock, report)
     except (InputFault, MachineFault) as fault:
         return _Failed(accounts.SUITE_FAILED, fault)
 
 
-def _surveyed(one: Ready | _Failed, sandbox: Sandbox, report: Report) -> tuple[Ready, Survey] | _Failed:
-    """Run the suite of a repository that is ready."""
-    if isinstance(one, _Failed):
-        return one
+def _surveyed(preparation: Ready | _Failed, sandbox: Sandbox, report: Report) -> tuple[Ready, Survey] | _Failed:
+    """Run the suite of a prepared repository."""
+    if isinstance(preparation, _Failed):
+        return preparation
     try:
         with explained():
-            return one, miner(one.project.manifest.language).survey(one.project, one.suite, sandbox, report)
+            return preparation, miner(preparation.project.manifest.language).survey(
+                preparation.project, preparation.suite, sandbox, report
+            )
     except (InputFault, MachineFault) as fault:
         # A box that dies under a suite, every time, is that suite's doing.
         return _Failed(accounts.SUITE_FAILED, fault)
 
 
 def _saved(
-    home: Home, name: str, made: Sequence[Made], entries: Mapping[str, Any], about: Mapping[str, Any], *, force: bool
+    home: Home,
+    name: str,
+    outcomes: Sequence[TaskOutcome],
+    entries: Mapping[str, Any],
+    about: Mapping[str, Any],
+    *,
+    force: bool,
 ) -> SampleSet:
-    fates = [each.fate for each in made]
-    kept = [each.task for each in made if each.task is not None]
-    told = accounts.account(fates)
-    if not kept:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in told["unusable"].items())
+    fates = [outcome.fate for outcome in outcomes]
+    tasks = [outcome.task for outcome in outcomes if outcome.task is not None]
+    accounted = accounts.account(fates)
+    if not tasks:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in accounted["unusable"].items())
         raise InputFault(f"no task can be rebuilt ({reasons or 'there is none'})", cure="see docs/codereval.md")
     manifest = {
         "ctxbench": version("ctxbench"),
         "kind": Kind.FUNCTION.value,
         **about,
         "rebuilt": True,
-        **told,
-        "unusable": dict(sorted((Counter(about.get("unusable", {})) + Counter(told["unusable"])).items())),
-        "remarks": [*codereval.remarks(kept), *accounts.remarks(fates)],
+        **accounted,
+        "unusable": dict(sorted((Counter(about.get("unusable", {})) + Counter(accounted["unusable"])).items())),
+        "remarks": [*codereval.remarks(tasks), *accounts.remarks(fates)],
         "repositories": dict(entries),
-        "totals": {"tasks": len(fates), "kept": len(kept)},
+        "totals": {"tasks": len(fates), "kept": len(tasks)},
     }
     return sets.save(
-        home, name, [task.sample for task in kept], [task.reference for task in kept], manifest, force=force
+        home, name, [task.sample for task in tasks], [task.reference for task in tasks], manifest, force=force
     )

@@ -1,16 +1,15 @@
-"""Rebuilds the tasks of one repository: located in its files, placed there, and certified by its tests."""
+"""Rebuild the tasks of one repository: locate them in its files, place them there, and certify them by its tests."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.codereval import accounts
 from ctxbench.bench.codereval.accounts import Fate
-from ctxbench.bench.codereval.certifying import chosen
 from ctxbench.bench.codereval.locate import Located, locate
 from ctxbench.bench.codereval.placing import placed
 from ctxbench.bench.codereval.records import record_of
@@ -18,6 +17,7 @@ from ctxbench.bench.formats.hygiene import cleaned
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
 from ctxbench.bench.functions.mining import Spot, Survey
 from ctxbench.bench.functions.prepare import Ready, certificates_of, provisional
 from ctxbench.bench.functions.samples import hidden_for
@@ -28,17 +28,21 @@ from ctxbench.bench.types import Reference
 if TYPE_CHECKING:
     from ctxbench.sandbox.types import Sandbox
 
+ROUNDS = 8
+"""How many choices of tests are tried for one task."""
+_REFERENCE = ("reference_failed", "flaky")
+
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What became of one task; `task` is there if it was kept."""
+class TaskOutcome:
+    """The fate of one task, and the task itself if it was kept."""
 
     fate: Fate
     task: Task | None = None
 
 
-def lost(task: Task, repo: str, outcome: str, detail: str = "") -> Made:
-    """Return what became of a task that is not kept.
+def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
+    """Return the outcome of a task that is not kept.
 
     Args:
         task: the task.
@@ -47,55 +51,59 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> Made:
         detail: more of that.
     """
     record = record_of(task)
-    return Made(Fate(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo))
+    return TaskOutcome(
+        Fate(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo)
+    )
 
 
 def rebuilt(
-    ready: Ready, survey: Survey, tasks: Sequence[Task], sandbox: Sandbox, workers: int
-) -> tuple[dict[str, Made], dict[str, Any]]:
+    prepared: Ready, survey: Survey, tasks: Sequence[Task], sandbox: Sandbox, workers: int
+) -> tuple[dict[str, TaskOutcome], dict[str, Any]]:
     """Locate, place and certify the tasks of one repository.
 
     Returns:
-        Id -> what became of it, and what a set's manifest says of the repository.
+        Id -> outcome, and the repository's entry in a set's manifest.
 
     Raises:
         MachineFault: if the sandbox failed.
     """
-    project = ready.project
+    project = prepared.project
     references: dict[str, Reference] = {}
-    drafts = provisional(project.manifest.name, ready.entry, (), references)
-    known = Certificates(certificates_of(project.home, ready.suite.environment.digest, sandbox.name))
+    drafts = provisional(project.manifest.name, prepared.entry, (), references)
+    certificates = Certificates(certificates_of(project.home, prepared.suite.environment.digest, sandbox.name))
     with Judge(project.home, drafts, sandbox, width=workers) as judge, ThreadPoolExecutor(workers, "rebuild") as pool:
         try:
-            made = list(pool.map(_Rebuilding(ready, survey, references, judge, known), tasks))
+            outcomes = list(pool.map(_Rebuilding(prepared, survey, references, judge, certificates), tasks))
         finally:
             pool.shutdown(cancel_futures=True)
-    clean = cleaned([each.task for each in made if each.task is not None], project.snapshot.texts, hide=True)
-    kept = {task.sample.id: task for task in clean.tasks}
-    found = {each.fate.id: replace(each, task=kept.get(each.fate.id)) for each in made}
-    return found, {**_entry(ready, survey, made), **clean.counts}
+    clean = cleaned(
+        [outcome.task for outcome in outcomes if outcome.task is not None], project.snapshot.texts, hide=True
+    )
+    clean_tasks = {task.sample.id: task for task in clean.tasks}
+    by_id = {outcome.fate.id: replace(outcome, task=clean_tasks.get(outcome.fate.id)) for outcome in outcomes}
+    return by_id, {**_entry(prepared, survey, outcomes), **clean.counts}
 
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilding:
     """Rebuilds one task at a time; called from many threads."""
 
-    ready: Ready
+    prepared: Ready
     survey: Survey
     references: dict[str, Reference]
     """What the judge looks up; a task's own thread alone writes under its id."""
     judge: Judge
-    known: Certificates
+    certificates: Certificates
 
-    def __call__(self, task: Task) -> Made:
-        snapshot, repo = self.ready.project.snapshot, self.ready.project.manifest.name
-        found = locate(record_of(task), snapshot.texts, task.sample.language)
-        if not isinstance(found, Located):
-            return lost(task, repo, found.reason, found.detail)
-        spot = Spot(path=found.path, name=found.name, start=found.start, cursor=found.cursor, end=found.end)
-        whole = placed(task, found, snapshot.texts[found.path], repo=repo, hidden=self.survey.hidden)
+    def __call__(self, task: Task) -> TaskOutcome:
+        snapshot, repo = self.prepared.project.snapshot, self.prepared.project.manifest.name
+        located = locate(record_of(task), snapshot.texts, task.sample.language)
+        if not isinstance(located, Located):
+            return lost(task, repo, located.reason, located.detail)
+        spot = Spot(path=located.path, name=located.name, start=located.start, cursor=located.cursor, end=located.end)
+        whole = placed(task, located, snapshot.texts[located.path], repo=repo, hidden=self.survey.hidden)
         whole = replace(whole, sample=replace(whole.sample, uses=self.survey.uses(spot)))
-        judged = chosen(
+        judged = certify(
             self.survey.covering(spot), self.survey.runs, lambda tests: self.certificate(_with_tests(whole, tests))
         )
         fate = Fate(
@@ -104,32 +112,32 @@ class _Rebuilding:
             outcome=judged.outcome,
             detail=judged.detail,
             repo=repo,
-            path=found.path,
-            name=found.name,
-            how=found.how,
-            remark=found.remark,
+            path=located.path,
+            name=located.name,
+            how=located.how,
+            remark=located.remark,
             tests=judged.tests,
             covering=judged.covering,
         )
-        return Made(fate, self.kept(whole, judged.tests) if judged.outcome == accounts.KEPT else None)
+        return TaskOutcome(fate, self.judged(whole, judged.tests) if judged.outcome == accounts.KEPT else None)
 
-    def kept(self, task: Task, tests: tuple[str, ...]) -> Task:
+    def judged(self, task: Task, tests: tuple[str, ...]) -> Task:
         """Return a task with its tests; where these are files, their digest makes other tests another set."""
-        tree, files = self.ready.suite.environment.tree, {test.partition("::")[0] for test in tests}
+        tree, files = self.prepared.suite.environment.tree, {test.partition("::")[0] for test in tests}
         judges = {path: tree[path] for path in files if path in tree}
-        made = _with_tests(task, tests)
-        fields = {**made.reference.fields, **({"judges": digest(judges)} if judges else {})}
+        judged = _with_tests(task, tests)
+        fields = {**judged.reference.fields, **({"judges": digest(judges)} if judges else {})}
         clocks = tuple(test for test in tests if self.survey.runs[test].clock)
-        return replace(made, reference=replace(made.reference, fields=fields, clocks=clocks))
+        return replace(judged, reference=replace(judged.reference, fields=fields, clocks=clocks))
 
     def certificate(self, task: Task) -> tuple[str, str]:
         sample, reference = task.sample, task.reference
-        if self.known.has(sample, reference):
+        if self.certificates.has(sample, reference):
             return CERTIFIED, ""
         self.references[sample.id] = reference
-        result, detail = certificate(sample, reference.target, self.ready.suite.blank(sample), self.judge)
+        result, detail = certificate(sample, reference.target, self.prepared.suite.blank(sample), self.judge)
         if result == CERTIFIED:
-            self.known.add(sample, reference)
+            self.certificates.add(sample, reference)
         return result, detail
 
 
@@ -138,14 +146,65 @@ def _with_tests(task: Task, tests: tuple[str, ...]) -> Task:
     return replace(task, sample=sample, reference=replace(task.reference, tests=tests))
 
 
-def _entry(ready: Ready, survey: Survey, made: Sequence[Made]) -> dict[str, Any]:
-    outcomes = Counter(each.fate.outcome for each in made)
-    levels = Counter(each.task.sample.subkind for each in made if each.task is not None)
+def _entry(prepared: Ready, survey: Survey, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
+    counts = Counter(outcome.fate.outcome for outcome in outcomes)
+    levels = Counter(outcome.task.sample.subkind for outcome in outcomes if outcome.task is not None)
     return {
-        **ready.entry,
+        **prepared.entry,
         **survey.counts,
-        "tasks": len(made),
-        "kept": outcomes.pop(accounts.KEPT, 0),
+        "tasks": len(outcomes),
+        "kept": counts.pop(accounts.KEPT, 0),
         "levels": dict(sorted(levels.items())),
-        "drops": dict(sorted(outcomes.items())),
+        "drops": dict(sorted(counts.items())),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Certification:
+    """The tests chosen to judge a task, or the reason why no choice can."""
+
+    outcome: str
+    """`KEPT`, or why no choice judges the task."""
+    detail: str = ""
+    tests: tuple[str, ...] = ()
+    covering: int = 0
+    """How many usable tests there were to choose from."""
+
+
+def certify(
+    covering: Mapping[str, frozenset[int]],
+    runs: Mapping[str, TestRun],
+    certificate: Callable[[tuple[str, ...]], tuple[str, str]],
+) -> Certification:
+    """Return the first choice of tests that earns the certificate.
+
+    A test that the reference does not pass by itself (it depends on others, or on chance) is left out, and the choice
+    is repeated among the others; tests that an empty body passes make room for those not tried yet.
+
+    Args:
+        covering: test -> lines of the function that it runs, passed or not.
+        runs: test -> what its runs showed.
+        certificate: says ``certified``, or why not with the detail, see `bench.functions.certify.certificate`.
+    """
+    untried = {test: lines for test, lines in covering.items() if usable(runs[test])}
+    count = len(untried)
+    if not untried:
+        unusable = f"{len(covering)} tests run it, but none of them passes quickly" if covering else ""
+        return Certification(accounts.NO_COVERING_TEST, unusable)
+    result, detail = accounts.NO_COVERING_TEST, ""
+    for _ in range(ROUNDS):
+        if not untried:
+            break
+        tests = choose(steady(untried, runs), runs)
+        rejected = tests
+        if sum(runs[test].seconds for test in tests) > SLOW_TOGETHER:
+            result, detail = accounts.TOO_SLOW, f"{len(tests)} tests take more than {SLOW_TOGETHER:.0f} s"
+        else:
+            result, detail = certificate(tests)
+            if result == CERTIFIED:
+                return Certification(accounts.KEPT, "", tests, count)
+            if result in _REFERENCE:
+                rejected = tuple(test for test in tests if f"did not pass: {test}: " in detail) or tests
+        for test in rejected:
+            del untried[test]
+    return Certification(result, detail, (), count)

@@ -1,4 +1,4 @@
-"""What CoderEval says of a task, and what becomes of looking for its function. Frozen data, no I/O."""
+"""CoderEval's records of tasks, and the places of their functions. Frozen data, no I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER_FILE = "other-file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class TaskRecord:
     """One task as the benchmark's files tell it; what they do not tell is empty."""
 
     id: str
@@ -64,7 +64,7 @@ class Located:
     doc: tuple[Cursor, Cursor] | None = None
     """Where the docstring begins and ends in the file, marks included; None where it has none of its own."""
     remark: str = ""
-    """What of the record the file contradicts (its line, its code), in words; empty if nothing."""
+    """Where the file contradicts the record (its line, its code), in words; empty if nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,20 @@ class Missed:
     detail: str
 
 
-def record_of(task: Task) -> Record:
+def record_of(task: Task) -> TaskRecord:
     """Return what the benchmark says of a task that was read by `bench.formats.codereval`."""
-    kept = task.reference.fields["record"]
+    fields = task.reference.fields["record"]
     java = task.sample.language is Language.JAVA
-    return Record(
+    return TaskRecord(
         id=task.sample.id,
-        project=kept["project"],
-        path=kept.get("file_name", "") if java else kept["file_path"],
-        name=kept["name"],
+        project=fields["project"],
+        path=fields.get("file_name", "") if java else fields["file_path"],
+        name=fields["name"],
         level=task.sample.subkind,
         signature=task.sample.signature or "",
-        docstring=kept["docstring"],
-        code=kept.get("code", ""),
-        lineno=int(kept["lineno"]) if kept.get("lineno") else None,
-        class_name=kept.get("class_name", ""),
-        package=kept.get("package", "") if java else "",
+        docstring=fields["docstring"],
+        code=fields.get("code", ""),
+        lineno=int(fields["lineno"]) if fields.get("lineno") else None,
+        class_name=fields.get("class_name", ""),
+        package=fields.get("package", "") if java else "",
     )

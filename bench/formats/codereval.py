@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ctxbench.bench.codereval.finishing import DOCSTRING, NO_REFERENCE, TOLD
-from ctxbench.bench.codereval.locate import locate
-from ctxbench.bench.codereval.placing import placed
+from ctxbench.bench.codereval.locate import locate, within
+from ctxbench.bench.codereval.placing import CONTRADICTION, DOCSTRING, NO_REFERENCE, placed
 from ctxbench.bench.codereval.records import Missed, record_of
-from ctxbench.bench.codereval.within import within
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.codereval_shape import EXTENSION, Prompt, Recorded, is_prompt, prompt, recorded
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
@@ -158,7 +156,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return what a reader of the numbers must know of the tasks, in sentences."""
-    told = [task.reference.fields[TOLD] for task in tasks if TOLD in task.reference.fields]
+    told = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in each for each in told) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
     human = sum(DOCSTRING in task.reference.fields for task in tasks)

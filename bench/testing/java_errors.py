@@ -16,6 +16,8 @@ _ERROR = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
+_HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
+"""What the JDK's module for unsupported packages exports: `javac --release 8` does not show it, later ones do."""
 _OTHER_CODE = {".kt": "Kotlin", ".scala": "Scala", ".groovy": "Groovy"}
 _DECLARED_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
 _DECLARED_TYPE = re.compile(r"\b(?:class|interface|object|trait|typealias)\s+(\w+)")
@@ -122,7 +124,17 @@ def cure(
         steps.append(f"add to [tests]: requirements = [{debian}], jars = [{names}]")
         nameless = dict.fromkeys(jar.debian for jar in held if not jar.name)
         steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
-    unknown = [package for package in missing if package not in jars]
+        guessed = [*dict.fromkeys(jar.debian for jar in held if jar.guessed)]
+        if guessed:
+            tell = "`apt-cache show PACKAGE` tells what a package is, `dpkg -L PACKAGE` which jars it brings"
+            steps.append(f"of {_listed(guessed)} only the name fits: {tell}")
+    hidden = [package for package in missing if package in _HIDDEN_IN_JAVA_8]
+    if hidden:
+        steps.append(
+            f"{_listed(hidden)} {'is' if len(hidden) == 1 else 'are'} of the JDK, but hidden by release 8: "
+            'set release = "9" or later in [tests]'
+        )
+    unknown = [package for package in missing if package not in jars and package not in hidden]
     if unknown:
         artifacts = ", ".join(map(str, dependencies[: 2 * SHOWN]))
         pom = f" (the pom names {artifacts})" if artifacts else ""
@@ -135,15 +147,18 @@ def cure(
 
 def _other_code(errors: Sequence[CompileError], missing: Sequence[str], tree: Mapping[str, bytes]) -> list[str]:
     """Say which files in other languages declare what is missing."""
-    types = {error.type for error in errors if error.type}
+    sought = {(error.type, dirname(error.path)) for error in errors if error.type}
     paths_in: dict[str, list[str]] = {}
     for path, content in tree.items():
         language = _OTHER_CODE.get(path[path.rfind(".") :])
         if language is None:
             continue
         text = content.decode("utf-8", "replace")
-        package = _DECLARED_PACKAGE.search(text)
-        if (package and package.group(1) in missing) or types & {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}:
+        declared = _DECLARED_PACKAGE.search(text)
+        package = declared.group(1) if declared else ""
+        types = {*_DECLARED_TYPE.findall(text), basename(path)[:-3]}
+        place = package.replace(".", "/")
+        if package in missing or any(name in types and folder.endswith(place) for name, folder in sought):
             paths_in.setdefault(language, []).append(path)
     return [
         f"its Java needs its {language} ({_listed(paths)}), which is not compiled here: "

@@ -27,6 +27,8 @@ class Jar:
     """Empty if only its package is known."""
     debian: str
     """The package that brings it; empty if that is not known."""
+    guessed: bool = False
+    """Whether it is taken only since the package has a usual name."""
 
 
 def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SHARE) -> Jar | None:
@@ -41,10 +43,11 @@ def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SH
     if here is not None:
         return Jar(here.name, _owner(here))
     words = _words(package)
-    likeness = {dependency: len(words & _words(str(dependency))) for dependency in dependencies}
+    named = {dependency: _words(str(dependency)) for dependency in dependencies}
     # None but the most alike: another artifact of the same company is none that has it.
-    most = max(likeness.values(), default=0)
-    alike = [dependency for dependency, shared in likeness.items() if shared and shared == most]
+    most = max((len(words & own) for own in named.values()), default=0)
+    alike = [dependency for dependency, own in named.items() if most and len(words & own) == most]
+    alike.sort(key=lambda dependency: len(named[dependency]))
     return next(filter(None, map(_offered, alike)), None)
 
 
@@ -78,7 +81,7 @@ def _offered(dependency: Dependency) -> Jar | None:
             return Jar(name, line.partition(":")[0])
     packages = set(_asked("apt-cache", "pkgnames", f"lib{stem}"))
     names = (f"lib{base}-java" for base in (dependency.artifact, stem))
-    return next((Jar(usual, name) for name in names if name in packages), None)
+    return next((Jar(usual, name, guessed=True) for name in names if name in packages), None)
 
 
 def _asked(*command: str) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""The commands of the dashboard: it stands above the harness, which names them in its table of commands."""
+"""The commands of the dashboard, which the harness lists in its table of commands."""

@@ -44,8 +44,8 @@ def dashboard(*, port: int, host: str, home: Home, db: str | None) -> None:
     # The pages run in this process: they read what the command was given where `dashboard.data` looks for it.
     os.environ["CTXBENCH_HOME"] = str(home.root)
     os.environ["CTXBENCH_DB"] = db or home.database
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"http://{shown}:{port}  (Ctrl-C ends it)")
+    bracketed = f"[{host}]" if ":" in host else host
+    click.echo(f"http://{bracketed}:{port}  (Ctrl-C ends it)")
     serve(_options(host, port))
 
 

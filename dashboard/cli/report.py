@@ -30,13 +30,13 @@ def report(*, asked: Asked, out: Path, form: str) -> None:
     from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
-    made = asked.board()
+    board = asked.board()
     if form == "html":
-        text = _html(made, _works(made, asked.url) if made.rows else {}, full=bool(asked.by_level))
+        text = _html(board, _works(board, asked.url) if board.rows else {}, full=bool(asked.by_level))
     else:
-        text = printed(made, form, full=bool(asked.by_level))
+        text = printed(board, form, full=bool(asked.by_level))
     write_atomic(out, text)
-    click.echo(f"{out}: {len(made.rows)} rows in {len(made.groups)} groups", err=True)
+    click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
 
 
 def _check(out: Path) -> None:
@@ -49,15 +49,15 @@ def _check(out: Path) -> None:
         )
 
 
-def _works(made: Board, url: str) -> dict[str, RunWork]:
+def _works(board: Board, url: str) -> dict[str, RunWork]:
     from ctxbench.harness.store.reading import open_reader
     from ctxbench.harness.store.work import works
 
     with open_reader(url) as store:
-        return {one.id: one for one in works(store, {row.run.id for row in made.rows})}
+        return {work.id: work for work in works(store, {row.run.id for row in board.rows})}
 
 
-def _html(made: Board, works: dict[str, RunWork], *, full: bool) -> str:
+def _html(board: Board, works: dict[str, RunWork], *, full: bool) -> str:
     from ctxbench.dashboard.report import model, page
 
-    return page.html(model.report(made, works, full=full))
+    return page.html(model.report(board, works, full=full))

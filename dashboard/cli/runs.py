@@ -1,4 +1,4 @@
-"""`ctxbench runs`: the stored runs as work, for a terminal: how far they are, what went wrong, how to go on."""
+"""`ctxbench runs`: the progress, faults and repeat command of the stored runs, for a terminal."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ def runs(*, run: str | None, samples: str | None, form: str, home: Home, db: str
     if db is None and not exists(url):
         raise NothingStored("no runs are stored here", where=str(home.root), cure=NOTHING_CURE)
     with open_reader(url) as store:
-        found = works(store, None if run is None else [_id(store, run)])
-        if not found:
+        stored = works(store, None if run is None else [_id(store, run)])
+        if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
-        chosen = _of(found, samples)
+        listed = _of(stored, samples)
         options = place(home, url, store.where)
         if form == "json":
-            records = [_record(one, _faults(store, one), options) for one in chosen]
+            records = [_record(work, _faults(store, work), options) for work in listed]
             click.echo(json.dumps(records, indent=2, ensure_ascii=False))
         elif run is None:
-            click.echo("\n".join(_table(chosen)))
+            click.echo("\n".join(_table(listed)))
             click.echo("`ctxbench runs RUN` shows one: its attempts, its faults, the command to go on", err=True)
         else:
-            click.echo("\n".join(_one(chosen[0], _faults(store, chosen[0]), options)))
+            click.echo("\n".join(_details(listed[0], _faults(store, listed[0]), options)))
 
 
-def _id(store: Store, wanted: str) -> str:
+def _id(store: Store, prefix: str) -> str:
     from ctxbench.harness.store.queries import run_named
 
-    return str(run_named(store, wanted).id)
+    return str(run_named(store, prefix).id)
 
 
-def _of(found: list[RunWork], samples: str | None) -> list[RunWork]:
+def _of(stored: list[RunWork], samples: str | None) -> list[RunWork]:
     """Return the runs over a sample set.
 
     Raises:
@@ -72,23 +72,23 @@ def _of(found: list[RunWork], samples: str | None) -> list[RunWork]:
     from ctxbench.bench.errors import UnknownName
     from ctxbench.dashboard.views.runs import label
 
-    chosen = [one for one in found if samples in (None, one.choices.samples, label(one))]
-    if not chosen:
-        raise UnknownName("sample set of the stored runs", str(samples), set(map(label, found)))
-    return chosen
+    matching = [work for work in stored if samples in (None, work.choices.samples, label(work))]
+    if not matching:
+        raise UnknownName("sample set of the stored runs", str(samples), set(map(label, stored)))
+    return matching
 
 
 def _faults(store: Store, work: RunWork) -> list[FaultGroup]:
     from ctxbench.harness.store.attempts import faults
 
-    return faults(store, work.id) if any(one.faults for one in work.attempts) else []
+    return faults(store, work.id) if any(attempt.faults for attempt in work.attempts) else []
 
 
-def _table(found: Sequence[RunWork]) -> Iterator[str]:
+def _table(works: Sequence[RunWork]) -> Iterator[str]:
     from ctxbench.dashboard.views.runs import row
 
     now = time.time()
-    return _lines([row(one, now) for one in found], (*_COLUMNS, "strategy"))
+    return _lines([row(work, now) for work in works], (*_COLUMNS, "strategy"))
 
 
 def _lines(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _cell(value: object) -> str:
     return "" if value is None else visible(" ".join(str(value).split()))
 
 
-def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
+def _details(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> Iterator[str]:
     """Yield the lines that tell all of one run."""
     from ctxbench.bench.visible import visible
     from ctxbench.dashboard.views import runs as view
@@ -121,7 +121,7 @@ def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) ->
     yield view.STATES[view.state(work)]
     yield from (f"note: {_cell(remark)}" for remark in work.remarks)
     versions = ", ".join(
-        f"{name} {one}" for name, one in {"samples": work.samples_digest[:12], **work.versions}.items()
+        f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
     )
     yield f"\nwith {versions} this is the same run, and does what is missing; with others a new one:"
     yield command(work.choices, work.file, options=options)
@@ -130,11 +130,12 @@ def _one(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) ->
     if work.attempts:
         yield ""
         yield from _lines(view.attempt_rows(work.attempts), tuple(view.ATTEMPT_HELP))
-    for one in faults:
-        some = _cell(", ".join(one.samples[:3])) + (", …" if one.count > len(one.samples[:3]) else "")
-        yield f"\n{one.count} times, last in the attempt of {view.when(one.started)}: {one.kind}: {_cell(one.message)}"
+    for fault in faults:
+        some = _cell(", ".join(fault.samples[:3])) + (", …" if fault.count > len(fault.samples[:3]) else "")
+        last = view.when(fault.started)
+        yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
         yield f"  samples: {some}"
-        yield from (f"  {line}" for line in visible(one.detail).splitlines())
+        yield from (f"  {line}" for line in visible(fault.detail).splitlines())
 
 
 def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str]) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
     from ctxbench.dashboard.views.runs import state
     from ctxbench.harness.repeat import command, judging
 
-    chosen = work.choices
+    choices = work.choices
     return {
         "run": work.id,
         "state": state(work),
@@ -152,42 +153,42 @@ def _record(work: RunWork, faults: Sequence[FaultGroup], options: Sequence[str])
         "finished": work.finished,
         "statuses": dict(work.statuses),
         "unjudged": work.unjudged,
-        "samples": chosen.samples,
+        "samples": choices.samples,
         "samples_digest": work.samples_digest,
-        "limit": chosen.limit,
+        "limit": choices.limit,
         "languages": list(work.languages),
-        "strategy": chosen.strategy,
-        "generator": chosen.generator,
-        "n": chosen.n,
-        "seed": chosen.seed,
-        "sampling": json.loads(chosen.sampling),
+        "strategy": choices.strategy,
+        "generator": choices.generator,
+        "n": choices.n,
+        "seed": choices.seed,
+        "sampling": json.loads(choices.sampling),
         "versions": dict(work.versions),
         "origin": "imported" if work.imported else "run",
         "remarks": list(work.remarks),
-        "command": command(chosen, work.file, options=options),
-        "judge": judging(chosen, work.id, options=options) if work.unjudged else None,
+        "command": command(choices, work.file, options=options),
+        "judge": judging(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [
             {
-                "began": one.started,
-                "ended": one.ended,
-                "end": one.reason,
-                "finished": one.finished,
-                "missing": one.missing,
-                "faults": one.faults,
-                "load": None if one.load is None else asdict(one.load),
-                "isolation": one.isolation,
+                "began": attempt.started,
+                "ended": attempt.ended,
+                "end": attempt.reason,
+                "finished": attempt.finished,
+                "missing": attempt.missing,
+                "faults": attempt.faults,
+                "load": None if attempt.load is None else asdict(attempt.load),
+                "isolation": attempt.isolation,
             }
-            for one in work.attempts
+            for attempt in work.attempts
         ],
         "faults": [
             {
-                "kind": one.kind,
-                "message": one.message,
-                "count": one.count,
-                "attempt_began": one.started,
-                "samples": list(one.samples),
-                "detail": one.detail,
+                "kind": fault.kind,
+                "message": fault.message,
+                "count": fault.count,
+                "attempt_began": fault.started,
+                "samples": list(fault.samples),
+                "detail": fault.detail,
             }
-            for one in faults
+            for fault in faults
         ],
     }

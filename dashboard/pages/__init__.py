@@ -1,1 +1,1 @@
-"""The pages: layout only. What they show is made by `dashboard.views` from what the store holds."""
+"""The pages: layout only. `dashboard.views` makes their tables and charts from stored rows."""

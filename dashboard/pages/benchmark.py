@@ -1,4 +1,4 @@
-"""Benchmark: what a sample set is made of, and how answers are kept out of sight. Layout only."""
+"""The Benchmark page: the contents of a sample set and its protection of answers. Layout only."""
 
 from __future__ import annotations
 
@@ -19,32 +19,36 @@ from ctxbench.harness.store.sets import contents
 
 def page() -> None:
     """Show one sample set, of the home folder or of stored runs."""
-    known = view.known_sets(_here(), [(one.samples, one.name, one.digest) for one in data.sets()])
-    if not known:
+    sample_sets = view.all_sets(_home_sets(), [(choice.samples, choice.name, choice.digest) for choice in data.sets()])
+    if not sample_sets:
         show.empty("No sample set is here yet.", "ctxbench quickstart")
         return
-    chosen = url.choose(
-        "Sample set", known, name="samples", shown=lambda one: one.samples, help="The tasks that runs are made over."
+    sample_set = url.choose(
+        "Sample set",
+        sample_sets,
+        name="samples",
+        label_of=lambda sample_set: sample_set.samples,
+        help="The tasks that runs are made over.",
     )
-    if chosen.limited:
-        show.note(f"Runs over {chosen.samples} take a part of {chosen.name}, which is shown here as a whole.")
-    if chosen.manifest is None:
-        _stored(chosen)
+    if sample_set.limited:
+        show.note(f"Runs over {sample_set.samples} take a part of {sample_set.name}, which is shown here as a whole.")
+    if sample_set.manifest is None:
+        _stored(sample_set)
         return
-    _whole(chosen, chosen.manifest)
+    _whole(sample_set, sample_set.manifest)
 
 
-def _here() -> dict[str, tuple[str, view.Manifest]]:
+def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
     """Return name -> digest and manifest of the home folder's sets; of a damaged one its fault is shown."""
-    found: dict[str, tuple[str, view.Manifest]] = {}
+    manifests: dict[str, tuple[str, view.Manifest]] = {}
     for name in sets.names(data.home()):
         try:
             manifest = sets.manifest_of(data.home(), name)
         except InputFault as fault:
             show.fault(fault)
         else:
-            found[name] = sets.digest_of(manifest["files"]), manifest
-    return found
+            manifests[name] = sets.digest_of(manifest["files"]), manifest
+    return manifests
 
 
 @st.cache_resource(show_spinner="Reading the samples …", max_entries=3)
@@ -53,39 +57,40 @@ def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]
     return anatomy.measure(Home(Path(root)), name)
 
 
-def _whole(chosen: view.Known, manifest: view.Manifest) -> None:
-    measured = _measured(str(data.home().root), chosen.name, chosen.digest)
-    runs = sum(one.runs for one in data.sets() if one.digest == chosen.digest)
-    st.markdown(show.plain(view.headline(chosen, len(measured), runs)))
+def _whole(sample_set: view.SetInfo, manifest: view.Manifest) -> None:
+    measured = _measured(str(data.home().root), sample_set.name, sample_set.digest)
+    runs = sum(choice.runs for choice in data.sets() if choice.digest == sample_set.digest)
+    st.markdown(show.plain(view.headline(sample_set, len(measured), runs)))
     for remark in view.remarks(manifest):
         show.note(f"Note: {remark}")
     _table("Samples", view.kinds(measured), view.KIND_HELP)
     _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
-    marks = data.kept(marks_of, chosen.digest)
+    marks = data.cached(marks_of, sample_set.digest)
     _table("What keeps answers out of sight", benchmark_audit.audit(manifest, measured, marks), benchmark_audit.HELP)
     if marks:
         rows: list[view.Cells] = [
-            {"sample": one.sample_id, "mark": one.mark, "reason": one.reason, "image": one.image} for one in marks
+            {"sample": mark.sample_id, "mark": mark.mark, "reason": mark.reason, "image": mark.image} for mark in marks
         ]
         _table(
             "Marked samples", rows, {"mark": "Samples that leaderboards leave out.", "image": "What its tests ran in."}
         )
     mutants = view.mutants(manifest)
     if mutants:
-        _table("What the tests notice", mutants, view.MUTANTS_HELP)
+        _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
     _lengths(measured)
     _table("What was left out", benchmark_drops.drops(manifest), benchmark_drops.HELP)
     _table("How it was made", view.about(manifest), {})
 
 
-def _stored(chosen: view.Known) -> None:
+def _stored(sample_set: view.SetInfo) -> None:
     """Show a set that the home folder lacks: what the store knows of it."""
-    counted = data.kept(contents, chosen.digest)
+    counted = data.cached(contents, sample_set.digest)
     show.note(
-        f"The home folder {data.home().root} does not hold this set (digest {chosen.digest[:12]}), or holds another of "
-        "its name. Below is what the stored runs tell; lengths, licences and what was left out stand with the set."
+        f"The home folder {data.home().root} does not hold this set (digest {sample_set.digest[:12]}), or holds "
+        "another one of its name. Below is what the stored runs tell; lengths, licences and what was left out are "
+        "kept with the set."
     )
-    st.markdown(show.plain(f"{sum(one.samples for one in counted)} samples that runs were planned over."))
+    st.markdown(show.plain(f"{sum(count.samples for count in counted)} samples that runs were planned over."))
     _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
     _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)
 

@@ -1,4 +1,4 @@
-"""Compare: two runs or more side by side, and where their difference comes from. Layout only."""
+"""The Compare page: runs beside a baseline, and the parts of their difference. Layout only."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.order import ordered
+from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import compare as view
-from ctxbench.dashboard.views import compare_choice as choices
+from ctxbench.dashboard.views import compare_choice
 from ctxbench.dashboard.views import compare_solved as drawing
 from ctxbench.harness.leaderboard.compare import Compared, compare
 from ctxbench.harness.leaderboard.solved import Solved, solved
-from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
@@ -51,8 +49,8 @@ class _Choice:
     @property
     def names(self) -> dict[str, str]:
         """Return a run's id -> what it is called on this page."""
-        runs = [one.run for one in self.tables]
-        return dict(zip((run.id for run in runs), choices.labels(runs), strict=True))
+        runs = [table.run for table in self.tables]
+        return dict(zip((run.id for run in runs), compare_choice.labels(runs), strict=True))
 
 
 def page() -> None:
@@ -71,82 +69,81 @@ def page() -> None:
     # A fault here (another build of the set, a metric that one run lacks) is one line on the page.
     compared = compare(tables, metric=choice.metric)
     _differences(compared, names)
-    one = compared[0]
+    detailed = compared[0]
     if len(compared) > 1:
-        one = url.choose(
+        detailed = url.choose(
             "In detail",
             compared,
             name="detail",
-            shown=lambda one: names[one.this.id],
-            written=lambda one: one.this.id,
+            label_of=lambda pair: names[pair.this.id],
+            key_of=lambda pair: pair.this.id,
             help="Which difference to the baseline is taken apart below.",
         )
-    _parts(one, names)
+    _parts(detailed, names)
     _who_solves(choice)
     _missing(tables, names)
 
 
 def _choose() -> _Choice | None:
-    one, two, three, four = st.columns(4)
-    samples = url.choose(
-        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
-    )
-    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
-    profile = url.choose(
-        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
-    )
+    set_column, language_column, profile_column, metric_column = st.columns(4)
+    samples = choices.sample_set(set_column)
+    language = choices.language(samples, language_column)
+    profile = choices.profile(profile_column)
     every = data.tables(samples.samples, language, profile=profile)
-    metrics = choices.metrics(every)
+    metrics = compare_choice.metrics(every)
     if not metrics:
         return None
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=four)
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
     stored = {table.run.generator for table in every}
-    held = [one for one in samples.generators if one in stored]
-    wanted: list[str] = []
-    if len(held) > 1:
-        wanted = url.choose_many(
-            "Generators", held, name="generator", help="Only runs of these models can be chosen below; none: of all."
+    generators = [generator for generator in samples.generators if generator in stored]
+    chosen_generators: list[str] = []
+    if len(generators) > 1:
+        chosen_generators = url.choose_many(
+            "Generators",
+            generators,
+            name="generator",
+            help="Only runs of these models can be chosen below; none: of all.",
         )
-    among = [table for table in every if not wanted or table.run.generator in wanted] or every
+    among = [table for table in every if not chosen_generators or table.run.generator in chosen_generators] or every
     several = len({table.run.generator for table in among}) > 1
     # Unasked, runs of one model stand beside each other: then the strategy alone makes the difference.
-    usual = [table for table in among if table.run.generator == (wanted or held)[0]] or among
+    usual = [table for table in among if table.run.generator == (chosen_generators or generators)[0]] or among
 
     def spelled(table: RunTable) -> str:
-        return choices.spelled(table, generator=several)
+        return compare_choice.spelled(table, generator=several)
 
-    left, right = st.columns([1, 2])
+    baseline_column, others_column = st.columns([1, 2])
     first = url.choose(
         "Baseline",
         among,
         name="first",
-        default=choices.first(usual),
-        shown=spelled,
-        written=lambda one: one.run.id,
+        default=compare_choice.first(usual),
+        label_of=spelled,
+        key_of=lambda table: table.run.id,
         help="The run that every other one is compared with.",
-        where=left,
+        where=baseline_column,
     )
     others = [table for table in among if table.run.id != first.run.id]
     runs = url.choose_many(
         "Compared with it",
         others,
         name="runs",
-        default=choices.others(others, first, metric),
-        shown=spelled,
-        written=lambda one: one.run.id,
+        default=compare_choice.others(others, first, metric),
+        label_of=spelled,
+        key_of=lambda table: table.run.id,
         help="Runs over the same build of the set, in this language and profile, of any generator: others cannot be "
         "paired by sample. p-values are corrected for as many as are shown.",
-        most=choices.MOST - 1,
-        where=right,
+        most=compare_choice.MOST - 1,
+        where=others_column,
     )
     return _Choice(samples=samples.samples, metric=metric, tables=[first, *runs])
 
 
 def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None:
-    one = compared[0]
+    pair = compared[0]
     st.subheader("Difference", anchor=False)
     show.note(
-        f"{one.metric} ({one.unit}) minus that of the baseline {names[one.other.id]}, paired by sample; "
+        f"{pair.metric} ({pair.unit}) minus that of the baseline {names[pair.other.id]}, paired by sample; "
         f"bars are 95% intervals."
     )
     show.chart(view.difference_chart(compared, names), key="difference")
@@ -154,63 +151,63 @@ def _differences(compared: Sequence[Compared], names: Mapping[str, str]) -> None
     show.notes(view.remarks(compared, names))
 
 
-def _parts(one: Compared, names: Mapping[str, str]) -> None:
+def _parts(pair: Compared, names: Mapping[str, str]) -> None:
     st.subheader("Where it comes from", anchor=False)
-    show.note(f"{names[one.this.id]} (round, blue) and the baseline {names[one.other.id]} (diamond, orange).")
-    if not one.repositories:
+    show.note(f"{names[pair.this.id]} (round, blue) and the baseline {names[pair.other.id]} (diamond, orange).")
+    if not pair.repositories:
         show.note("The two share no completed sample.")
         return
     st.markdown("**By repository**")
-    if len(one.repositories) > view.MOST_BARS:
-        show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(one.repositories)} that differ most.")
-    show.chart(view.repository_chart(one), key="repositories")
+    if len(pair.repositories) > view.MOST_BARS:
+        show.note(f"Drawn: the {view.MOST_BARS} repositories of {len(pair.repositories)} that differ most.")
+    show.chart(view.repository_chart(pair), key="repositories")
     where = st.columns(3)[0]
-    rows = ordered(view.repository_rows(one), name="repositories", usual="largest gain first", where=where)
+    rows = choices.ordered(view.repository_rows(pair), name="repositories", usual="largest gain first", where=where)
     show.frame(rows, help=HELP, key="by-repository")
     st.markdown("**By level**")
-    show.chart(view.level_chart(one), key="levels")
-    show.frame(view.level_rows(one), help=HELP, key="by-level")
+    show.chart(view.level_chart(pair), key="levels")
+    show.frame(view.level_rows(pair), help=HELP, key="by-level")
     show.note("Levels are described, not tested: each has its interval and no p-value.")
 
 
 def _who_solves(choice: _Choice) -> None:
     tables, metric, names = choice.tables, choice.metric, choice.names
     st.subheader("Which samples only some solve", anchor=False)
-    found = solved(tables, metric)
-    if found is None:
+    outcome = solved(tables, metric)
+    if outcome is None:
         show.note(
             f"{metric} is not right or wrong here, so nothing is solved or not: choose em, or pass@1 of runs with one "
             "completion a sample."
         )
         return
-    if not found.n:
+    if not outcome.n:
         show.note("There is no sample that all of these runs completed.")
         return
-    left, right = st.columns(2)
-    with left:
-        show.chart(drawing.venn(found) if found.count < 4 else drawing.upset(found), key="solved")
-    with right:
-        show.frame(drawing.run_rows(found, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
-        show.notes(drawing.remarks(found))
-    _region(found, choice)
+    chart_column, table_column = st.columns(2)
+    with chart_column:
+        show.chart(drawing.venn(outcome) if outcome.count < 4 else drawing.upset(outcome), key="solved")
+    with table_column:
+        show.frame(drawing.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
+        show.notes(drawing.remarks(outcome))
+    _region(outcome, choice)
 
 
-def _region(found: Solved, choice: _Choice) -> None:
+def _region(outcome: Solved, choice: _Choice) -> None:
     """List the samples of the region that the reader chooses."""
     region = url.choose(
         "Samples solved by",
-        found.regions,
+        outcome.regions,
         name="region",
-        default=next((one for one in found.regions if len(one.runs) == 1), None),
-        shown=lambda one: drawing.region_name(one, found.count),
-        written=drawing.region_key,
+        default=next((candidate for candidate in outcome.regions if len(candidate.runs) == 1), None),
+        label_of=lambda region: drawing.region_name(region, outcome.count),
+        key_of=drawing.region_key,
         help="Choose a part of the drawing to list its samples.",
     )
     tables = choice.tables
     repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
     solving = tables[region.runs[0] if region.runs else 0].run
     # Beside a run that solves it, one that does not says more than another that does.
-    rest = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
+    others = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
     same = {
         "samples": choice.samples,
         "language": solving.language,
@@ -219,7 +216,7 @@ def _region(found: Solved, choice: _Choice) -> None:
     }
     rows = [
         {
-            "open": url.link("samples", **same, run=solving.id, other=rest[:1], sample=sample),
+            "open": url.link("samples", **same, run=solving.id, other=others[:1], sample=sample),
             "sample": sample,
             "repository": repos[sample],
         }

@@ -1,4 +1,4 @@
-"""Cost: what accuracy costs in tokens, calls, seconds and money, and where time goes. Layout only."""
+"""The Cost page: accuracy against tokens, calls, seconds and money, and time by stage. Layout only."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.order import ordered
+from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views import cost_time as time
 from ctxbench.harness.leaderboard.comparability import group_warnings, load_of
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.store import attempts
 
 HELP: Mapping[str, str] = {
@@ -56,58 +54,56 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    one, two, three, four, five = st.columns(5)
-    samples = url.choose(
-        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
-    )
-    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
-    profile = url.choose(
-        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
-    )
+    set_column, language_column, profile_column, generator_column, metric_column = st.columns(5)
+    samples = choices.sample_set(set_column)
+    language = choices.language(samples, language_column)
+    profile = choices.profile(profile_column)
     every = data.tables(samples.samples, language, profile=profile)
     stored = {table.run.generator for table in every}
-    held = [one for one in samples.generators if one in stored]
-    if not held:
+    generators = [generator for generator in samples.generators if generator in stored]
+    if not generators:
         return None
-    generator = url.choose("Generator", held, name="generator", help=show.HELP["generator"], where=four)
+    generator = url.choose(
+        "Generator", generators, name="generator", help=show.HELP["generator"], where=generator_column
+    )
     board = data.board(samples.samples, language, generator, profile=profile)
     group = next(group for group in board.groups if group.level == ALL_LEVELS)
     if not group.scales:
         return None
     metrics = sorted(group.scales, key=lambda name: (name != group.metric, name))
-    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=five)
+    metric = url.choose("Metric", metrics, name="metric", help=show.HELP["metric"], where=metric_column)
     repos = frozenset(repo for table in every if table.run.generator == generator for repo in table.repo)
     return _Choice(group=group, metric=metric, repos=repos)
 
 
 def _against(group: Group, metric: str) -> None:
     st.subheader("Accuracy against cost", anchor=False)
-    known = view.known(group)
-    if not known:
-        show.note("Nobody knows what these runs cost: they were recorded elsewhere.")
+    costs = view.available_costs(group)
+    if not costs:
+        show.note("The costs of these runs are not known: they were recorded elsewhere.")
         return
     name = url.choose(
         "Cost",
-        known,
+        costs,
         name="cost",
-        shown=lambda one: view.COSTS[one],
-        written=str,
+        label_of=lambda cost: view.COSTS[cost],
+        key_of=str,
         help="Means over the samples that count.",
         where=st.columns(3)[0],
     )
-    scale, found = group.scales[metric], view.points(group, metric, name)
-    show.chart(view.chart(found, metric, scale.unit, name), key="against")
+    scale, points = group.scales[metric], view.points(group, metric, name)
+    show.chart(view.chart(points, metric, scale.unit, name), key="against")
     better = "lower is better" if scale.lower_is_better else "higher is better"
     show.note(
         f"{metric} ({scale.unit}, {better}) with its 95% interval; a point's number is that in the table. The dashed "
         "line is the Pareto front of the means; strategies whose intervals overlap may change places on it."
     )
     show.notes(group_warnings(replace(group, metric=metric)))
-    absent = view.left_out(found)
-    if absent:
-        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(absent)}.")
-    rows = ordered(
-        view.rows(found, metric, name),
+    undrawn = view.undrawn(points)
+    if undrawn:
+        show.note(f"Not drawn, because {view.COSTS[name]} or {metric} is not known: {', '.join(undrawn)}.")
+    rows = choices.ordered(
+        view.rows(points, metric, name),
         name="costs",
         usual="the cheapest first",
         leave=("point",),
@@ -120,7 +116,7 @@ def _by_stage(group: Group) -> None:
     st.subheader("Where a sample's time goes", anchor=False)
     rows = time.stage_rows(group)
     if not any(stage in rows[0] for stage in time.STAGES.values()):
-        show.note("Nobody knows: these runs were recorded elsewhere.")
+        show.note("The times of these runs are not known: they were recorded elsewhere.")
         return
     show.chart(time.stage_chart(group), key="stages")
     show.frame(rows, help=HELP, key="by-stage")
@@ -134,13 +130,13 @@ def _by_stage(group: Group) -> None:
 def _construction(choice: _Choice) -> None:
     st.subheader("Making a repository searchable", anchor=False)
     runs = sorted({row.run.id for row in choice.group.rows})
-    built = data.kept(attempts.construction, tuple(runs))
+    built = data.cached(attempts.construction, tuple(runs))
     # A run may be over several languages; shown are the repositories of this one.
-    found = time.construction(one for one in built if one.repo in choice.repos)
-    if not found:
+    stage_times = time.construction(stage for stage in built if stage.repo in choice.repos)
+    if not stage_times:
         show.note("No attempt at these runs made anything: they search nothing, or were made before this was measured.")
         return
-    if len({one.repo for one in found}) > time.MOST_BARS:
+    if len({stage.repo for stage in stage_times}) > time.MOST_BARS:
         show.note(f"Drawn: the {time.MOST_BARS} repositories that took longest.")
-    show.chart(time.construction_chart(found), key="construction")
-    show.frame(time.construction_rows(found), help=HELP, key="by-repository")
+    show.chart(time.construction_chart(stage_times), key="construction")
+    show.frame(time.construction_rows(stage_times), help=HELP, key="by-repository")

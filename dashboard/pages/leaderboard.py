@@ -1,4 +1,4 @@
-"""The Leaderboard page: choose what is ranked together; who leads, by how much, and is it more than chance."""
+"""The Leaderboard page: the ranking of comparable runs, with intervals and tests. Layout only."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.order import ordered
+from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import leaderboard as view
-from ctxbench.dashboard.views.leaderboard_chart import chart
+from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Board, Group
-from ctxbench.harness.metrics import PROFILES
 
 _LINKS = {
     "compare": st.column_config.LinkColumn(
@@ -47,14 +45,19 @@ def page() -> None:
     drawn = chart(group)
     if drawn is not None:
         show.chart(drawn, key="intervals")
-    left, right = st.columns([2, 1])
+    find_column, order_column = st.columns([2, 1])
     find = url.text(
-        "Find a strategy", name="find", help="Only rows with all these words in their name or origin.", where=left
+        "Find a strategy",
+        name="find",
+        help="Only rows with all these words in their name or origin.",
+        where=find_column,
     )
-    every = ordered(view.lines(group, _links(choice)), name="sort", usual="rank", leave=_ORDERS_NOTHING, where=right)
-    found = view.matching(every, find)
-    if found:
-        show.frame(found, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
+    every = choices.ordered(
+        view.lines(group, _links(choice)), name="sort", usual="rank", leave=_ORDERS_NOTHING, where=order_column
+    )
+    matching = view.matching(every, find)
+    if matching:
+        show.frame(matching, help=_help(group), key="leaderboard", csv=view.csv(choice.board, group), **_LINKS)
     else:
         show.note("No strategy here has all these words in its name.")
     show.notes(view.sentences(group))
@@ -62,43 +65,45 @@ def page() -> None:
 
 
 def _choose() -> _Choice | None:
-    one, two, three, four = st.columns(4)
-    five, six, seven, eight = st.expander("More choices: metric profile, baseline, level, marked samples").columns(4)
-    samples = url.choose(
-        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
-    )
-    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
-    profile = url.choose(
-        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=five
-    )
+    set_column, language_column, generator_column, metric_column = st.columns(4)
+    profile_column, baseline_column, level_column, marked_column = st.expander(
+        "More choices: metric profile, baseline, level, marked samples"
+    ).columns(4)
+    samples = choices.sample_set(set_column)
+    language = choices.language(samples, language_column)
+    profile = choices.profile(profile_column)
     marked: data.Marked = url.choose(
         "Marked samples",
         ["exclude", "include"],
         name="marked",
-        shown=_MARKED.__getitem__,
-        written=str,
+        label_of=_MARKED.__getitem__,
+        key_of=str,
         help="Samples whose answer fails their tests, or whose tests an empty body passes.",
-        where=eight,
+        where=marked_column,
     )
-    generator = url.choose("Generator", samples.generators, name="generator", help=show.HELP["generator"], where=three)
+    generator = url.choose(
+        "Generator", samples.generators, name="generator", help=show.HELP["generator"], where=generator_column
+    )
     tables = data.tables(samples.samples, language, generator, profile=profile, marked=marked)
     names = view.metrics(tables)
     if not names:
         return None
-    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=four)
-    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=seven)
+    metric = url.choose("Metric", names, name="metric", help=show.HELP["metric"], where=metric_column)
+    level = url.choose("Level", view.levels(tables), name="level", help=show.HELP["level"], where=level_column)
 
-    def made(baseline: str | None) -> Board:
+    def rank(baseline: str | None) -> Board:
         by_level = True if level != "all" else None
         where = (samples.samples, language, generator)
         return data.board(*where, metric=metric, baseline=baseline, by_level=by_level, profile=profile, marked=marked)
 
-    board = made(None)
+    board = rank(None)
     usual = view.at_level(board, level).baseline
     strategies = sorted({table.run.strategy for table in tables})
-    baseline = url.choose("Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=six)
+    baseline = url.choose(
+        "Baseline", strategies, name="baseline", default=usual, help=show.HELP["baseline"], where=baseline_column
+    )
     if baseline != usual:
-        board = made(baseline)
+        board = rank(baseline)
     return _Choice(samples=samples.samples, board=board, group=view.at_level(board, level))
 
 
@@ -121,15 +126,15 @@ def _links(choice: _Choice) -> dict[str, dict[str, str]]:
     """Return run -> heading -> the address of what stands behind its numbers."""
     group = choice.group
     base = next((row.run for row in group.rows if row.run.strategy == group.baseline), None)
-    found = {}
+    links = {}
     for row in group.rows:
         common = {"samples": choice.samples, "language": group.language, "profile": group.profile}
         common |= {"metric": group.metric, "generator": group.generator}
-        found[row.run.id] = {
+        links[row.run.id] = {
             "compare": url.link("compare", **common, first=base.id if base else "", runs=row.run.id),
             "samples": url.link("samples", **common, run=row.run.id),
         }
-    return found
+    return links
 
 
 def _published(choice: _Choice) -> None:
@@ -143,7 +148,7 @@ def _published(choice: _Choice) -> None:
         )
         == "all"
     )
-    for index, one in enumerate(view.published(choice.board, choice.group, every=every)):
-        st.subheader(show.plain(one.title[:1].upper() + one.title[1:]), anchor=False)
-        show.frame(one.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
-        show.notes(one.notes)
+    for index, table in enumerate(view.published(choice.board, choice.group, every=every)):
+        st.subheader(show.plain(table.title[:1].upper() + table.title[1:]), anchor=False)
+        show.frame(table.lines, help={"origin": show.HELP["origin"]}, key=f"published-{index}")
+        show.notes(table.notes)

@@ -1,4 +1,4 @@
-"""Runs: how far they are, what went wrong, and the command that makes one again. Layout only."""
+"""The Runs page: progress, faults and repeat commands of the stored runs. Layout only."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError
-from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.order import order
+from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.views import runs as view
-from ctxbench.dashboard.views.order import Order, arranged
+from ctxbench.dashboard.views.tables import Order, arranged
 from ctxbench.harness.repeat import command, judging, place
 from ctxbench.harness.store.attempts import faults
 from ctxbench.harness.store.work import RunWork, watched, works
@@ -21,89 +20,89 @@ _OFTEN, _SELDOM = 2.0, 10.0
 _ALL = "all"
 _BARS = 6
 _FAULTS = 10
-_SEEN = "runs/seen"
+_SIGHTINGS = "runs/sightings"
 
 
 def page() -> None:
     """Show the runs; looks again by itself."""
-    names = [one.samples for one in data.sets()]
-    left, middle, right = st.columns([2, 4, 2])
+    names = [choice.samples for choice in data.sets()]
+    set_column, run_column, order_column = st.columns([2, 4, 2])
     samples = url.choose(
-        "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=left
+        "Samples", [_ALL, *names], name="samples", help="Only the runs over one sample set.", where=set_column
     )
-    found = _of(samples)
-    chosen = url.choose(
+    runs = _runs_over(samples)
+    run_id = url.choose(
         "Run",
-        found,
+        runs,
         name="run",
-        shown=_title,
-        written=lambda one: one.id,
+        label_of=_run_label,
+        key_of=lambda run: run.id,
         help="The run that is shown below the table.",
-        where=middle,
+        where=run_column,
     ).id
     now = time.time()
     # Chosen here and not at every look: a choice stands in the address.
-    by = order([view.row(one, now) for one in found], name="runs-sort", usual="newest first", where=right)
-    going = any(map(_may_go_on, found))
-    st.fragment(_looked, run_every=_OFTEN if going else _SELDOM)(samples, chosen, by, going)
+    by = choices.order([view.row(run, now) for run in runs], name="runs-sort", usual="newest first", where=order_column)
+    going = any(map(_may_go_on, runs))
+    st.fragment(_refresh, run_every=_OFTEN if going else _SELDOM)(samples, run_id, by, going)
 
 
 def _may_go_on(work: RunWork) -> bool:
     return view.state(work) in (view.GOING_ON, view.NO_END)
 
 
-def _title(work: RunWork) -> str:
+def _run_label(work: RunWork) -> str:
     return f"{work.choices.strategy} · {view.generator(work)} · {view.label(work)} · {work.id}"
 
 
-def _of(samples: str) -> list[RunWork]:
+def _runs_over(samples: str) -> list[RunWork]:
     """Return the runs over a sample set, by what `dashboard.data.sets` calls it."""
     # What is kept changes with the database; that a process is gone changes nothing there.
-    found = watched(data.store(), data.kept(works))
+    runs = watched(data.store(), data.cached(works))
     if samples == _ALL:
-        return found
-    wanted = next(one for one in data.sets() if one.samples == samples)
-    limited = samples.removesuffix(f" {wanted.digest[:12]}")
-    return [one for one in found if (view.label(one), one.samples_digest) == (limited, wanted.digest)]
+        return runs
+    sample_set = next(choice for choice in data.sets() if choice.samples == samples)
+    limited = samples.removesuffix(f" {sample_set.digest[:12]}")
+    return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
 
 
-def _looked(samples: str, chosen: str, by: Order, going: bool) -> None:
+def _refresh(samples: str, run_id: str, by: Order, going: bool) -> None:
     """Show what changes while runs go on; what fails now may work at the next look."""
     try:
-        _show(samples, chosen, by, going)
+        _show(samples, run_id, by, going)
     except CtxbenchError as fault:
         show.fault(fault)
 
 
-def _show(samples: str, chosen: str, by: Order, going: bool) -> None:
-    found = _of(samples)
-    if any(map(_may_go_on, found)) != going or chosen not in {one.id for one in found}:
+def _show(samples: str, run_id: str, by: Order, going: bool) -> None:
+    runs = _runs_over(samples)
+    if any(map(_may_go_on, runs)) != going or run_id not in {run.id for run in runs}:
         # The page as a whole decides how often to look, and what there is to choose from.
         st.rerun()
     now = time.time()
-    seen = st.session_state[_SEEN] = view.sightings(st.session_state.get(_SEEN, {}), found, now)
-    for one in [one for one in found if view.state(one, seen[one.id]) == view.GOING_ON][:_BARS]:
-        _bar(one, now, seen[one.id])
+    sightings = st.session_state[_SIGHTINGS] = view.sightings(st.session_state.get(_SIGHTINGS, {}), runs, now)
+    for run in [run for run in runs if view.state(run, sightings[run.id]) == view.GOING_ON][:_BARS]:
+        _bar(run, now, sightings[run.id])
     st.subheader("All runs" if samples == _ALL else "Runs", anchor=False)
     config: Any = {
         "progress": st.column_config.ProgressColumn(format="%.0f%%", max_value=100, help=view.HELP["progress"]),
         "state": st.column_config.TextColumn(width=115, help=view.HELP["state"]),
     }
-    rows = arranged([view.row(one, now, seen[one.id]) for one in found], by)
+    rows = arranged([view.row(run, now, sightings[run.id]) for run in runs], by)
     show.frame(rows, help=view.HELP, key="runs", **config)
-    _one(next(one for one in found if one.id == chosen), now, seen[chosen])
+    _details(next(run for run in runs if run.id == run_id), now, sightings[run_id])
 
 
-def _bar(work: RunWork, now: float, seen: view.Sighting) -> None:
+def _bar(work: RunWork, now: float, sighting: view.Sighting) -> None:
     share = work.finished / work.planned if work.planned else 0.0
-    st.progress(min(1.0, share), text=show.plain(f"{_title(work)}: {view.sentence(work, now, seen)}"))
+    st.progress(min(1.0, share), text=show.plain(f"{_run_label(work)}: {view.sentence(work, now, sighting)}"))
 
 
-def _one(work: RunWork, now: float, seen: view.Sighting) -> None:
+def _details(work: RunWork, now: float, sighting: view.Sighting) -> None:
     """Show one run."""
     st.subheader(show.plain(f"{work.choices.strategy} · {view.generator(work)}"), anchor=False)
-    state = view.state(work, seen)
-    st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, seen)}."))
+    state = view.state(work, sighting)
+    st.markdown(show.plain(f"{view.label(work)}, run {work.id}: {view.sentence(work, now, sighting)}."))
     show.note(view.STATES[state])
     for remark in work.remarks:
         show.note(f"Note: {remark}")
@@ -130,15 +129,15 @@ def _repeat(work: RunWork) -> None:
 
 
 def _faults(work: RunWork) -> None:
-    groups = data.kept(faults, work.id)
+    groups = data.cached(faults, work.id)
     st.markdown("**Faults**")
     if not groups:
         show.note("None is stored.")
         return
     show.frame(view.fault_rows(groups), help=view.FAULT_HELP, key="faults")
-    for number, one in enumerate(groups[:_FAULTS]):
-        if one.detail or len(one.message) > view.MESSAGE:
-            with st.expander(show.plain(f"{one.count} times, {one.kind}: {one.message[:100]}")):
-                show.text(one.message, key=f"fault-{number}-message")
-                if one.detail:
-                    show.text(one.detail, language="python", key=f"fault-{number}-detail")
+    for number, fault in enumerate(groups[:_FAULTS]):
+        if fault.detail or len(fault.message) > view.MESSAGE:
+            with st.expander(show.plain(f"{fault.count} times, {fault.kind}: {fault.message[:100]}")):
+                show.text(fault.message, key=f"fault-{number}-message")
+                if fault.detail:
+                    show.text(fault.detail, language="python", key=f"fault-{number}-detail")

@@ -1,28 +1,33 @@
-"""Samples: find any one, and see what the model saw and wrote. Layout only."""
+"""The Samples page: search and filter the samples of one or two runs, and open one. Layout only."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from ctxbench.bench.visible import visible
-from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard import choices, data, show, url
 from ctxbench.dashboard.pages import samples_one
 from ctxbench.dashboard.views import samples as view
-from ctxbench.harness.metrics import PROFILES
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.facets import Facets, RunChoice, facets, runs_over
 from ctxbench.harness.store.searching import Order, SampleFilter, neighbours, place_in_plan, search
 
+_LIST = "samples-list"
+PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
+[data-testid=stLayoutWrapper]:has(> .st-key-{_LIST}) {{ order: 1; }}
+}}</style>"""
+"""On a phone the list stands below the sample: what the model wrote is in sight without scrolling."""
 _TALL = 145
 """Pixels of the list: three samples and a heading, so that what was written is in sight without scrolling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """What the reader chose to look at."""
+class _Choice:
+    """The runs, the set and the metric that the reader chose."""
 
     samples: data.SetChoice
     first: RunChoice
@@ -35,52 +40,60 @@ class Chosen:
 
 def page() -> None:
     """Show the samples of a run, alone or beside another run, and one of them whole."""
-    chosen = _chosen()
-    if chosen is None:
+    top = st.container(horizontal=True)
+    more = st.expander("More choices and filters", key="filters")
+    choice = _choose(top, more.columns(4))
+    if choice is None:
         show.empty("No sample of this set is finished yet.", "ctxbench run --samples NAME --strategy SPEC")
         return
-    opened = _listing(chosen)
+    differs = view.ANY
+    if choice.second:
+        differs = url.choose(
+            "Show", list(view.DIFFERS), name="differs", help="By the metric that is chosen.", where=top
+        )
+    st.html(PHONE_STYLE)
+    opened = _listing(choice, differs, more)
     if opened:
-        runs = [("A", chosen.first), *([("B", chosen.second)] if chosen.second else [])]
-        samples_one.show_sample(chosen.samples, runs, opened, chosen.profile)
+        runs = [("A", choice.first), *([("B", choice.second)] if choice.second else [])]
+        samples_one.show_sample(choice.samples, runs, opened, choice.profile)
 
 
-def _chosen() -> Chosen | None:
-    one, two, three, four = st.columns([2, 1, 1, 1])
-    samples = url.choose(
-        "Sample set", data.sets(), name="samples", shown=lambda it: it.samples, help=show.HELP["sample set"], where=one
-    )
-    language = url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=two)
-    profile = url.choose(
-        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=three
-    )
+def _choose(main: Any, more: Sequence[Any]) -> _Choice | None:
+    """Let the reader choose runs and metric.
+
+    Args:
+        main: where the choices stand that everybody makes.
+        more: columns for those that few make.
+    """
+    samples = choices.sample_set(main)
+    language = choices.language(samples, more[0])
+    profile = choices.profile(more[1])
     label = samples.samples.removesuffix(f" {samples.digest[:12]}")
-    runs = data.kept(runs_over, samples.digest, label)
-    left, right, *rest = st.columns([2, 2, 1] if len(samples.generators) > 1 else 2)
-    if rest:
+    runs = data.cached(runs_over, samples.digest, label)
+    if len(samples.generators) > 1:
         generators = [view.ANY, *samples.generators]
-        only = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=rest[0])
-        runs = [run for run in runs if only in (view.ANY, run.generator)]
+        generator = url.choose("Generator", generators, name="generator", help=show.HELP["generator"], where=more[2])
+        runs = [run for run in runs if generator in (view.ANY, run.generator)]
     first = url.choose(
         "Run A",
         runs,
         name="run",
-        shown=view.spelled,
-        written=lambda run: run.id,
+        label_of=view.spelled,
+        key_of=lambda run: run.id,
         help="The run whose samples are listed.",
-        where=left,
+        where=main,
     )
     second = url.choose(
         "Run B",
         [None, *(run for run in runs if run.id != first.id)],
         name="other",
-        shown=lambda run: view.spelled(run) if run else view.NONE,
-        written=lambda run: run.id if run else view.NONE,
+        label_of=lambda run: view.spelled(run) if run else view.NONE,
+        key_of=lambda run: run.id if run else view.NONE,
         help="A second run, to see where the two differ.",
-        where=right,
+        where=main,
     )
-    found = data.kept(facets, first.id)
-    metrics = view.metrics(found, profile)
+    run_facets = data.cached(facets, first.id)
+    metrics = view.metrics(run_facets, profile)
     default = view.preferred(metrics, first.generator)
     if default is None:
         return None
@@ -89,57 +102,54 @@ def _chosen() -> Chosen | None:
         metrics,
         name="metric",
         default=default,
-        shown=lambda it: it.name,
+        label_of=lambda metric: metric.name,
         help=show.HELP["metric"],
-        where=four,
+        where=main,
     )
-    return Chosen(
+    return _Choice(
         samples=samples,
         first=first,
         second=second,
-        facets=found,
+        facets=run_facets,
         profile=profile,
         metric=metric,
         language=language,
     )
 
 
-def _filters(chosen: Chosen) -> tuple[SampleFilter, Order, str, Any]:
-    """Let the reader say which samples; return that, their order, the one that was written, and room for the page."""
-    one, two, three, four = st.columns([2, 1, 1, 1])
-    words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=one)
-    differs = view.ANY
-    if chosen.second:
-        differs = url.choose("Show", list(view.DIFFERS), name="differs", help="By the metric chosen above.", where=two)
-    order = url.choose("Order", list(view.ORDERS), name="order", where=three)
-    with st.expander("More filters", key="filters"):
-        first, second, facet = st.columns(4), st.columns(4), chosen.facets
-        typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=first[3])
-        wanted = SampleFilter(
-            run=chosen.first.id,
-            measure=chosen.metric.measure,
-            words=words.strip(),
-            language=chosen.language,
-            repo=_one("Repository", facet.repos, "repo", first[0]),
-            level=_one("Level", facet.levels, "level", first[1]),
-            status=_status(first[2]),
-            verdict=_one("Verdict of tests", facet.verdicts, "verdict", second[0]) if facet.verdicts else "",
-            flag=_one("Flag", facet.flags, "flag", second[1]) if facet.flags else "",
-            low=_bound("At least", "low", chosen.metric, second[2]),
-            high=_bound("At most", "high", chosen.metric, second[3]),
-            other=chosen.second.id if chosen.second else "",
-            differs=view.DIFFERS[differs],
-        )
-    return wanted, view.ORDERS[order], typed.strip(), four
+def _filters(choice: _Choice, differs: str, more: Any) -> tuple[SampleFilter, Order, str, Any]:
+    """Let the reader filter the samples; return the filters, the order, a typed id, and the column for the page."""
+    with more:
+        upper, middle, lower = st.columns(4), st.columns(4), st.columns(4)
+    facet = choice.facets
+    words = url.text("Search", name="words", help="Part of an id, a path or a repository.", where=upper[0])
+    order = url.choose("Order", list(view.ORDERS), name="order", where=upper[1])
+    typed = url.text("Sample", name="sample", help="Its id: opens it, whether it fits or not.", where=upper[3])
+    filters = SampleFilter(
+        run=choice.first.id,
+        measure=choice.metric.measure,
+        words=words.strip(),
+        language=choice.language,
+        repo=_facet("Repository", facet.repos, "repo", middle[0]),
+        level=_facet("Level", facet.levels, "level", middle[1]),
+        status=_status(middle[2]),
+        verdict=_facet("Verdict of tests", facet.verdicts, "verdict", lower[0]) if facet.verdicts else "",
+        flag=_facet("Flag", facet.flags, "flag", lower[1]) if facet.flags else "",
+        low=_bound("At least", "low", choice.metric, lower[2]),
+        high=_bound("At most", "high", choice.metric, lower[3]),
+        other=choice.second.id if choice.second else "",
+        differs=view.DIFFERS[differs],
+    )
+    return filters, view.ORDERS[order], typed.strip(), upper[2]
 
 
-def _one(label: str, options: tuple[str, ...], name: str, where: object) -> str:
+def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> str:
     picked = url.choose(label, [view.ANY, *options], name=name, where=where)
     return "" if picked == view.ANY else picked
 
 
 def _status(where: object) -> Status | None:
-    picked = _one("Status", tuple(map(str, Status)), "status", where)
+    picked = _facet("Status", tuple(map(str, Status)), "status", where)
     return Status(picked) if picked else None
 
 
@@ -150,27 +160,29 @@ def _bound(label: str, name: str, metric: view.Metric, where: object) -> float |
     )
 
 
-def _listing(chosen: Chosen) -> str:
-    """Show a page of what is found; return the sample to open, or nothing."""
-    wanted, order, typed, room = _filters(chosen)
-    total = data.kept(search, wanted, order=order, limit=1)[0]
-    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=room)
-    _, found = data.kept(search, wanted, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
-    known = bool(typed) and data.kept(place_in_plan, chosen.first.id, typed) is not None
-    opened = typed if known else found[0].id if found else ""
-    if typed and not known:
+def _listing(choice: _Choice, differs: str, more: Any) -> str:
+    """Show a page of the samples that fit; return the sample to open, or nothing."""
+    filters, order, typed, page_column = _filters(choice, differs, more)
+    total = data.cached(search, filters, order=order, limit=1)[0]
+    page = url.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
+    _, samples = data.cached(search, filters, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
+    is_planned = bool(typed) and data.cached(place_in_plan, choice.first.id, typed) is not None
+    opened = typed if is_planned else samples[0].id if samples else ""
+    if typed and not is_planned:
         show.note(f"Run A has no sample {typed}; this shows the first one that was found.")
-    if chosen.facets.judged_again:
-        show.note(f"Run A: {chosen.facets.judged_again}")
+    if not samples:
+        show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
     if opened:
-        said = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}. "
-        said += view.steps_hint(compared=chosen.second is not None, differing=bool(wanted.differs))
-        _steps(chosen, wanted, opened, said)
-    if found:
-        rows = view.found_rows(found, chosen.metric, opened, compared=chosen.second is not None)
-        _table(rows, f"found/{hash((wanted, order, page, opened))}")
-    else:
-        show.empty("No sample fits these filters; take one away.", "ctxbench samples show NAME")
+        _steps(choice, filters, opened)
+    with st.container(key=_LIST):
+        if samples:
+            rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
+            _table(rows, f"found/{hash((filters, order, page, opened))}")
+            hint = view.steps_hint(compared=choice.second is not None, differing=bool(filters.differs))
+            count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
+            show.note(f"{count} {hint}")
+        if choice.facets.judged_again:
+            show.note(f"Run A: {choice.facets.judged_again}")
     return opened
 
 
@@ -182,38 +194,37 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
         if selected:
             url.put("sample", str(rows[selected[0]]["sample"]))
 
-    shown = [{name: visible(one) if isinstance(one, str) else one for name, one in row.items()} for row in rows]
+    cells = [{name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
     config: dict[str, Any] = {name: st.column_config.Column(help=view.HELP.get(name)) for name in rows[0]}
     config[""] = st.column_config.Column(help=view.HELP[""], width=30)
     for name, form in view.NUMBERS.items():
         config[name] = st.column_config.NumberColumn(help=view.HELP[name], format=form)
     st.dataframe(
-        shown,
+        cells,
         hide_index=True,
         key=key,
         on_select=choose,
         selection_mode="single-row",
         column_config=config,
         height=_TALL,
+        placeholder="–",
     )
 
 
-def _steps(chosen: Chosen, wanted: SampleFilter, opened: str, said: str) -> None:
-    """Show how many were found, and the ways to the sample before and after this one among them."""
-    at = data.kept(place_in_plan, chosen.first.id, opened)
-    before, after = data.kept(neighbours, wanted, at) if at is not None else (None, None)
-    what = "disagreement" if wanted.differs else "sample"
-    rest, one, two = st.columns([2, 1, 1])
-    with rest:
-        show.note(said)
-    for where, label, to, key in ((one, "Previous", before, "p"), (two, "Next", after, "n")):
-        where.button(
-            f"{label} {what}",
-            key=f"step-{key}",
-            shortcut=key,
-            disabled=to is None,
-            on_click=url.put,
-            args=("sample", to or ""),
-            help=f"Of the samples found, in the order of the plan. Key: {key}",
-            width="stretch",
-        )
+def _steps(choice: _Choice, filters: SampleFilter, opened: str) -> None:
+    """Show the ways to the sample before and after the open one, among those that fit the filters."""
+    position = data.cached(place_in_plan, choice.first.id, opened)
+    before, after = data.cached(neighbours, filters, position) if position is not None else (None, None)
+    noun = "disagreement" if filters.differs else "sample"
+    with st.container(horizontal=True):
+        for label, sample, key in (("Previous", before, "p"), ("Next", after, "n")):
+            st.button(
+                f"{label} {noun}",
+                key=f"step-{key}",
+                shortcut=key,
+                disabled=sample is None,
+                on_click=url.put,
+                args=("sample", sample or ""),
+                help=f"Of the samples found, in the order of the plan. Key: {key}",
+                width="stretch",
+            )

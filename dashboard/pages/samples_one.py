@@ -1,4 +1,4 @@
-"""One sample, whole: the task, what each run showed the model, what the model wrote, what came of it. Layout only."""
+"""One sample on the Samples page: its task, prompts, completions, scores and tests. Layout only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.bench.errors import CtxbenchError, UnknownName
 from ctxbench.bench.home import Home
 from ctxbench.bench.visible import hidden
 from ctxbench.dashboard import data, show, url
-from ctxbench.dashboard.views import samples as found
+from ctxbench.dashboard.views import samples as listing
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
 from ctxbench.harness.answers import Answers, Task
@@ -32,7 +32,7 @@ class Side:
     run: RunChoice
     detail: Detail
     completion: CompletionFacts | None
-    made: CompletionTexts | None
+    texts: CompletionTexts | None
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -53,13 +53,13 @@ def show_sample(samples: data.SetChoice, runs: Sequence[tuple[str, RunChoice]], 
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.subheader(show.plain(sample), anchor=False)
-    show.note(view.place(first))
     task = _task(samples, first)
     # What the model wrote stands first: it is what one comes for.
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
         with where:
             _outcome(side, task)
     _scores(sides, profile)
+    show.note(view.place(first))
     if task is not None:
         _show_task(task, first.language)
     for where, side in zip(st.columns(len(sides)), sides, strict=True):
@@ -71,37 +71,37 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
     sides = []
     for letter, run in runs:
         try:
-            one = data.kept(detail, run.id, sample)
+            sample_detail = data.cached(detail, run.id, sample)
         except UnknownName:
             show.note(f"{letter}: the run {run.id} was not to do the sample {sample}.")
             continue
         at = 0
-        if len(one.completions) > 1:
+        if len(sample_detail.completions) > 1:
             at = -1 + url.number(
                 f"Completion of {letter}",
                 1,
-                len(one.completions),
+                len(sample_detail.completions),
                 name=f"completion{letter}",
                 default=1,
                 help="Which of its completions is shown; scores are of this one.",
             )
-        completion = one.completions[at] if one.completions else None
-        texts = data.kept(completion_texts, run.id, sample, completion.idx) if completion else None
-        sides.append(Side(letter=letter, run=run, detail=one, completion=completion, made=texts))
+        completion = sample_detail.completions[at] if sample_detail.completions else None
+        texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
+        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
     return sides
 
 
-def _task(samples: data.SetChoice, one: Detail) -> Task | None:
+def _task(samples: data.SetChoice, sample_detail: Detail) -> Task | None:
     """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
-        task = _answers(str(data.home().root)).find(samples.name, one.set_digest, one.sample)
+        task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
         show.fault(error)
         return None
     if task is None:
         show.note(
             f"The reference is not on this machine: the home folder has no sample set {samples.name} of digest "
-            f"{one.set_digest[:12]}. What the runs stored is shown without it."
+            f"{sample_detail.set_digest[:12]}. What the runs stored is shown without it."
         )
     return task
 
@@ -130,39 +130,42 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 def _outcome(side: Side, task: Task | None) -> None:
     """Show what a run wrote, and what came of it."""
-    one = side.detail
+    sample, completion, texts = side.detail, side.completion, side.texts
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    flags = [*one.flags, *(side.completion.flags if side.completion else ())]
+    if texts is not None and task is not None and task.known:
+        _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
+    flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
-            f"{side.run.generator} · {one.status}: {found.STATUS[one.status]}",
-            *(f"Marked as {mark}: {reason}" for mark, reason in one.marks),
-            *(f"The machine said: {fault}" for fault in one.faults[-3:]),
+            f"{side.run.generator} · {sample.status}: {listing.STATUS[sample.status]}",
+            *(f"Marked as {mark}: {reason}" for mark, reason in sample.marks),
+            *(f"The machine said: {fault}" for fault in sample.faults[-3:]),
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]
     )
-    if side.completion is not None and side.made is not None:
-        _completion(side, side.made, side.completion, task)
-    if one.imported:
-        show.note("Recorded elsewhere: nobody knows its prompt, its calls and its time.")
+    if completion is not None and texts is not None:
+        _completion(side, texts, completion, expanded=task is None or not task.known)
+    if sample.imported:
+        show.note("Recorded elsewhere: its prompt, calls and times are not known.")
 
 
-def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, task: Task | None) -> None:
+def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
+    """Show a completion against the reference: of lines by words, of functions by lines."""
+    same = diff.equal(reference, completion)
+    if same:
+        show.note("The completion is the reference.")
+    if kind == "line":
+        st.html(diff.markup(reference, completion))
+    elif not same:
+        show.text(diff.by_lines(reference, completion), language="diff", key=key)
+        show.note("Lines with - are only in the reference, lines with + only in the completion.")
+    if max(len(reference), len(completion)) > diff.LIMIT:
+        show.note(f"Compared: the first {diff.LIMIT:,} characters.")
+
+
+def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
     language, key = side.detail.language, side.letter
-    if task is not None and task.known:
-        same = diff.equal(task.target, texts.text)
-        if side.detail.kind == "line":
-            if same:
-                show.note("The completion is the reference.")
-            st.html(diff.markup(task.target, texts.text))
-        elif same:
-            show.note("The completion is the reference.")
-        else:
-            show.note("Lines with - are only in the reference, lines with + only in the completion:")
-            show.text(diff.by_lines(task.target, texts.text), language="diff", key=f"diff-{key}")
-        if max(len(task.target), len(texts.text)) > diff.LIMIT:
-            show.note(f"Compared: the first {diff.LIMIT:,} characters.")
-    with st.expander("Completion", expanded=task is None or not task.known, key=f"completion-{key}"):
+    with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
         show.text(texts.text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")
@@ -204,13 +207,13 @@ def _calls(side: Side) -> None:
     calls = side.detail.calls
     st.markdown("**Model calls**", help="Every question to the model for this sample; the last is what is scored.")
     show.frame(view.call_rows(calls), help=view.HELP, key=f"calls-{side.letter}")
-    options = [found.NONE, *view.calls_of(calls)]
+    options = [listing.NONE, *view.calls_of(calls)]
     picked = url.choose(
         f"Open a call of {side.letter}", options, name=f"call{side.letter}", help="Its prompt and its answer."
     )
-    if picked != found.NONE:
+    if picked != listing.NONE:
         ordinal = calls[options.index(picked) - 1].ordinal
-        texts = data.kept(call_texts, side.run.id, side.detail.sample, ordinal)
+        texts = data.cached(call_texts, side.run.id, side.detail.sample, ordinal)
         if texts is not None:
             show.text(texts.prompt, key=f"asked-{side.letter}")
             show.text(texts.answer, key=f"answer-{side.letter}")

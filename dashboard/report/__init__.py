@@ -1,1 +1,1 @@
-"""The leaderboard as one self-contained file. Needs no web framework: Jinja2 and nothing else."""
+"""The leaderboard as one self-contained HTML file. Needs Jinja2 and no web framework."""

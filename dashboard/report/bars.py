@@ -1,4 +1,4 @@
-"""Where intervals stand on a common axis: numbers for drawings, no drawing. Pure."""
+"""Positions of intervals on a common axis. Pure numbers; the template draws them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Axis:
 
 def axis(intervals: Sequence[Interval]) -> Axis | None:
     """Return the axis that holds all intervals, and None if there is none. It need not begin at zero: it has ticks."""
-    ends = [one for interval in intervals for one in interval if one is not None]
+    ends = [end for interval in intervals for end in interval if end is not None]
     if not ends:
         return None
     least, most = min(ends), max(ends)
@@ -74,4 +74,4 @@ def _ticks(least: float, most: float) -> tuple[Tick, ...]:
     power = float(f"1e{Decimal(rough).adjusted()}")
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
     numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
-    return tuple(Tick(x=_place(one * step, least, most), label=f"{one * step:.6g}") for one in numbers)
+    return tuple(Tick(x=_place(multiple * step, least, most), label=f"{multiple * step:.6g}") for multiple in numbers)

@@ -1,4 +1,4 @@
-"""What stands in a report: a board and how its runs were made, as frozen texts and places. Pure.
+"""The contents of a report: a board and the origin of its runs, as frozen texts and positions. Pure.
 
 Every text may come from a model, a repository or a person's own names; `page` alone decides how it is written.
 """
@@ -10,16 +10,31 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ctxbench.dashboard.report.bars import Axis, Bar, axis
-from ctxbench.dashboard.report.terms import TERMS, meaning
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
-from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
+from ctxbench.harness.leaderboard.sections import BoardSection, title
+from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.repeat import command
 from ctxbench.harness.store.work import RunWork
 
-_LEFT = ("strategy", "tier", "generator", "origin")
+_TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"
-_SHOWN = 12
-"""Digits of a digest."""
+TERMS = {
+    "rank": "The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
+    "tier": "Letters: two rows that share one are not told apart at 5%, after correction for all pairs.",
+    "strategy": "What decides which parts of the repository the model is shown.",
+    "n": "Samples that count: scored, or without a usable answer, which counts as the worst value.",
+    "unscored": "Samples that the machine failed: missing, never counted as 0.",
+    "marked": "Samples left out because their own tests cannot judge them.",
+    "[95%]": "The mean over samples and its 95% interval, over repositories where there are at least five.",
+    "by repo": "The mean of the repositories' means: every repository weighs the same.",
+    "to": "The paired difference to the baseline on the samples that both completed, with its 95% interval.",
+    "p": "How often chance alone would give such a difference, corrected for the pairs shown; a star: below 5%.",
+    "tokens": "Mean number of tokens of the final prompt's context.",
+    "calls": "Mean number of calls of the model for a sample.",
+    "seconds": "Mean seconds a sample: the strategy's work and the model's answers.",
+    "US$": "Mean price of a sample in US dollars; a dash where the model's price is not known.",
+}
+"""Heading, or its beginning or end, -> what it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +43,18 @@ class Heading:
 
     text: str
     help: str
-    left: bool
+    is_text: bool
     """Whether it holds words rather than numbers."""
     axis: Axis | None = None
     """Of a column of bars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ReportCell:
     """One field of a table: text, or a bar."""
 
     text: str = ""
-    left: bool = False
+    is_text: bool = False
     head: bool = False
     """Whether it names its line."""
     drawn: bool = False
@@ -48,28 +63,28 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ReportRow:
     """One row of a table."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[ReportCell, ...]
     first: bool
     """Whether it is of a first tier that others are told apart from."""
     ranked: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """A table with what it shows in words, for those who do not see it."""
 
     caption: str
     headings: tuple[Heading, ...]
-    lines: tuple[Line, ...]
+    rows: tuple[ReportRow, ...]
     base: float | None = None
     """Where the baseline's mean stands among the bars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class RowOrigin:
     """How one row was made."""
 
     strategy: str
@@ -80,15 +95,15 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ReportSection:
     """One group, or the published rows of one benchmark."""
 
     title: str
     lead: str
     """Who is in front, in a sentence; empty of published rows."""
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     notes: tuple[str, ...]
-    made: tuple[Made, ...]
+    origins: tuple[RowOrigin, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +112,7 @@ class Report:
 
     title: str
     dated: str
-    parts: tuple[Part, ...]
+    sections: tuple[ReportSection, ...]
     terms: tuple[tuple[str, str], ...]
 
 
@@ -110,12 +125,14 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
         full: give the levels of CoderEval groups of their own.
     """
     groups = {title(group): group for group in board.groups}
-    parts = tuple(_part(section, groups.get(section.title), works) for section in sections(board, full=full))
+    sections = tuple(
+        _section(section, groups.get(section.title), works) for section in board_sections(board, full=full)
+    )
     names = list(dict.fromkeys(group.samples for group in board.groups))
     return Report(
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
         dated=_dated([works[row.run.id] for row in board.rows if row.run.id in works]),
-        parts=parts,
+        sections=tuple(sections),
         terms=tuple((_named(name), text) for name, text in TERMS.items()),
     )
 
@@ -126,7 +143,7 @@ def _named(term: str) -> str:
 
 def _dated(works: Sequence[RunWork]) -> str:
     """Say when the newest run was made: reports of one database are the same whenever they are written."""
-    times = [each.ended or each.started for one in works for each in one.attempts]
+    times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
     return _time(max(times)) if times else ""
 
 
@@ -134,26 +151,29 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _part(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> Part:
+def _section(section: BoardSection, group: Group | None, works: Mapping[str, RunWork]) -> ReportSection:
     rows: tuple[Row | None, ...] = group.rows if group else ()
     metrics = {scale.heading(name): scale.help for name, scale in group.scales.items()} if group else {}
     first = _first(group) if group else []
     tables = []
     for number, (headings, lines) in enumerate(section.tables):
         caption = _caption(section, group, number, headings)
-        shown = rows or (None,) * len(lines)
-        table = Table(
+        board_rows = rows or (None,) * len(lines)
+        table = ReportTable(
             caption=caption,
-            headings=tuple(Heading(text=one, help=meaning(one, metrics), left=one in _LEFT) for one in headings),
-            lines=tuple(_line(headings, cells, row, first) for cells, row in zip(lines, shown, strict=True)),
+            headings=tuple(
+                Heading(text=heading, help=meaning(heading, metrics), is_text=heading in _TEXT_COLUMNS)
+                for heading in headings
+            ),
+            rows=tuple(_row(headings, cells, row, first) for cells, row in zip(lines, board_rows, strict=True)),
         )
         tables.append(_with_bars(table, group) if group and number == 0 else table)
-    return Part(
+    return ReportSection(
         title=section.title,
         lead=_lead(group) if group else "",
         tables=tuple(tables),
         notes=section.notes,
-        made=tuple(_made(row, works.get(row.run.id)) for row in (group.rows if group else ())),
+        origins=tuple(_origin(row, works.get(row.run.id)) for row in (group.rows if group else ())),
     )
 
 
@@ -181,10 +201,10 @@ def _first(group: Group) -> list[Row]:
     return first if len(first) < len(ranked) else []
 
 
-def _line(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> Line:
-    return Line(
+def _row(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
+    return ReportRow(
         cells=tuple(
-            Cell(text=text, left=heading in _LEFT, head=heading == "strategy")
+            ReportCell(text=text, is_text=heading in _TEXT_COLUMNS, head=heading == "strategy")
             for heading, text in zip(headings, cells, strict=True)
         ),
         first=row in first,
@@ -192,33 +212,39 @@ def _line(headings: Sequence[str], cells: Sequence[str], row: Row | None, first:
     )
 
 
-def _with_bars(table: Table, group: Group) -> Table:
+def _with_bars(table: ReportTable, group: Group) -> ReportTable:
     """Return the table of a ranking with a column of bars before that of the metric."""
-    found = [row.metrics.get(group.metric) for row in group.rows]
-    shown = [None if one is None or one.mean is None else (one.mean, one.low, one.high) for one in found]
-    scale = axis([one for one in shown if one is not None])
-    at = next((index for index, one in enumerate(table.headings) if one.text.endswith(_METRIC)), None)
+    values = [row.metrics.get(group.metric) for row in group.rows]
+    intervals = [
+        None if value is None or value.mean is None else (value.mean, value.low, value.high) for value in values
+    ]
+    scale = axis([interval for interval in intervals if interval is not None])
+    at = next((index for index, heading in enumerate(table.headings) if heading.text.endswith(_METRIC)), None)
     if scale is None or at is None:
         return table
-    head = Heading(text="interval", help=TERMS[_METRIC], left=True, axis=scale)
+    head = Heading(text="interval", help=TERMS[_METRIC], is_text=True, axis=scale)
     lines = []
-    for line, interval in zip(table.lines, shown, strict=True):
-        drawn = Cell(drawn=True, bar=None if interval is None else scale.bar(interval))
-        lines.append(Line(cells=(*line.cells[:at], drawn, *line.cells[at:]), first=line.first, ranked=line.ranked))
-    base = [one for one, row in zip(shown, group.rows, strict=True) if one and row.run.strategy == group.baseline]
-    return Table(
+    for line, interval in zip(table.rows, intervals, strict=True):
+        drawn = ReportCell(drawn=True, bar=None if interval is None else scale.bar(interval))
+        lines.append(ReportRow(cells=(*line.cells[:at], drawn, *line.cells[at:]), first=line.first, ranked=line.ranked))
+    base = [
+        interval
+        for interval, row in zip(intervals, group.rows, strict=True)
+        if interval and row.run.strategy == group.baseline
+    ]
+    return ReportTable(
         caption=table.caption,
         headings=(*table.headings[:at], head, *table.headings[at:]),
-        lines=tuple(lines),
+        rows=tuple(lines),
         base=scale.place(base[0][0]) if base else None,
     )
 
 
-def _made(row: Row, work: RunWork | None) -> Made:
+def _origin(row: Row, work: RunWork | None) -> RowOrigin:
     run = row.run
     facts = [("run", run.id), ("origin", str(run.origin)), ("sample set", f"{run.samples} ({run.samples_digest})")]
     if work is None:
-        return Made(strategy=run.strategy, run=run.id, facts=tuple(facts), command="")
+        return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command="")
     facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in work.versions.items()]
     facts += [("completions a sample", str(run.completions)), ("seed", str(work.choices.seed))]
     facts += [("decoding", run.sampling)] if run.sampling else []
@@ -227,4 +253,19 @@ def _made(row: Row, work: RunWork | None) -> Made:
     if work.attempts:
         last = work.attempts[-1]
         facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]
-    return Made(strategy=run.strategy, run=run.id, facts=tuple(facts), command=command(work.choices, work.file))
+    return RowOrigin(strategy=run.strategy, run=run.id, facts=tuple(facts), command=command(work.choices, work.file))
+
+
+def meaning(heading: str, metrics: Mapping[str, str]) -> str:
+    """Return what a heading means, or nothing where it is a level's own name.
+
+    Args:
+        heading: as it is shown.
+        metrics: heading of a metric, with its unit -> what its declaration says of it.
+    """
+    if heading in TERMS:
+        return TERMS[heading]
+    if heading.endswith("[95%]"):
+        return " ".join(filter(None, (metrics.get(heading.removesuffix(" [95%]")), TERMS["[95%]"])))
+    first = heading.partition(" ")[0]
+    return TERMS["to"] if first == "to" else ""

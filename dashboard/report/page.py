@@ -1,4 +1,4 @@
-"""A report as one HTML file: everything escaped, nothing loaded, no script. Pure but for reading its own template."""
+"""Render a report as one HTML file: everything escaped, nothing loaded, no script."""
 
 from __future__ import annotations
 

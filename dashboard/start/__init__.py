@@ -1,1 +1,1 @@
-"""Where Streamlit starts. A folder of its own: Streamlit takes `pages` beside its script for pages of its own kind."""
+"""The start script, in a folder of its own: Streamlit takes a `pages` folder beside its script for its own kind."""

@@ -1,4 +1,4 @@
-"""How the site looks: `theme.toml`, colours for light and dark in Streamlit's own words, no font from elsewhere."""
+"""The look of the site: `theme.toml`, colours for light and dark, no font from elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def icon() -> Any:
     import numpy as np  # noqa: PLC0415
     from PIL import Image  # noqa: PLC0415
 
-    made = np.zeros((32, 32, 4), dtype=np.uint8)
-    for left, top, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
-        made[top:30, left : left + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
-    return Image.fromarray(made)
+    pixels = np.zeros((32, 32, 4), dtype=np.uint8)
+    for x, y, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
+        pixels[y:30, x : x + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
+    return Image.fromarray(pixels)

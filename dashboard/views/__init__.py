@@ -1,1 +1,1 @@
-"""From boards and stored rows to what a page shows: rows of cells and chart specifications. Pure, no I/O."""
+"""The contents of the pages: rows of cells and chart specifications from boards and stored rows. Pure."""

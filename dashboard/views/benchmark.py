@@ -1,4 +1,4 @@
-"""From a sample set's account of itself, its samples in numbers and what the store knows to tables. Pure.
+"""Tables of a sample set, from its manifest, its measured samples and the store. Pure.
 
 Manifests are files that anybody may have written: whatever has another shape than ours is passed over.
 """
@@ -19,7 +19,7 @@ Help = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SetInfo:
     """One sample set, as far as this machine knows it."""
 
     samples: str
@@ -35,47 +35,49 @@ class Known:
         return self.samples.startswith(f"{self.name}[:")
 
 
-def known_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[Known]:
+def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
     """Return every set that the store or the home folder has: those of stored runs first, in their order.
 
     Args:
         home: name -> digest and manifest.
         stored: of the sets of stored runs what each is called, its own name and its digest.
     """
-    found = {(name, digest): manifest for name, (digest, manifest) in home.items()}
+    manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
-    taken, used = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
+    used_names, used_sets = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
     unused = [
-        (f"{name} {digest[:12]}" if name in taken else name, name, digest)
-        for name, digest in sorted(found.keys() - used)
+        (f"{name} {digest[:12]}" if name in used_names else name, name, digest)
+        for name, digest in sorted(manifests.keys() - used_sets)
     ]
     return [
-        Known(samples=samples, name=name, digest=digest, manifest=found.get((name, digest)))
+        SetInfo(samples=samples, name=name, digest=digest, manifest=manifests.get((name, digest)))
         for samples, name, digest in [*stored, *unused]
     ]
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
     """Return repository -> what the manifest says of it."""
-    return {str(name): one for name, one in _mapping(manifest.get("repositories")).items() if isinstance(one, Mapping)}
+    return {
+        str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
+    }
 
 
-def headline(known: Known, samples: int, runs: int) -> str:
+def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
     """Return what a set is in a sentence."""
-    repos = len(entries(known.manifest or {}))
+    repos = len(entries(sample_set.manifest or {}))
     parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
-    said = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
-    return f"{said[0]} from {said[1]}, {said[2]}. Digest {known.digest[:12]}."
+    counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
+    return f"{counts[0]} from {counts[1]}, {counts[2]}. Digest {sample_set.digest[:12]}."
 
 
 def _ending(word: str, count: int) -> str:
-    one, several = ("y", "ies") if word.endswith("repositor") else ("", "s")
-    return one if count == 1 else several
+    singular, plural = ("y", "ies") if word.endswith("repositor") else ("", "s")
+    return singular if count == 1 else plural
 
 
 def about(manifest: Manifest) -> list[Cells]:
     """Return what the set says of itself as a whole: how it was made, with what."""
-    said: dict[str, object] = {
+    facts: dict[str, object] = {
         "made": "imported" if manifest.get("imported_from") else "built here",
         "kind": manifest.get("kind"),
         "format": manifest.get("imported_from"),
@@ -87,9 +89,11 @@ def about(manifest: Manifest) -> list[Cells]:
         "Python": manifest.get("python"),
         **_mapping(manifest.get("parsers")),
     }
-    rows: list[Cells] = [{"what": name, "value": str(value)} for name, value in said.items() if value not in (None, "")]
-    for one in _listed(manifest.get("sources")):
-        source = _mapping(one)
+    rows: list[Cells] = [
+        {"what": name, "value": str(value)} for name, value in facts.items() if value not in (None, "")
+    ]
+    for listed in _listed(manifest.get("sources")):
+        source = _mapping(listed)
         rows.append({"what": "file", "value": f"{source.get('source')} ({source.get('rows')} rows)"})
     return rows
 
@@ -98,7 +102,7 @@ def remarks(manifest: Manifest) -> list[str]:
     """Return what a reader of numbers over the set must know."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
-        *(str(one) for one in _listed(manifest.get("remarks"))),
+        *(str(remark) for remark in _listed(manifest.get("remarks"))),
         *(
             f"{repo}: only tests that read a clock judge {count} of its samples."
             for repo, count in only.items()
@@ -128,7 +132,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
         manifest: the set's.
         measured: its samples; where there are none, the manifest's own count is told.
     """
-    counted = Counter(one.repo for one in measured)
+    counted = Counter(sample.repo for sample in measured)
     return [
         {
             "repository": repo,
@@ -148,17 +152,17 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
 
 def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
     """Return a line for each repository of a set that only the store knows."""
-    found: Counter[tuple[str, str]] = Counter()
-    for one in stored:
-        found[one.repo, one.language] += one.samples
-    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in found.items()]
+    counts: Counter[tuple[str, str]] = Counter()
+    for group in stored:
+        counts[group.repo, group.language] += group.samples
+    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in counts.items()]
 
 
 KIND_HELP: Mapping[str, str] = {
     "language": "A programming language.",
     "kind": "line: the rest of a line or the next one; function: a whole body, from signature and docstring.",
     "level": "A kind of task: where a line was cut, or how much of its repository a function uses.",
-    "samples": "How many.",
+    "samples": "Their number.",
     "share %": "Of all samples, in percent.",
     "first use %": "Of these, in percent, the first use of a name in their file: the import that brings it is blanked.",
 }
@@ -167,17 +171,17 @@ KIND_HELP: Mapping[str, str] = {
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
     """Return a line for each language, kind and level."""
     first: Counter[tuple[str, str, str]] = Counter()
-    counted = Counter((one.language, one.kind, one.level) for one in measured)
-    for one in measured:
-        first[one.language, one.kind, one.level] += one.masked
+    counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
+    for sample in measured:
+        first[sample.language, sample.kind, sample.level] += sample.masked
     return _kinds(counted, {key: first[key] if key[1] == "line" else None for key in counted})
 
 
 def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
     """Return the same of a set that only the store knows; first uses are not stored."""
     counted: Counter[tuple[str, str, str]] = Counter()
-    for one in stored:
-        counted[one.language, one.kind, one.level] += one.samples
+    for group in stored:
+        counted[group.language, group.kind, group.level] += group.samples
     return _kinds(counted, {})
 
 
@@ -200,11 +204,11 @@ def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str
 
 MUTANTS_HELP: Mapping[str, str] = {
     "repository": "One whose functions were mined here.",
-    "faults": "Faulty versions of its sampled functions that no test was chosen by: two a function.",
-    "noticed by all": "Those that some test notices of all that run the function, at most 150.",
-    "noticed": "Those that the sample's own tests, at most 20, notice: they would be scored 0.",
-    "kill rate %": "Noticed, of those that all tests notice, in percent: what choosing few tests costs is missing.",
-    "all faults %": "Noticed, of all faults, in percent; some faults change nothing that could be noticed.",
+    "faults": "Faulty versions of its sampled functions, two a function, that played no part in choosing the tests.",
+    "noticed by all": "Faults that at least one of all tests that run the function (at most 150) notices.",
+    "noticed": "Faults that the sample's own tests (at most 20) notice; such a completion would score 0.",
+    "kill rate %": "Share of the faults noticed by all tests that the sample's own tests notice too, in percent.",
+    "all faults %": "Share of all faults that are noticed, in percent; some change nothing that a test could notice.",
 }
 
 
@@ -212,8 +216,8 @@ def mutants(manifest: Manifest) -> list[Cells]:
     """Return a line for each repository whose tests were measured on faults, and one for all together."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
-        held = _mapping(entry.get("mutants"))
-        tried, killed, by_all = (_count(held, key) for key in ("tried", "killed", "killed_by_all"))
+        entry_mutants = _mapping(entry.get("mutants"))
+        tried, killed, by_all = (_count(entry_mutants, key) for key in ("tried", "killed", "killed_by_all"))
         if tried and killed is not None and by_all is not None:
             rows.append((repo, (tried, killed, by_all)))
     if len(rows) > 1:

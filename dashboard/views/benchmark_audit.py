@@ -1,4 +1,4 @@
-"""How answers are kept from strategies in a sample set, and what was certified of it: each with its number. Pure."""
+"""The audit of a sample set: checks against leaked answers, and certificates, each with its count. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ctxbench.dashboard.views.benchmark import Cells, Manifest, entries
 from ctxbench.harness.store.records import Mark
 
 HELP: Mapping[str, str] = {
-    "check": "What was looked at.",
-    "found": "How many.",
-    "of": "Of how many; empty where that is not counted.",
-    "meaning": "What the number says.",
+    "check": "The check.",
+    "found": "Their number.",
+    "of": "Out of this many; empty where that is not counted.",
+    "meaning": "The meaning of the number.",
 }
 
 
@@ -26,17 +26,17 @@ def audit(manifest: Manifest, measured: Sequence[Measured], marks: Sequence[Mark
         marks: of samples that no score is to rest on.
     """
     rows = [*_lines(manifest, measured), *_copies(manifest), *_functions(manifest, measured), *_marks(measured, marks)]
-    return [{"check": check, "found": found, "of": of, "meaning": says} for check, found, of, says in rows]
+    return [{"check": check, "found": count, "of": of, "meaning": says} for check, count, of, says in rows]
 
 
 _Row = tuple[str, int, int | None, str]
 
 
 def _lines(manifest: Manifest, measured: Sequence[Measured]) -> Iterator[_Row]:
-    lines = [one for one in measured if one.kind == "line"]
+    lines = [sample for sample in measured if sample.kind == "line"]
     if not lines:
         return
-    first = sum(one.masked for one in lines)
+    first = sum(line.masked for line in lines)
     yield "first uses", first, len(lines), "the line is the first use of a name in its file: its import is blanked"
     if _has(manifest, "kept_masked_shared"):
         says = "the blanked import also binds a name that is used earlier"
@@ -56,7 +56,7 @@ def _copies(manifest: Manifest) -> Iterator[_Row]:
     if not any(entry.get("checkout") for entry in entries(manifest).values()):
         yield "repositories", 0, len(entries(manifest)), "none is here: only the benchmark's stored prompts can be used"
         return
-    kept = _sum(manifest, "kept")
+    samples = _sum(manifest, "kept")
     for key, check, says in (
         ("verbatim_elsewhere", "lines elsewhere", "the whole line stands elsewhere too; kept, as the benchmark does"),
         ("copies_hidden", "copies hidden", "files that hold an exact copy of an answer: hidden from its sample"),
@@ -64,24 +64,24 @@ def _copies(manifest: Manifest) -> Iterator[_Row]:
         ("copies_visible", "copies in sight", "files with an exact copy of an answer that strategies may find"),
     ):
         if _has(manifest, key):
-            yield check, _sum(manifest, key), kept if key != "copies_hidden" else None, says
+            yield check, _sum(manifest, key), samples if key != "copies_hidden" else None, says
     off = sum(entry.get("hygiene") is False for entry in entries(manifest).values())
     if off:
         yield "hygiene off", off, len(entries(manifest)), "repositories whose copies of answers were left in sight"
 
 
 def _functions(manifest: Manifest, measured: Sequence[Measured]) -> Iterator[_Row]:
-    functions = [one for one in measured if one.kind == "function"]
+    functions = [sample for sample in measured if sample.kind == "function"]
     if not functions:
         return
-    hidden = sum(one.hidden > 0 for one in functions)
+    hidden = sum(function.hidden > 0 for function in functions)
     yield (
         "hidden files",
         hidden,
         len(functions),
         "samples for which no strategy sees the tests, or copies of the answer",
     )
-    tested = sum(one.tests > 0 for one in functions)
+    tested = sum(function.tests > 0 for function in functions)
     yield "tests", tested, len(functions), "samples with tests that judge a completion"
     says = "when the set was built, the reference passed its tests three times and an empty body failed them"
     if not _certified(manifest):
@@ -95,7 +95,7 @@ def _certified(manifest: Manifest) -> bool:
 
 
 def _marks(measured: Sequence[Measured], marks: Sequence[Mark]) -> Iterator[_Row]:
-    counted = Counter(one.mark for one in marks)
+    counted = Counter(mark.mark for mark in marks)
     meaning = {
         "broken": "marked: the reference fails its tests here; leaderboards leave these samples out",
         "vacuous": "marked: an empty body passes the tests; leaderboards leave these samples out",
@@ -109,5 +109,5 @@ def _has(manifest: Manifest, key: str) -> bool:
 
 
 def _sum(manifest: Manifest, key: str) -> int:
-    found = (entry.get(key) for entry in entries(manifest).values())
-    return sum(value for value in found if isinstance(value, int))
+    counts = (entry.get(key) for entry in entries(manifest).values())
+    return sum(value for value in counts if isinstance(value, int))

@@ -1,4 +1,4 @@
-"""What was left out of a sample set, by reason, from its manifest. Pure."""
+"""The candidates that a sample set left out, by reason, from its manifest. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ HELP: Mapping[str, str] = {
     "what": "What was left out.",
     "reason": "As the set's manifest names it.",
     "meaning": "Why it was left out.",
-    "count": "How many, in all repositories.",
+    "count": "Their number, in all repositories.",
     "repositories": "How many repositories lost some.",
 }
 
@@ -112,8 +112,8 @@ def _counted(manifest: Manifest) -> Iterator[tuple[str, str, int]]:
             if key == "drops" and isinstance(manifest.get("unusable"), Mapping):
                 continue
             yield from _of(STAGES[key], entry.get(key))
-        left = {name.removeprefix("left_out_"): n for name, n in entry.items() if name.startswith("left_out_")}
-        yield from _of(STAGES["skipped_as_targets"], left)
+        left_out = {name.removeprefix("left_out_"): n for name, n in entry.items() if name.startswith("left_out_")}
+        yield from _of(STAGES["skipped_as_targets"], left_out)
     yield from _of(STAGES["unusable"], manifest.get("unusable"))
 
 

@@ -1,4 +1,4 @@
-"""How long the parts of a set's samples are: numbers and a chart of each distribution. Pure."""
+"""The lengths of prefixes, answers and suffixes: quartiles and a histogram. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.benchmark import Cells
 
 LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
-    "prefix tokens": lambda one: one.prefix_tokens,
-    "prefix lines": lambda one: one.prefix_lines,
-    "target tokens": lambda one: one.target_tokens,
-    "target lines": lambda one: one.target_lines,
-    "suffix lines": lambda one: one.suffix_lines,
-    "names used": lambda one: one.uses,
-    "tests": lambda one: one.tests,
+    "prefix tokens": lambda sample: sample.prefix_tokens,
+    "prefix lines": lambda sample: sample.prefix_lines,
+    "target tokens": lambda sample: sample.target_tokens,
+    "target lines": lambda sample: sample.target_lines,
+    "suffix lines": lambda sample: sample.suffix_lines,
+    "names used": lambda sample: sample.uses,
+    "tests": lambda sample: sample.tests,
 }
 """What is measured of a sample -> how."""
 MEANING: Mapping[str, str] = {
@@ -49,19 +49,19 @@ def summary(measured: Sequence[Measured]) -> list[Cells]:
     """Return the quartiles of every length that tells samples apart."""
     rows: list[Cells] = []
     for name, of in LENGTHS.items():
-        found = sorted(value for one in measured if (value := of(one)) is not None)
-        if not found or found[-1] == 0:
+        lengths = sorted(value for sample in measured if (value := of(sample)) is not None)
+        if not lengths or lengths[-1] == 0:
             continue
-        low, middle, high = quantiles(found, n=4, method="inclusive") if len(found) > 1 else [found[0]] * 3
+        low, middle, high = quantiles(lengths, n=4, method="inclusive") if len(lengths) > 1 else [lengths[0]] * 3
         rows.append(
             {
                 "what": name,
-                "samples": len(found),
-                "least": found[0],
+                "samples": len(lengths),
+                "least": lengths[0],
                 "quarter": round(low),
                 "median": round(middle),
                 "three quarters": round(high),
-                "most": found[-1],
+                "most": lengths[-1],
             }
         )
     return rows
@@ -92,12 +92,12 @@ def bins(values: Sequence[int]) -> list[tuple[int, int, int]]:
 def histogram(measured: Sequence[Measured], name: str) -> alt.Chart:
     """Return the distribution of a length of `LENGTHS` as a bar chart, one colour a kind of sample."""
     of = LENGTHS[name]
-    values = [value for one in measured if (value := of(one)) is not None]
+    values = [value for sample in measured if (value := of(sample)) is not None]
     edges = bins(values)
     rows: list[dict[str, Any]] = []
     for low, high, count in edges:
-        shown = str(low) if high == low + 1 else f"{low} to {high - 1}"
-        rows.append({"from": low, "length": shown, "samples": count})
+        label = str(low) if high == low + 1 else f"{low} to {high - 1}"
+        rows.append({"from": low, "length": label, "samples": count})
     data: Any = alt
     chart: alt.Chart = (
         alt.Chart(data.Data(values=rows), height=180)

@@ -1,4 +1,4 @@
-"""From runs side by side to tables and charts: differences, repositories, levels, what is missing. Pure."""
+"""Tables and charts of runs beside a baseline: differences, repositories, levels, missing samples. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from ctxbench.dashboard.theme import SERIES
-from ctxbench.dashboard.views.figure import Figure
+from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import completed
 from ctxbench.harness.leaderboard.comparability import bits_apart, run_warnings
@@ -32,21 +32,23 @@ _OVER = {
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
     """Return one row a pair of one metric; `names` maps a run's id to what it is called."""
     rows: list[Row] = []
-    for one in compared:
-        found = one.difference
-        control = one.this.control or one.other.control
+    for pair in compared:
+        difference = pair.difference
+        control = pair.this.control or pair.other.control
         rows.append(
             {
-                "strategy": names[one.this.id],
-                "difference": _rounded(found.mean, found.low, found.high),
-                "95% interval": _interval(found.low, found.high),
-                "over": _OVER[found.over],
-                "p": None if control or found.p_holm is None else Figure(numbers.p_value(found.p_holm), found.p_holm),
-                "better": found.wins,
-                "equal": found.ties,
-                "worse": found.losses,
-                "common": found.n_common,
-                "repositories": found.repositories,
+                "strategy": names[pair.this.id],
+                "difference": _rounded(difference.mean, difference.low, difference.high),
+                "95% interval": _interval(difference.low, difference.high),
+                "over": _OVER[difference.over],
+                "p": None
+                if control or difference.p_holm is None
+                else Figure(numbers.p_value(difference.p_holm), difference.p_holm),
+                "better": difference.wins,
+                "equal": difference.ties,
+                "worse": difference.losses,
+                "common": difference.n_common,
+                "repositories": difference.repositories,
             }
         )
     return rows
@@ -54,45 +56,47 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
     """Return what a reader must know of these differences, a sentence each."""
-    runs = [compared[0].other, *(one.this for one in compared)] if compared else []
-    said = [*run_warnings(runs), *bits_apart(runs)]
-    tested = max((one.difference.pairs for one in compared), default=0)
+    runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
+    sentences = [*run_warnings(runs), *bits_apart(runs)]
+    tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested > 1:
-        said.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")
-    for one in compared:
-        found, name = one.difference, names[one.this.id]
-        if one.this.strategy != one.other.strategy and one.this.generator != one.other.generator:
-            said.append(
+        sentences.append(f"p-values are corrected (Holm) for the {tested} comparisons shown.")
+    for pair in compared:
+        difference, name = pair.difference, names[pair.this.id]
+        if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:
+            sentences.append(
                 f"{name}: strategy and generator differ from the baseline's: the difference is of both together."
             )
-        if one.this.control or one.other.control:
-            which = name if one.this.control else names[one.other.id]
-            said.append(f"{which} is a control: it is compared, and not tested.")
-        elif not found.n_common:
-            said.append(f"{name} shares no completed sample with the baseline.")
-        elif not can_be_told_apart(found.repositories, found.pairs):
-            said.append(
-                f"{name}: no difference of {found.repositories} repositories can be significant at 5%"
-                + (f" among {found.pairs} comparisons." if found.pairs > 1 else ".")
+        if pair.this.control or pair.other.control:
+            which = name if pair.this.control else names[pair.other.id]
+            sentences.append(f"{which} is a control: it is compared, and not tested.")
+        elif not difference.n_common:
+            sentences.append(f"{name} shares no completed sample with the baseline.")
+        elif not can_be_told_apart(difference.repositories, difference.pairs):
+            sentences.append(
+                f"{name}: no difference of {difference.repositories} repositories can be significant at 5%"
+                + (f" among {difference.pairs} comparisons." if difference.pairs > 1 else ".")
             )
-        elif not found.wins and not found.losses:
-            said.append(f"{name} has the baseline's value at every sample.")
-        elif found.visible is not None:
-            least = numbers.value(found.visible, numbers.half_width(found.low, found.high))
-            said.append(f"{name}: the smallest difference that these samples can show is about {least} {one.unit}.")
-    return list(dict.fromkeys(said))
+        elif not difference.wins and not difference.losses:
+            sentences.append(f"{name} has the baseline's value at every sample.")
+        elif difference.visible is not None:
+            least = numbers.value(difference.visible, numbers.half_width(difference.low, difference.high))
+            sentences.append(
+                f"{name}: the smallest difference that these samples can show is about {least} {pair.unit}."
+            )
+    return list(dict.fromkeys(sentences))
 
 
 def difference_chart(compared: Sequence[Compared], names: Mapping[str, str]) -> alt.LayerChart:
     """Return the differences with their intervals as bars, beside a line at zero."""
     rows = [
-        _bar(names[one.this.id], one.difference.mean, one.difference.low, one.difference.high, one.unit)
-        for one in compared
+        _bar(names[pair.this.id], pair.difference.mean, pair.difference.low, pair.difference.high, pair.unit)
+        for pair in compared
     ]
     return _intervals(rows, compared[0].unit if compared else "")
 
 
-def level_rows(one: Compared) -> list[Row]:
+def level_rows(pair: Compared) -> list[Row]:
     """Return one row a level of one pair."""
     return [
         {
@@ -104,19 +108,19 @@ def level_rows(one: Compared) -> list[Row]:
             "95% interval": _interval(part.low, part.high),
             "over": _OVER[part.over],
         }
-        for part in one.levels
+        for part in pair.levels
     ]
 
 
-def level_chart(one: Compared) -> alt.LayerChart:
+def level_chart(pair: Compared) -> alt.LayerChart:
     """Return the difference at each level with its interval."""
-    rows = [_bar(f"{part.level} (n {part.n})", part.mean, part.low, part.high, one.unit) for part in one.levels]
-    return _intervals(rows, one.unit)
+    rows = [_bar(f"{part.level} (n {part.n})", part.mean, part.low, part.high, pair.unit) for part in pair.levels]
+    return _intervals(rows, pair.unit)
 
 
-def repository_rows(one: Compared) -> list[Row]:
+def repository_rows(pair: Compared) -> list[Row]:
     """Return one row a repository of one pair, the largest gain first."""
-    half = numbers.half_width(one.difference.low, one.difference.high)
+    half = numbers.half_width(pair.difference.low, pair.difference.high)
     # A repository has no interval of its own; it is never known better than the difference of all.
     return [
         {
@@ -126,20 +130,20 @@ def repository_rows(one: Compared) -> list[Row]:
             "this run": _digits(part.this, half),
             "difference": _digits(part.this - part.other, half),
         }
-        for part in sorted(one.repositories, key=lambda part: (part.other - part.this, part.repo))
+        for part in sorted(pair.repositories, key=lambda part: (part.other - part.this, part.repo))
     ]
 
 
-def repository_chart(one: Compared) -> alt.LayerChart:
+def repository_chart(pair: Compared) -> alt.LayerChart:
     """Return a dumbbell a repository: baseline and strategy joined by a line, the largest gain on top.
 
     Of more than `MOST_BARS` repositories, those with the largest differences.
     """
-    rows = repository_rows(one)
+    rows = repository_rows(pair)
     if len(rows) > MOST_BARS:
-        largest = sorted(one.repositories, key=lambda part: (-abs(part.this - part.other), part.repo))[:MOST_BARS]
-        shown = {part.repo for part in largest}
-        rows = [row for row in rows if row["repository"] in shown]
+        largest = sorted(pair.repositories, key=lambda part: (-abs(part.this - part.other), part.repo))[:MOST_BARS]
+        drawn = {part.repo for part in largest}
+        rows = [row for row in rows if row["repository"] in drawn]
     joined = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("repository:N", sort=[str(row["repository"]) for row in rows], title=None, axis=_axis()),
         tooltip=[
@@ -150,7 +154,7 @@ def repository_chart(one: Compared) -> alt.LayerChart:
             alt.Tooltip("difference:Q"),
         ],
     )
-    title = f"{one.metric} ({one.unit})"
+    title = f"{pair.metric} ({pair.unit})"
     line = joined.mark_rule(strokeWidth=2, color=SERIES[7]).encode(
         x=alt.X("baseline:Q", title=title, scale=alt.Scale(zero=False), axis=_under()), x2="this run:Q"
     )
@@ -178,11 +182,11 @@ def count_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row
 
 def missing_rows(tables: Sequence[RunTable], names: Mapping[str, str]) -> list[Row]:
     """Return the samples that some of the runs completed and others did not: these are compared in no pair of both."""
-    held = [{table.sample[index] for index in completed(table)} for table in tables]
+    completed_ids = [{table.sample[index] for index in completed(table)} for table in tables]
     status = [dict(zip(table.sample, table.status, strict=True)) for table in tables]
     rows: list[Row] = []
-    for sample in sorted(set[str]().union(*held) - held[0].intersection(*held)):
-        lacking = [at for at, mine in enumerate(held) if sample not in mine]
+    for sample in sorted(set[str]().union(*completed_ids) - completed_ids[0].intersection(*completed_ids)):
+        lacking = [at for at, mine in enumerate(completed_ids) if sample not in mine]
         rows.append(
             {
                 "sample": sample,
@@ -210,8 +214,8 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _bar(name: str, mean: float | None, low: float | None, high: float | None, unit: str) -> Row:
-    shown = f"{numbers.interval(mean, low, high, sign=True)} {unit}"
-    return {"name": name, "mean": mean, "low": low, "high": high, "shown": shown}
+    text = f"{numbers.interval(mean, low, high, sign=True)} {unit}"
+    return {"name": name, "mean": mean, "low": low, "high": high, "shown": text}
 
 
 def _intervals(rows: Sequence[Row], unit: str) -> alt.LayerChart:

@@ -1,4 +1,4 @@
-"""Which runs are compared unasked, and how runs are named and told apart. Pure."""
+"""The default choice of runs to compare, and their names. Pure."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ def spelled(table: RunTable, *, generator: bool = False) -> str:
 
 def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
     """Return a name for each run: its strategy, with several generators also that, and what else tells it apart."""
-    found = [run.strategy for run in runs]
+    names = [run.strategy for run in runs]
     if len({run.generator for run in runs}) > 1:
-        found = [f"{run.strategy} · {run.generator}" for run in runs]
+        names = [f"{run.strategy} · {run.generator}" for run in runs]
     for more in ("origin", "id"):
-        often = Counter(found)
+        often = Counter(names)
         # Only what differs among runs of one name is worth a reader's time.
-        held = {
-            name: {getattr(run, more) for run, one in zip(runs, found, strict=True) if one == name} for name in often
+        suffixes = {
+            name: {getattr(run, more) for run, other in zip(runs, names, strict=True) if other == name}
+            for name in often
         }
-        found = [
-            f"{name} · {getattr(run, more)}" if often[name] > 1 and len(held[name]) > 1 else name
-            for run, name in zip(runs, found, strict=True)
+        names = [
+            f"{name} · {getattr(run, more)}" if often[name] > 1 and len(suffixes[name]) > 1 else name
+            for run, name in zip(runs, names, strict=True)
         ]
-    return tuple(found)
+    return tuple(names)
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
     """Return the metrics that some run has a value of, the one that ranks first."""
-    found = sorted(
+    names = sorted(
         {
             name
             for table in tables
@@ -47,8 +48,8 @@ def metrics(tables: Sequence[RunTable]) -> list[str]:
             if any(value is not None for value in column)
         }
     )
-    ranking = choices.default_metric(found, tables[0].run) if tables else ""
-    return sorted(found, key=lambda name: (name != ranking, name))
+    ranking = choices.default_metric(names, tables[0].run) if tables else ""
+    return sorted(names, key=lambda name: (name != ranking, name))
 
 
 def first(tables: Sequence[RunTable]) -> RunTable:
@@ -66,19 +67,19 @@ def others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [
-        one
+        table
         for name in generators
-        for one in choices.newest([table for table in tables if table.run.generator == name])
-        if one.run.ranked and one.run.id != baseline.run.id
+        for table in choices.newest([table for table in tables if table.run.generator == name])
+        if table.run.ranked and table.run.id != baseline.run.id
     ]
     scale = scale_of(baseline.run.profile, metric)
     sign = 1.0 if scale.lower_is_better else -1.0
-    means = {one.run.id: list(values(one, metric, scale).values()) for one in newest}
-    able = [one for one in newest if means[one.run.id]]
-    able.sort(key=lambda one: (sign * statistics.fmean(means[one.run.id]), one.run.strategy))
+    means = {table.run.id: list(values(table, metric, scale).values()) for table in newest}
+    able = [table for table in newest if means[table.run.id]]
+    able.sort(key=lambda table: (sign * statistics.fmean(means[table.run.id]), table.run.strategy))
     alike = (
-        [one for one in able if one.run.generator == baseline.run.generator],
-        [one for one in able if one.run.strategy == baseline.run.strategy],
+        [table for table in able if table.run.generator == baseline.run.generator],
+        [table for table in able if table.run.strategy == baseline.run.strategy],
         able,
     )
-    return next((found for found in alike if found), [])[: FEW - 1]
+    return next((group for group in alike if group), [])[: FEW - 1]

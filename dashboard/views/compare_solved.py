@@ -1,4 +1,4 @@
-"""Who solves what, drawn: Venn diagrams of two and three runs, UpSet plots of more. Pure.
+"""Charts of which runs solve which samples: Venn diagrams of two or three runs, UpSet plots of more. Pure.
 
 Drawings hold letters and counts only; which run a letter is, a table beside them says.
 """
@@ -38,7 +38,7 @@ class Circle:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CountPlace:
     """Where the count of a region stands."""
 
     runs: tuple[int, ...]
@@ -65,22 +65,24 @@ def region_key(region: SolvedRegion) -> str:
     return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
 
 
-def run_rows(found: Solved, names: Sequence[str]) -> list[Row]:
+def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
     """Return one row a run: its letter, how much it solves, and how much only it does."""
     return [
         {"letter": letter, "strategy": name, "solved": total, "only this one": only}
-        for letter, name, total, only in zip(letters(found.count), names, found.totals(), found.only(), strict=True)
+        for letter, name, total, only in zip(
+            letters(outcome.count), names, outcome.totals(), outcome.only(), strict=True
+        )
     ]
 
 
-def remarks(found: Solved) -> list[str]:
+def remarks(outcome: Solved) -> list[str]:
     """Return what a reader must know of the drawing."""
-    said = [f"Of the {found.n} samples that all of these runs completed."]
-    if found.count < 4:
-        said.append("Areas mean nothing, counts do.")
-    elif len(found.regions) > MOST_REGIONS:
-        said.append(f"Drawn: the {MOST_REGIONS} largest of {len(found.regions)} regions.")
-    return said
+    sentences = [f"Of the {outcome.n} samples that all of these runs completed."]
+    if outcome.count < 4:
+        sentences.append("Areas mean nothing, counts do.")
+    elif len(outcome.regions) > MOST_REGIONS:
+        sentences.append(f"Drawn: the {MOST_REGIONS} largest of {len(outcome.regions)} regions.")
+    return sentences
 
 
 def circles(count: int) -> tuple[Circle, ...]:
@@ -98,47 +100,49 @@ def circles(count: int) -> tuple[Circle, ...]:
     raise ValueError(f"a Venn diagram has two or three circles, not {count}")
 
 
-def places(count: int) -> tuple[Place, ...]:
+def places(count: int) -> tuple[CountPlace, ...]:
     """Return where the count of each region stands: the middle of its room, and below all for what none solves."""
     around = circles(count)
-    found: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+    points: dict[tuple[int, ...], list[tuple[float, float]]] = {}
     steps = [index / 40 for index in range(-72, 73)]
     for x in steps:
         for y in steps:
             inside = tuple(run for run, circle in enumerate(around) if circle.holds(x, y))
             if inside:
-                found.setdefault(inside, []).append((x, y))
+                points.setdefault(inside, []).append((x, y))
     middle = [
-        Place(runs, sum(x for x, _ in held) / len(held), sum(y for _, y in held) / len(held))
-        for runs, held in sorted(found.items())
+        CountPlace(runs, sum(x for x, _ in inside) / len(inside), sum(y for _, y in inside) / len(inside))
+        for runs, inside in sorted(points.items())
     ]
-    return (*middle, Place((), 0.0, min(circle.y for circle in around) - 1.25))
+    return (*middle, CountPlace((), 0.0, min(circle.y for circle in around) - 1.25))
 
 
-def venn(found: Solved) -> alt.LayerChart:
+def venn(outcome: Solved) -> alt.LayerChart:
     """Return circles of equal size with the number of samples in each region: areas mean nothing, counts do."""
-    around, shown = circles(found.count), letters(found.count)
+    around, run_letters = circles(outcome.count), letters(outcome.count)
     outline = [
         {"run": letter, "x": circle.x + math.cos(turn), "y": circle.y + math.sin(turn), "at": at}
-        for letter, circle in zip(shown, around, strict=True)
+        for letter, circle in zip(run_letters, around, strict=True)
         for at in range(_POINTS + 1)
         for turn in [2 * math.pi * at / _POINTS]
     ]
     counts = [
-        {"x": place.x, "y": place.y, "shown": f"{'' if place.runs else 'none: '}{found.size(*place.runs)}"}
-        for place in places(found.count)
+        {"x": place.x, "y": place.y, "shown": f"{'' if place.runs else 'none: '}{outcome.size(*place.runs)}"}
+        for place in places(outcome.count)
     ]
     heads = [
         {
             "run": letter,
-            "x": circle.x * (_OUTSIDE if found.count == 3 else 2),
-            "y": circle.y * _OUTSIDE if found.count == 3 else 1.15,
+            "x": circle.x * (_OUTSIDE if outcome.count == 3 else 2),
+            "y": circle.y * _OUTSIDE if outcome.count == 3 else 1.15,
         }
-        for letter, circle in zip(shown, around, strict=True)
+        for letter, circle in zip(run_letters, around, strict=True)
     ]
     across = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-2, 2]))
-    up = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-2, 2] if found.count == 3 else [-1.5, 1.5]))
-    colour = alt.Color("run:N", scale=alt.Scale(domain=list(shown), range=list(SERIES[: found.count])), legend=None)
+    up = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-2, 2] if outcome.count == 3 else [-1.5, 1.5]))
+    colour = alt.Color(
+        "run:N", scale=alt.Scale(domain=list(run_letters), range=list(SERIES[: outcome.count])), legend=None
+    )
     disc = (
         alt.Chart(alt.InlineData(values=outline))
         .mark_line(filled=True, fillOpacity=0.25, strokeWidth=2)
@@ -150,20 +154,20 @@ def venn(found: Solved) -> alt.LayerChart:
         .mark_text(fontSize=18, fontWeight="bold")
         .encode(x=across, y=up, text="run:N", color=colour)
     )
-    return alt.LayerChart(layer=[disc, count, head]).properties(width=300, height=300 if found.count == 3 else 225)
+    return alt.LayerChart(layer=[disc, count, head]).properties(width=300, height=300 if outcome.count == 3 else 225)
 
 
-def upset(found: Solved) -> alt.HConcatChart:
+def upset(outcome: Solved) -> alt.HConcatChart:
     """Return a line a region, most samples first: dots for the runs that solve it, and a bar of its samples.
 
     At most `MOST_REGIONS` regions are drawn.
     """
-    shown = letters(found.count)
-    regions = found.regions[:MOST_REGIONS]
+    run_letters = letters(outcome.count)
+    regions = outcome.regions[:MOST_REGIONS]
     dots = [
         {"region": region_key(region), "run": letter, "solves": run in region.runs}
         for region in regions
-        for run, letter in enumerate(shown)
+        for run, letter in enumerate(run_letters)
     ]
     bars = [{"region": region_key(region), "samples": len(region.samples)} for region in regions]
     rows = alt.Y("region:N", sort=[region_key(region) for region in regions], axis=None)
@@ -171,7 +175,7 @@ def upset(found: Solved) -> alt.HConcatChart:
         alt.Chart(alt.InlineData(values=dots))
         .mark_circle(size=130, opacity=1)
         .encode(
-            x=alt.X("run:N", sort=list(shown), title=None, axis=alt.Axis(orient="top", labelAngle=0)),
+            x=alt.X("run:N", sort=list(run_letters), title=None, axis=alt.Axis(orient="top", labelAngle=0)),
             y=rows,
             color=alt.Color(
                 "solves:N", scale=alt.Scale(domain=[True, False], range=[SERIES[0], "#88888833"]), legend=None

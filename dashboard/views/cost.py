@@ -1,4 +1,4 @@
-"""From a group of the leaderboard to what its strategies reach and what that costs. Pure."""
+"""Accuracy against cost: the points of a group of the leaderboard, their Pareto front and chart. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import altair as alt
 from ctxbench.dashboard.theme import SERIES
 from ctxbench.dashboard.views.compare import Row
 from ctxbench.dashboard.views.compare_choice import labels
-from ctxbench.dashboard.views.cost_front import front
-from ctxbench.dashboard.views.figure import Figure
+from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.leaderboard.rows import Row as BoardRow
@@ -37,7 +36,7 @@ _LOOKS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class CostPoint:
     """One strategy of a group: what it costs and what it reaches."""
 
     name: str
@@ -55,17 +54,17 @@ class Point:
 def cost(row: BoardRow, name: str) -> float | None:
     """Return a cost of a row (`COSTS`, or a stage's seconds), None where nobody knows."""
     if name in {"context_tokens", "calls", "seconds"}:
-        found: float | None = getattr(row, name)
-        return found
+        mean: float | None = getattr(row, name)
+        return mean
     return row.costs.get(name)
 
 
-def known(group: Group) -> list[str]:
+def available_costs(group: Group) -> list[str]:
     """Return those of `COSTS` that at least one row has."""
     return [name for name in COSTS if any(cost(row, name) is not None for row in group.rows)]
 
 
-def points(group: Group, metric: str, name: str) -> tuple[Point, ...]:
+def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
     """Return each row's cost and value; the front is of ranked rows only.
 
     Args:
@@ -74,81 +73,81 @@ def points(group: Group, metric: str, name: str) -> tuple[Point, ...]:
         name: one of `COSTS`.
     """
     rows, names = group.rows, labels([row.run for row in group.rows])
-    found = [row.metrics.get(metric) for row in rows]
+    values = [row.metrics.get(metric) for row in rows]
     ranked = [
-        (cost(row, name), one.mean if one else None) if row.run.ranked else (None, None)
-        for row, one in zip(rows, found, strict=True)
+        (cost(row, name), value.mean if value else None) if row.run.ranked else (None, None)
+        for row, value in zip(rows, values, strict=True)
     ]
     lower = metric in group.scales and group.scales[metric].lower_is_better
     best = front(ranked, lower_is_better=lower)
     return tuple(
-        Point(
+        CostPoint(
             name=label,
             run=row.run.id,
             cost=cost(row, name),
-            mean=one.mean if one else None,
-            low=one.low if one else None,
-            high=one.high if one else None,
+            mean=value.mean if value else None,
+            low=value.low if value else None,
+            high=value.high if value else None,
             control=not row.run.ranked,
             front=at in best,
         )
-        for at, (row, label, one) in enumerate(zip(rows, names, found, strict=True))
+        for at, (row, label, value) in enumerate(zip(rows, names, values, strict=True))
     )
 
 
-def left_out(found: Sequence[Point]) -> list[str]:
+def undrawn(points: Sequence[CostPoint]) -> list[str]:
     """Return the strategies that cannot be drawn, because their cost or their value is not known."""
-    return [one.name for one in found if one.cost is None or one.mean is None]
+    return [point.name for point in points if point.cost is None or point.mean is None]
 
 
-def rows(found: Sequence[Point], metric: str, name: str) -> list[Row]:
+def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
     """Return one row a point, the cheapest first, those of unknown cost last."""
-    numbered = _numbered(found)
+    numbered = _numbered(points)
     return [
         {
-            "point": numbered.get(one.run),
-            "strategy": one.name,
-            COSTS[name]: amount(one.cost, name),
-            metric: None if one.mean is None else Figure(numbers.value(one.mean, _half(one))),
-            "95% interval": _interval(one),
-            "front": "control" if one.control else "on the front" if one.front else "",
+            "point": numbered.get(point.run),
+            "strategy": point.name,
+            COSTS[name]: amount(point.cost, name),
+            metric: None if point.mean is None else Figure(numbers.value(point.mean, _half(point))),
+            "95% interval": _interval(point),
+            "front": "control" if point.control else "on the front" if point.front else "",
         }
-        for one in _ordered(found)
+        for point in _ordered(points)
     ]
 
 
-def _ordered(found: Sequence[Point]) -> list[Point]:
-    return sorted(found, key=lambda one: (one.cost is None, one.cost or 0.0, one.name))
+def _ordered(points: Sequence[CostPoint]) -> list[CostPoint]:
+    return sorted(points, key=lambda point: (point.cost is None, point.cost or 0.0, point.name))
 
 
-def _numbered(found: Sequence[Point]) -> dict[str, int]:
+def _numbered(points: Sequence[CostPoint]) -> dict[str, int]:
     """Return run -> the number beside its point: a name has no room there. From left to right, as the table's rows."""
-    drawn = [one.run for one in _ordered(found) if one.cost is not None and one.mean is not None]
+    drawn = [point.run for point in _ordered(points) if point.cost is not None and point.mean is not None]
     return {run: number for number, run in enumerate(drawn, 1)}
 
 
-def chart(found: Sequence[Point], metric: str, unit: str, name: str) -> alt.LayerChart:
+def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt.LayerChart:
     """Return value against cost: intervals as bars, the front as filled points joined by steps."""
-    numbered = _numbered(found)
+    numbered = _numbered(points)
     drawn: list[Row] = [
         {
-            "number": numbered[one.run],
-            "name": one.name,
-            "cost": one.cost,
-            "mean": one.mean,
-            "low": one.low,
-            "high": one.high,
-            "kind": "control" if one.control else "on the front" if one.front else "not on the front",
-            "shown": f"{numbers.interval(one.mean, one.low, one.high)} {unit}",
-            "costs": (numbers.dollars if name == "price" else numbers.amount)(one.cost),
+            "number": numbered[point.run],
+            "name": point.name,
+            "cost": point.cost,
+            "mean": point.mean,
+            "low": point.low,
+            "high": point.high,
+            "kind": "control" if point.control else "on the front" if point.front else "not on the front",
+            "shown": f"{numbers.interval(point.mean, point.low, point.high)} {unit}",
+            "costs": (numbers.dollars if name == "price" else numbers.amount)(point.cost),
         }
-        for one in found
-        if one.cost is not None and one.mean is not None
+        for point in points
+        if point.cost is not None and point.mean is not None
     ]
-    looks = {one: look for one, look in _LOOKS.items() if any(row["kind"] == one for row in drawn)}
-    kinds, colours, shapes = list(looks), [one for one, _ in looks.values()], [one for _, one in looks.values()]
+    looks = {kind: look for kind, look in _LOOKS.items() if any(row["kind"] == kind for row in drawn)}
+    kinds, colours, shapes = list(looks), [mark for mark, _ in looks.values()], [mark for _, mark in looks.values()]
     base = alt.Chart(alt.InlineData(values=drawn)).encode(
-        x=alt.X("cost:Q", title=f"{COSTS[name]} a sample", scale=alt.Scale(zero=False, nice=True)),
+        x=alt.X("cost:Q", title=f"{COSTS[name]}, mean per sample", scale=alt.Scale(zero=False, nice=True)),
         tooltip=[
             alt.Tooltip("name:N", title="strategy"),
             alt.Tooltip("shown:N", title=metric),
@@ -180,10 +179,35 @@ def amount(number: float | None, name: str = "") -> Figure | None:
     return None if number is None else Figure((numbers.dollars if name == "price" else numbers.amount)(number))
 
 
-def _half(one: Point) -> float | None:
-    return numbers.half_width(one.low, one.high)
+def _half(point: CostPoint) -> float | None:
+    return numbers.half_width(point.low, point.high)
 
 
-def _interval(one: Point) -> str:
-    half = _half(one)
-    return numbers.UNKNOWN if half is None else f"[{numbers.value(one.low, half)}, {numbers.value(one.high, half)}]"
+def _interval(point: CostPoint) -> str:
+    half = _half(point)
+    return numbers.UNKNOWN if half is None else f"[{numbers.value(point.low, half)}, {numbers.value(point.high, half)}]"
+
+
+def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
+    """Return the positions of the points that no other point dominates.
+
+    One dominates another if it costs no more and is no worse, and is cheaper or better. Points that are equal in both
+    do not dominate each other, so they are on the front together or not at all.
+
+    Args:
+        points: cost and value of each; with one of them missing a point is neither on the front nor dominates another.
+        lower_is_better: whether a lower value is the better one. A lower cost always is.
+    """
+    sign = -1.0 if lower_is_better else 1.0
+    candidates = [
+        (cost, sign * value, at) for at, (cost, value) in enumerate(points) if cost is not None and value is not None
+    ]
+    undominated: set[int] = set()
+    # Cheapest first, of equal cost the best first: then a point is dominated exactly by what stands before it.
+    candidates.sort(key=lambda candidate: (candidate[0], -candidate[1]))
+    best: tuple[float, float] | None = None
+    for cost, value, at in candidates:
+        if best is None or value > best[1] or (cost, value) == best:
+            best = (cost, value)
+            undominated.add(at)
+    return frozenset(undominated)

@@ -1,4 +1,4 @@
-"""Where time goes: a sample's by stage, and what makes a repository searchable. Pure."""
+"""Tables and charts of time: a sample's by stage, and a repository's until it can be searched. Pure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _LABEL = 240
 def stage_rows(group: Group) -> list[Row]:
     """Return one row a strategy: its mean seconds a sample, by the stages that anybody knows."""
     names = labels([row.run for row in group.rows])
-    known = {name: shown for name, shown in STAGES.items() if any(cost(row, name) is not None for row in group.rows)}
+    stages = {name: title for name, title in STAGES.items() if any(cost(row, name) is not None for row in group.rows)}
     return [
-        {"strategy": label, **{shown: amount(cost(row, name)) for name, shown in known.items()}}
+        {"strategy": label, **{title: amount(cost(row, name)) for name, title in stages.items()}}
         for row, label in zip(group.rows, names, strict=True)
     ]
 
@@ -42,17 +42,17 @@ def stage_chart(group: Group) -> alt.Chart:
     """Return a stacked bar a strategy: its mean seconds a sample by stage."""
     rows = stage_rows(group)
     parts = [
-        {"name": row["strategy"], "stage": shown, "order": at, "seconds": cost(of, name), "shown": row[shown]}
+        {"name": row["strategy"], "stage": title, "order": at, "seconds": cost(of, name), "shown": row[title]}
         for row, of in zip(rows, group.rows, strict=True)
-        for at, (name, shown) in enumerate(STAGES.items())
+        for at, (name, title) in enumerate(STAGES.items())
         if cost(of, name) is not None
     ]
-    stages = [shown for shown in STAGES.values() if shown in rows[0]]
+    stages = [title for title in STAGES.values() if title in rows[0]]
     return _stacked(parts, [str(row["strategy"]) for row in rows], stages, "seconds a sample")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Construction:
+class StageTime:
     """How long one stage of making one repository searchable took."""
 
     repo: str
@@ -62,22 +62,27 @@ class Construction:
     attempts: int
 
 
-def construction(built: Iterable[ConstructionTime]) -> list[Construction]:
+def construction(built: Iterable[ConstructionTime]) -> list[StageTime]:
     """Return repository and stage -> seconds, sorted; an attempt's add up, attempts are averaged."""
     totals: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for one in built:
-        totals[one.repo, one.stage][one.attempt] += one.seconds
+    for stage_time in built:
+        totals[stage_time.repo, stage_time.stage][stage_time.attempt] += stage_time.seconds
     return [
-        Construction(repo=repo, stage=stage, seconds=statistics.fmean(found.values()), attempts=len(found))
-        for (repo, stage), found in sorted(totals.items())
+        StageTime(repo=repo, stage=stage, seconds=statistics.fmean(by_attempt.values()), attempts=len(by_attempt))
+        for (repo, stage), by_attempt in sorted(totals.items())
     ]
 
 
-def construction_rows(found: Sequence[Construction]) -> list[Row]:
+def construction_rows(stage_times: Sequence[StageTime]) -> list[Row]:
     """Return one row a repository and stage."""
     return [
-        {"repository": one.repo, "stage": one.stage, "seconds": amount(one.seconds), "attempts": one.attempts}
-        for one in found
+        {
+            "repository": stage.repo,
+            "stage": stage.stage,
+            "seconds": amount(stage.seconds),
+            "attempts": stage.attempts,
+        }
+        for stage in stage_times
     ]
 
 
@@ -88,24 +93,24 @@ def short(stages: Collection[str]) -> dict[str, str]:
     return {stage: name if often[name] == 1 else stage for stage, name in bare.items()}
 
 
-def construction_chart(found: Sequence[Construction]) -> alt.Chart:
+def construction_chart(stage_times: Sequence[StageTime]) -> alt.Chart:
     """Return a stacked bar a repository, the one that took longest on top."""
     total: dict[str, float] = defaultdict(float)
-    for one in found:
-        total[one.repo] += one.seconds
+    for stage_time in stage_times:
+        total[stage_time.repo] += stage_time.seconds
     repos = sorted(total, key=lambda repo: (-total[repo], repo))[:MOST_BARS]
-    names = short(sorted({one.stage for one in found}))
+    names = short(sorted({stage_time.stage for stage_time in stage_times}))
     stages = list(names.values())
     parts: list[Row] = [
         {
-            "name": one.repo,
-            "stage": names[one.stage],
-            "order": stages.index(names[one.stage]),
-            "seconds": one.seconds,
-            "shown": numbers.amount(one.seconds),
+            "name": stage_time.repo,
+            "stage": names[stage_time.stage],
+            "order": stages.index(names[stage_time.stage]),
+            "seconds": stage_time.seconds,
+            "shown": numbers.amount(stage_time.seconds),
         }
-        for one in found
-        if one.repo in set(repos)
+        for stage_time in stage_times
+        if stage_time.repo in set(repos)
     ]
     return _stacked(parts, repos, stages, "seconds a repository")
 

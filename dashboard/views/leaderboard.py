@@ -1,4 +1,4 @@
-"""The leaderboard as a page shows it: one group of a board as lines, a chart and sentences. Pure.
+"""Table, chart and sentences of one group of the leaderboard. Pure.
 
 Numbers are those of the board, rounded as `harness.leaderboard.numbers` does; nothing is computed here.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ctxbench.dashboard.views.figure import Figure
+import altair as alt
+
+from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import Board, Group, Row, choices, numbers
 from ctxbench.harness.leaderboard.levels import COMBINED, order
 from ctxbench.harness.leaderboard.notes import PAGE, notes
@@ -29,6 +32,14 @@ _COSTS = {
 }
 """Heading -> one of `harness.results.COSTS`."""
 LINKS = ("compare", "samples")
+_BEST, _OTHER, _APART = "shares the best tier", "behind", "not ranked"
+_COLOURS = {_BEST: "#0072B2", _OTHER: "#B58900", _APART: "#8A9499"}
+_ROW = 30
+_AROUND = 95
+"""Pixels of the axis, and of a line of the legend, which a phone has no room for side by side."""
+_LEGEND = 18
+_LONGEST = 280
+"""Pixels of a name; the whole one is in the hover text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +54,29 @@ class Published:
 def metrics(tables: Sequence[RunTable]) -> list[str]:
     """Return the metrics that can rank these runs, the default first, then by name; none if no run is scored."""
     names = sorted(
-        {name for one in tables for name, column in one.metrics.items() if any(value is not None for value in column)}
+        {
+            name
+            for table in tables
+            for name, column in table.metrics.items()
+            if any(value is not None for value in column)
+        }
     )
     if not names:
         return []
     first = choices.default_metric(names, tables[0].run)
-    return [first, *(one for one in names if one != first)] if first in names else names
+    return [first, *(name for name in names if name != first)] if first in names else names
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
     """Return what can be ranked by itself: all samples, CoderEval's three levels together, and every level."""
-    single = {level for one in tables for level in set(one.level)}
-    combined = {COMBINED} if any(one.run.benchmark == "codereval" for one in tables) else set()
+    single = {level for table in tables for level in set(table.level)}
+    combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
     return sorted({ALL_LEVELS, *combined, *single}, key=order) if len(single) > 1 else [ALL_LEVELS]
 
 
 def at_level(board: Board, level: str) -> Group:
     """Return the group of a level; of a level that no run has, that of all samples."""
-    return next((one for one in board.groups if one.level == level), board.groups[0])
+    return next((group for group in board.groups if group.level == level), board.groups[0])
 
 
 def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) -> list[Line]:
@@ -70,10 +86,10 @@ def lines(group: Group, links: Mapping[str, Mapping[str, str]] | None = None) ->
         group: whose rows.
         links: run -> heading of `LINKS` -> address.
     """
-    made = [_line(group, row, (links or {}).get(row.run.id, {})) for row in group.rows]
-    known = {name for line in made for name, cell in line.items() if cell is not None}
+    full_lines = [_line(group, row, (links or {}).get(row.run.id, {})) for row in group.rows]
+    filled = {name for line in full_lines for name, cell in line.items() if cell is not None}
     always = {"rank", "tier", "strategy", *_main(group)}
-    return [{name: cell for name, cell in line.items() if name in known | always} for line in made]
+    return [{name: cell for name, cell in line.items() if name in filled | always} for line in full_lines]
 
 
 def matching(lines: Sequence[Line], find: str) -> list[Line]:
@@ -93,18 +109,18 @@ def heading(group: Group, metric: str) -> str:
 
 def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
     mean, low, high = _main(group)
-    found = row.metrics.get(group.metric)
-    half = numbers.half_width(found.low, found.high) if found else None
+    value = row.metrics.get(group.metric)
+    half = numbers.half_width(value.low, value.high) if value else None
     difference = row.difference.get(group.metric)
     apart = numbers.half_width(difference.low, difference.high) if difference else None
     return {
         "rank": rank(row),
         # In any order but that of ranks a control could be taken for a leader.
         "strategy": label(row) if row.run.control else row.run.strategy,
-        mean: _rounded(found.mean if found else None, half),
-        low: _rounded(found.low if found else None, half),
-        high: _rounded(found.high if found else None, half),
-        "by repo": _rounded(found.mean_of_repositories if found else None, half),
+        mean: _rounded(value.mean if value else None, half),
+        low: _rounded(value.low if value else None, half),
+        high: _rounded(value.high if value else None, half),
+        "by repo": _rounded(value.mean_of_repositories if value else None, half),
         f"to {group.baseline}": _rounded(difference.mean if difference else None, apart),
         "to low": _rounded(difference.low if difference else None, apart),
         "to high": _rounded(difference.high if difference else None, apart),
@@ -112,12 +128,12 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
         "tier": row.tier,
         "n": row.n,
         **links,
-        "unscored": row.unscored,
-        "marked": row.excluded or None,
         "tokens": _amount(row.context_tokens),
         "calls": _amount(row.calls),
         "seconds": _amount(row.seconds),
         "price US$": _price(row.costs.get("price")),
+        "unscored": row.unscored,
+        "marked": row.excluded or None,
         "origin": "control" if row.run.control else str(row.run.origin),
         **_others(group, row),
         **{heading: _amount(row.costs.get(name)) for heading, name in _COSTS.items()},
@@ -125,13 +141,13 @@ def _line(group: Group, row: Row, links: Mapping[str, str]) -> Line:
 
 
 def _others(group: Group, row: Row) -> Line:
-    found: Line = {}
+    cells: Line = {}
     for name in group.scales:
         if name not in (group.metric, MADE_UP):
-            one = row.metrics.get(name)
-            half = numbers.half_width(one.low, one.high) if one else None
-            found[heading(group, name)] = _rounded(one.mean if one else None, half)
-    return found
+            value = row.metrics.get(name)
+            half = numbers.half_width(value.low, value.high) if value else None
+            cells[heading(group, name)] = _rounded(value.mean if value else None, half)
+    return cells
 
 
 def rank(row: Row) -> str:
@@ -146,10 +162,10 @@ def headline(group: Group) -> str:
     ranked = [row for row in group.rows if row.rank_low is not None]
     if not ranked:
         return f"No run here has {group.metric}: nothing is ranked."
-    first, found = ranked[0], ranked[0].metrics[group.metric]
+    first, value = ranked[0], ranked[0].metrics[group.metric]
     unit = group.scales[group.metric].unit
-    shown = numbers.interval(found.mean, found.low, found.high)
-    start = f"{first.run.strategy} has the best {group.metric}: {shown} {unit}."
+    interval = numbers.interval(value.mean, value.low, value.high)
+    start = f"{first.run.strategy} has the best {group.metric}: {interval} {unit}."
     if len(ranked) == 1:
         return f"{start} Nothing else here is ranked: run another strategy to compare with."
     beside = [row.run.strategy for row in ranked[1:] if share_a_tier(row.tier, first.tier)]
@@ -161,9 +177,9 @@ def headline(group: Group) -> str:
     return f"{start} The test does not tell it from {', '.join(beside)}."
 
 
-def share_a_tier(one: str, other: str) -> bool:
+def share_a_tier(tier: str, other_tier: str) -> bool:
     """Return whether two rows share a letter of `Row.tier`; beyond 52 a letter is a number in brackets."""
-    return not set(_MARK.findall(one)).isdisjoint(_MARK.findall(other))
+    return not set(_MARK.findall(tier)).isdisjoint(_MARK.findall(other_tier))
 
 
 def sentences(group: Group) -> tuple[str, ...]:
@@ -173,23 +189,23 @@ def sentences(group: Group) -> tuple[str, ...]:
 
 def published(board: Board, group: Group, *, every: bool = False) -> list[Published]:
     """Return the papers' rows about the group's benchmark, the best of them or `every` one: never ranked with ours."""
-    made = []
-    for one in board.published:
-        listing = replace(one, highlighted=one.rows) if every else one
-        headings, cells = published_table(listing)
-        made.append(
+    published_tables = []
+    for listing in board.published:
+        whole = replace(listing, highlighted=listing.rows) if every else listing
+        headings, cells = published_table(whole)
+        published_tables.append(
             Published(
-                title=published_title(listing),
+                title=published_title(whole),
                 lines=tuple(dict(zip(headings, line, strict=True)) for line in cells),
-                notes=published_notes(listing, group.profile, PAGE),
+                notes=published_notes(whole, group.profile, PAGE),
             )
         )
-    return made
+    return published_tables
 
 
 def unshown(board: Board) -> bool:
     """Return whether the papers have more rows than are shown unasked."""
-    return any(len(one.highlighted) < len(one.rows) for one in board.published)
+    return any(len(listing.highlighted) < len(listing.rows) for listing in board.published)
 
 
 def csv(board: Board, group: Group) -> str:
@@ -217,9 +233,71 @@ def _price(number: float | None) -> Figure | None:
 
 
 def _p(row: Row, name: str) -> Figure | None:
-    found = row.difference.get(name)
-    p = None if found is None else found.p if found.p_holm is None else found.p_holm
-    if found is None or p is None:
+    difference = row.difference.get(name)
+    p = None if difference is None else difference.p if difference.p_holm is None else difference.p_holm
+    if difference is None or p is None:
         return None
-    star = "*" if found.p_holm is not None and p <= ALPHA else ""
+    star = "*" if difference.p_holm is not None and p <= ALPHA else ""
     return Figure(f"{numbers.p_value(p)}{star}", p)
+
+
+def chart(group: Group) -> alt.LayerChart | alt.FacetChart | None:
+    """Return the chart of the ranking metric, None if no row has a mean.
+
+    A bar from the interval's lower to its upper end, a point at the mean, a dashed line at the baseline's mean. Colours
+    say what the test says, not what the eye makes of overlapping bars.
+    """
+    points = [point for row in group.rows if (point := _point(group, row)) is not None]
+    if not points:
+        return None
+    states = [state for state in _COLOURS if any(point["state"] == state for point in points)]
+    base = alt.Chart(alt.InlineData(values=points))
+    y = alt.Y(
+        "label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False, labelFlush=False)
+    )
+    colour = alt.Color(
+        "state:N",
+        title=None,
+        scale=alt.Scale(domain=states, range=[_COLOURS[state] for state in states]),
+        legend=alt.Legend(orient="top", direction="vertical", symbolOpacity=1),
+    )
+    hover = [alt.Tooltip(f"{name}:N") for name in ("strategy", "rank", "tier", "mean", "n", "origin")]
+    scale = alt.Scale(zero=False, nice=True)
+    # Ending where the axis ends, a title that is longer than a phone's axis has room to its left.
+    under = alt.Axis(titleAnchor="end", titleAlign="right")
+    axis: dict[str, Any] = {"title": f"{heading(group, group.metric)}, 95% interval", "scale": scale, "axis": under}
+    bars = base.mark_bar(height=8, opacity=0.55).encode(
+        y=y, x=alt.X("low:Q", **axis), x2="high:Q", color=colour, tooltip=hover
+    )
+    dots = base.mark_point(filled=True, size=90, opacity=1).encode(
+        y=y, x=alt.X("value:Q", **axis), color=colour, tooltip=hover
+    )
+    layers: list[Any] = [bars, dots]
+    baseline = next((point for point in points if point["baseline"]), None)
+    if baseline is not None:
+        line = alt.Chart(alt.InlineData(values=[{"value": baseline["value"]}]))
+        layers.insert(0, line.mark_rule(strokeDash=[4, 4], color="#8A9499").encode(x=alt.X("value:Q", **axis)))
+    return alt.layer(*layers).properties(height=_ROW * len(points) + _LEGEND * len(states) + _AROUND)
+
+
+def _point(group: Group, row: Row) -> dict[str, Any] | None:
+    value = row.metrics.get(group.metric)
+    if value is None or value.mean is None:
+        return None
+    leaders = next((leader.tier for leader in group.rows if leader.rank_low is not None), "")
+    state = _APART if row.rank_low is None else _BEST if share_a_tier(row.tier, leaders) else _OTHER
+    rank = "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
+    return {
+        "label": label(row),
+        "strategy": row.run.strategy,
+        "rank": rank,
+        "tier": row.tier or "-",
+        "value": value.mean,
+        "low": value.mean if value.low is None else value.low,
+        "high": value.mean if value.high is None else value.high,
+        "mean": numbers.interval(value.mean, value.low, value.high),
+        "n": row.n,
+        "origin": str(row.run.origin),
+        "state": state,
+        "baseline": row.run.strategy == group.baseline,
+    }

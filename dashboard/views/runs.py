@@ -1,4 +1,4 @@
-"""From stored runs as work to what the Runs page shows of them: states, pace, tables. Pure.
+"""State, speed and tables of the stored runs. Pure.
 
 A state says what is known and no more. Of an attempt without an end the claim that its process holds tells whether it
 goes on; where nobody can ask for that, only samples that became more while a reader looked do.
@@ -11,22 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ctxbench.dashboard.views.figure import Figure
+from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.attempts import Attempted, FaultGroup
 from ctxbench.harness.store.work import RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
-DONE, LEFT, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
+COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
 STATES: Mapping[str, str] = {
     GOING_ON: "A process works at it, or samples were stored while this page looked.",
     DIED: "An attempt began, no end of it is stored, and its process is gone: it was killed, or its machine went down "
     "or lost the database's server. The same command does what is missing.",
     NO_END: "An attempt began and no end of it is stored: it goes on, or its process was killed. Nothing here can "
     "tell: an older version began it, or the database is on another machine.",
-    DONE: "Every planned sample has a result, and every function its verdict.",
-    LEFT: "The last attempt ended and samples are missing. The same command does them.",
+    COMPLETE: "Every planned sample has a result, and every function its verdict.",
+    INCOMPLETE: "The last attempt ended and samples are missing. The same command does them.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
     NOT_BEGUN: "The run is planned; no attempt at it is stored.",
 }
@@ -61,25 +61,25 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Speed:
     """How fast a run goes."""
 
     per_minute: float
-    left: float
+    seconds_left: float
     """Seconds until every planned sample has a result, if it goes on so."""
 
 
-def sightings(seen: Mapping[str, Sighting], works: Sequence[RunWork], now: float) -> dict[str, Sighting]:
+def sightings(before: Mapping[str, Sighting], works: Sequence[RunWork], now: float) -> dict[str, Sighting]:
     """Return what has been seen after one more look."""
-    found = {}
+    updated = {}
     for work in works:
-        old = seen.get(work.id)
+        old = before.get(work.id)
         if old is None:
-            found[work.id] = Sighting(since=now, first=work.finished, grew=None, last=work.finished)
+            updated[work.id] = Sighting(since=now, first=work.finished, grew=None, last=work.finished)
         else:
             grew = now if work.finished > old.last else old.grew
-            found[work.id] = Sighting(since=old.since, first=old.first, grew=grew, last=work.finished)
-    return found
+            updated[work.id] = Sighting(since=old.since, first=old.first, grew=grew, last=work.finished)
+    return updated
 
 
 def is_open(work: RunWork) -> bool:
@@ -87,66 +87,70 @@ def is_open(work: RunWork) -> bool:
     return bool(work.attempts) and work.attempts[-1].ended is None
 
 
-def state(work: RunWork, seen: Sighting | None = None) -> str:
+def state(work: RunWork, sighting: Sighting | None = None) -> str:
     """Return one of `STATES`."""
     if work.alive:
         return GOING_ON
     if is_open(work) and work.alive is None:
-        return GOING_ON if seen is not None and seen.grew is not None else NO_END
+        return GOING_ON if sighting is not None and sighting.grew is not None else NO_END
     if work.finished < work.planned:
         if is_open(work):
             return DIED
-        return LEFT if work.attempts else NOT_BEGUN
-    return UNJUDGED if work.unjudged else DONE
+        return INCOMPLETE if work.attempts else NOT_BEGUN
+    return UNJUDGED if work.unjudged else COMPLETE
 
 
-def pace(work: RunWork, now: float, seen: Sighting | None = None) -> Pace | None:
+def speed(work: RunWork, now: float, sighting: Sighting | None = None) -> Speed | None:
     """Return how fast a run goes; None if it does not go on, or nothing tells.
 
     What a reader watched goes before what the attempt's beginning tells: its machine may have slept since.
     """
-    if not is_open(work) or state(work, seen) != GOING_ON:
+    if not is_open(work) or state(work, sighting) != GOING_ON:
         return None
-    made, seconds = _since_beginning(work, now) if work.alive else (0, 0.0)
-    if seen is not None and now - seen.since >= _SOON and seen.grew is not None:
-        made, seconds = work.finished - seen.first, now - seen.since
-    if seen is not None and now - (seen.grew or seen.since) >= _STILL:
+    stored, seconds = _since_beginning(work, now) if work.alive else (0, 0.0)
+    if sighting is not None and now - sighting.since >= _SOON and sighting.grew is not None:
+        stored, seconds = work.finished - sighting.first, now - sighting.since
+    if sighting is not None and now - (sighting.grew or sighting.since) >= _STILL:
         return None
-    if made <= 0 or seconds <= 0:
+    if stored <= 0 or seconds <= 0:
         return None
-    return Pace(per_minute=60 * made / seconds, left=max(0, work.planned - work.finished) * seconds / made)
+    return Speed(per_minute=60 * stored / seconds, seconds_left=max(0, work.planned - work.finished) * seconds / stored)
 
 
 def _since_beginning(work: RunWork, now: float) -> tuple[int, float]:
     """Return what the open attempt has stored, in which time; nothing if an earlier one did not tell what it did."""
     *before, latest = work.attempts
-    if any(one.finished is None for one in before):
+    if any(attempt.finished is None for attempt in before):
         return 0, 0.0
-    return work.finished - sum(one.finished or 0 for one in before), now - latest.started
+    return work.finished - sum(attempt.finished or 0 for attempt in before), now - latest.started
 
 
-def sentence(work: RunWork, now: float, seen: Sighting | None = None) -> str:
+def sentence(work: RunWork, now: float, sighting: Sighting | None = None) -> str:
     """Return how far a run is, in words."""
-    said = f"{work.finished} of {work.planned} samples"
+    text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
-        said += f", {failed} failed by the model"
+        text += f", {failed} failed by the model"
     if work.unjudged:
-        said += f", {work.unjudged} completions without a verdict"
-    found = pace(work, now, seen)
-    if found is not None:
-        said += f", {numbers.amount(found.per_minute)} a minute"
-        said += f", about {duration(found.left)} left" if found.left else ""
-    elif state(work, seen) in (GOING_ON, NO_END) and seen is not None and now - (seen.grew or seen.since) >= _STILL:
-        said += f", none more for {duration(now - (seen.grew or seen.since))}"
-    return f"{said}: {state(work, seen)}"
+        text += f", {work.unjudged} completions without a verdict"
+    pace = speed(work, now, sighting)
+    if pace is not None:
+        text += f", {numbers.amount(pace.per_minute)} a minute"
+        text += f", about {duration(pace.seconds_left)} left" if pace.seconds_left else ""
+    elif (
+        state(work, sighting) in (GOING_ON, NO_END)
+        and sighting is not None
+        and now - (sighting.grew or sighting.since) >= _STILL
+    ):
+        text += f", no new sample for {duration(now - (sighting.grew or sighting.since))}"
+    return f"{text}: {state(work, sighting)}"
 
 
-def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, object]:
+def row(work: RunWork, now: float, sighting: Sighting | None = None) -> dict[str, object]:
     """Return one line of the table of runs; its headings are those of `HELP`."""
-    found = pace(work, now, seen)
+    pace = speed(work, now, sighting)
     return {
         "strategy": work.choices.strategy,
-        "state": state(work, seen),
+        "state": state(work, sighting),
         "progress": 100 * work.finished / work.planned if work.planned else 0.0,
         "finished": work.finished,
         "planned": work.planned,
@@ -156,8 +160,8 @@ def row(work: RunWork, now: float, seen: Sighting | None = None) -> dict[str, ob
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
         "unjudged": work.unjudged if work.functions else None,
         "faults": work.attempts[-1].faults if work.attempts else 0,
-        "a minute": None if found is None else Figure(numbers.amount(found.per_minute)),
-        "left": "" if found is None else duration(found.left),
+        "a minute": None if pace is None else Figure(numbers.amount(pace.per_minute)),
+        "left": "" if pace is None else duration(pace.seconds_left),
         "last began": when(work.attempts[-1].started) if work.attempts else "",
         "origin": "imported" if work.imported else "run",
     }
@@ -197,16 +201,16 @@ def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
     """Return the attempts at a run, the last first."""
     return [
         {
-            "began": when(one.started),
-            "took": "" if one.ended is None else duration(one.ended - one.started),
-            "end": one.reason or NO_END,
-            "finished": one.finished,
-            "missing": one.missing,
-            "faults": one.faults,
-            "load": "" if one.load is None else str(one.load),
-            "isolation": one.isolation,
+            "began": when(attempt.started),
+            "took": "" if attempt.ended is None else duration(attempt.ended - attempt.started),
+            "end": attempt.reason or NO_END,
+            "finished": attempt.finished,
+            "missing": attempt.missing,
+            "faults": attempt.faults,
+            "load": "" if attempt.load is None else str(attempt.load),
+            "isolation": attempt.isolation,
         }
-        for one in reversed(attempts)
+        for attempt in reversed(attempts)
     ]
 
 
@@ -226,13 +230,13 @@ def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
     """Return the faults of a run, equal ones as one line."""
     return [
         {
-            "kind": one.kind,
-            "message": one.message if len(one.message) <= MESSAGE else f"{one.message[:MESSAGE]} …",
-            "count": one.count,
-            "last attempt": when(one.started),
-            "samples": ", ".join(one.samples[:3]) + (" …" if one.count > 3 else ""),
+            "kind": fault.kind,
+            "message": fault.message if len(fault.message) <= MESSAGE else f"{fault.message[:MESSAGE]} …",
+            "count": fault.count,
+            "last attempt": when(fault.started),
+            "samples": ", ".join(fault.samples[:3]) + (" …" if fault.count > 3 else ""),
         }
-        for one in groups
+        for fault in groups
     ]
 
 

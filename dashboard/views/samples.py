@@ -1,4 +1,4 @@
-"""Finding samples: metrics to choose from, filters as a question to the store, rows of what was found. Pure."""
+"""Metrics, filters and rows of the list of samples. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Metric:
     measure: Measure
     scale: Scale
 
-    def shown(self, value: float | None) -> float | None:
+    def in_unit(self, value: float | None) -> float | None:
         """Return a stored value in the unit shown."""
         return None if value is None else value * self.scale.factor
 
@@ -67,8 +67,9 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
     """Return whether a (profile, metric) is shown with a profile: its own, those of contexts, the tests' verdict."""
-    kept, metric = kind
-    return metric == PASS or kept == profile or (kept == CONTEXT and context.find(metric) is not None)
+    stored_profile, metric = kind
+    of_context = stored_profile == CONTEXT and context.find(metric) is not None
+    return metric == PASS or stored_profile == profile or of_context
 
 
 def named(kind: tuple[str, str]) -> str:
@@ -76,18 +77,18 @@ def named(kind: tuple[str, str]) -> str:
     return PASSES if kind[1] == PASS else kind[1]
 
 
-def _metric(name: str, kept: str, metric: str, profile: str) -> Metric:
+def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric:
     scale = scale_of(profile, name)
     worst = None if scale.worst is None else scale.worst / scale.factor
-    measure = Measure(profile=kept, metric=metric, worst=worst, lower_is_better=scale.lower_is_better)
+    measure = Measure(profile=stored_profile, metric=metric, worst=worst, lower_is_better=scale.lower_is_better)
     return Metric(name=name, measure=measure, scale=scale)
 
 
-def preferred(found: Sequence[Metric], generator: str) -> Metric | None:
+def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
     """Return the metric that ranks, as the leaderboard chooses it; None if there is none."""
     ranking = (PASSES, *(["context_gain"] if choices.measures_context(generator) else []), "es", "em")
-    named = {one.name: one for one in found}
-    own = sorted(found, key=lambda metric: metric.measure.profile == CONTEXT)
+    named = {metric.name: metric for metric in available}
+    own = sorted(available, key=lambda metric: metric.measure.profile == CONTEXT)
     return next((named[name] for name in ranking if name in named), own[0] if own else None)
 
 
@@ -105,25 +106,27 @@ def bound(text: str, scale: Scale) -> float | None:
     if not text.strip():
         return None
     with contextlib.suppress(ValueError):
-        found = float(text.strip().removesuffix("%"))
-        if not math.isnan(found):
-            return found / scale.factor
+        number = float(text.strip().removesuffix("%"))
+        if not math.isnan(number):
+            return number / scale.factor
     raise InputFault(f"{text[:40]!r} is no number", cure="write it as 12.5, or leave the field empty")
 
 
-def found_rows(found: Sequence[FoundSample], metric: Metric, opened: str, *, compared: bool) -> list[dict[str, object]]:
+def sample_rows(
+    samples: Sequence[FoundSample], metric: Metric, opened: str, *, compared: bool
+) -> list[dict[str, object]]:
     """Return a row for each sample that was found; `compared` with the values of a second run."""
     rows: list[dict[str, object]] = []
-    for one in found:
-        values: dict[str, object] = {"A": metric.shown(one.value)}
+    for sample in samples:
+        values: dict[str, object] = {"A": metric.in_unit(sample.value)}
         if compared:
-            values["B"] = metric.shown(one.other)
-            both = one.value is not None and one.other is not None
-            values["A - B"] = metric.shown((one.value or 0) - (one.other or 0)) if both else None
+            values["B"] = metric.in_unit(sample.other)
+            both = sample.value is not None and sample.other is not None
+            values["A - B"] = metric.in_unit((sample.value or 0) - (sample.other or 0)) if both else None
         # Values before names and places: those are long, and a table is cut at the right.
-        row: dict[str, object] = {"": "▸" if one.id == opened else "", **values, "sample": one.id}
-        row |= {"status": str(one.status), "level": one.level, "repository": one.repo}
-        row["place"] = f"{one.path}:{one.line + 1}"
+        row: dict[str, object] = {"": "▸" if sample.id == opened else "", **values, "sample": sample.id}
+        row |= {"status": str(sample.status), "level": sample.level, "repository": sample.repo}
+        row["place"] = f"{sample.path}:{sample.line + 1}"
         rows.append(row)
     return rows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctxbench.bench.testing.types import FLAGS
-from ctxbench.dashboard.views.figure import Figure
 from ctxbench.dashboard.views.samples import belongs, named
+from ctxbench.dashboard.views.tables import Figure
 from ctxbench.harness.answers import Task
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import scale_of
@@ -32,7 +32,7 @@ HELP: Mapping[str, str] = {
     "seconds": "Time until the answer was there.",
     "price": "US dollars, where the price of the model is known.",
     "finish": "Why the answer ended: at a stop or its natural end, or at the limit of tokens (length).",
-    "metric": "What is measured, under the profile chosen above.",
+    "metric": "The metric, under the chosen profile.",
     "A": "The first run.",
     "B": "The second run.",
 }
@@ -56,22 +56,24 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
         runs: ``A`` or ``B`` and the completion.
         profile: whose metrics, beside those of contexts and of tests.
     """
-    kinds = {kind for _, one in runs if one for kind in one.scores if belongs(kind, profile)}
+    kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
     # What is defined for none of them says nothing.
-    kinds = {kind for kind in kinds if any(one and one.scores.get(kind) is not None for _, one in runs)}
+    kinds = {
+        kind for kind in kinds if any(completion and completion.scores.get(kind) is not None for _, completion in runs)
+    }
     for kind in sorted(kinds, key=lambda it: (it[0] != profile, it)):
         scale = scale_of(profile, named(kind))
         row: dict[str, object] = {"metric": f"{kind[1]} ({scale.unit})"}
-        for name, one in runs:
-            value = one.scores.get(kind) if one else None
+        for name, completion in runs:
+            value = completion.scores.get(kind) if completion else None
             row[name] = None if value is None else Figure(numbers.value(value * scale.factor, None))
         rows.append(row)
     return rows
 
 
 def _places(piece: StoredPiece) -> str:
-    return ", ".join(f"{one.path}:{one.start + 1}-{max(one.end, one.start + 1)}" for one in piece.places)
+    return ", ".join(f"{place.path}:{place.start + 1}-{max(place.end, place.start + 1)}" for place in piece.places)
 
 
 def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
@@ -95,7 +97,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
 
 def piece_label(number: int, piece: StoredPiece) -> str:
     """Return what heads a block's text."""
-    said = [
+    facts = [
         f"{number}. {piece.kind}",
         _places(piece),
         f"score {piece.score:.3g}" if piece.score is not None else "",
@@ -103,36 +105,36 @@ def piece_label(number: int, piece: StoredPiece) -> str:
         piece.state,
         f"gain {numbers.value(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
     ]
-    return " · ".join(one for one in said if one)
+    return " · ".join(fact for fact in facts if fact)
 
 
 def call_rows(calls: Sequence[StoredCall]) -> list[dict[str, object]]:
     """Return a row for each question to the model, and one for all of them together."""
     rows: list[dict[str, object]] = [
         {
-            "call": str(one.ordinal + 1),
-            "role": one.role,
-            "tokens in": one.tokens_in,
-            "cached": one.cached,
-            "tokens out": one.tokens_out,
-            "seconds": Figure(seconds(one.seconds), one.seconds),
-            "price": price(one.price),
-            "finish": one.finish,
+            "call": str(call.ordinal + 1),
+            "role": call.role,
+            "tokens in": call.tokens_in,
+            "cached": call.cached,
+            "tokens out": call.tokens_out,
+            "seconds": Figure(seconds(call.seconds), call.seconds),
+            "price": price(call.price),
+            "finish": call.finish,
         }
-        for one in calls
+        for call in calls
     ]
     if len(calls) < 2:
         return rows
-    known = [one.price for one in calls if one.price is not None]
-    spent = sum(one.seconds for one in calls)
+    prices = [call.price for call in calls if call.price is not None]
+    spent = sum(call.seconds for call in calls)
     total: dict[str, object] = {
         "call": "all",
         "role": "",
-        "tokens in": sum(one.tokens_in for one in calls),
-        "cached": sum(one.cached for one in calls),
-        "tokens out": sum(one.tokens_out for one in calls),
+        "tokens in": sum(call.tokens_in for call in calls),
+        "cached": sum(call.cached for call in calls),
+        "tokens out": sum(call.tokens_out for call in calls),
         "seconds": Figure(seconds(spent), spent),
-        "price": price(sum(known) if len(known) == len(calls) else None),
+        "price": price(sum(prices) if len(prices) == len(calls) else None),
         "finish": "",
     }
     return [*rows, total]
@@ -150,27 +152,27 @@ def price(dollars: float | None) -> Figure | None:
 
 def calls_of(calls: Sequence[StoredCall]) -> list[str]:
     """Return the calls as options of a choice."""
-    return [f"{one.ordinal + 1} {one.role}" for one in calls]
+    return [f"{call.ordinal + 1} {call.role}" for call in calls]
 
 
 def verdict(judged: CompletionVerdict) -> str:
     """Return what the tests said, and what it took them."""
-    said = [
+    facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
         f"{seconds(judged.seconds)} s",
         f"{numbers.amount(judged.peak_bytes / 2**20)} MiB at most" if judged.peak_bytes else "",
         f"in {judged.sandbox}" if judged.sandbox else "",
     ]
-    return " · ".join(one for one in said if one)
+    return " · ".join(fact for fact in facts if fact)
 
 
 def doubted(judged: CompletionVerdict) -> str:
     """Return what else was said of the text; nothing where it was judged once."""
-    said = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
+    sentences = [f"first {judged.earlier}; then once more with no other job beside it"] if judged.earlier else []
     if len(judged.verdicts) > 1:
-        said.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
-    return " · ".join(said)
+        sentences.append(f"in turn {', '.join(judged.verdicts)}, of which {judged.verdict} counts")
+    return " · ".join(sentences)
 
 
 def flagged(judged: CompletionVerdict) -> str:

@@ -142,7 +142,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         repo = RemoteRepository(ask, job["name"], query.language)
         if not job["checks"]:
             return {"prompt": wire.dump_prompt(bound(query, repo, model, sandbox))}
-        prompt, network = conformance.here(bound)(query, repo, model, sandbox)
+        prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
         # In our own words: nothing of the strategy's was raised.

@@ -31,7 +31,7 @@ from ctxbench.harness.cells.shown import beside, shown
 from ctxbench.harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies.api import Execute, Model, Prompt
-from ctxbench.strategies.conformance import Finding, findings
+from ctxbench.strategies.conformance import StrategyCheck, findings
 from ctxbench.strategies.registration import Registration
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class ForkedCells:
         """Return the strategy's prompt for one query; see `Cells.run`."""
         return self._prompt(spec, query, repo, generate, execute)[0]
 
-    def checked(self, spec: str) -> list[Finding]:
+    def checked(self, spec: str) -> list[StrategyCheck]:
         """Run the conformance list on a strategy; see `Cells.card` for what it raises."""
 
         def attempt(
@@ -292,7 +292,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
         yield Registrations(read)
 
 
-def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[Finding]:
+def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[StrategyCheck]:
     """Run the conformance list on a strategy in the cells of a run.
 
     Args:

@@ -21,7 +21,7 @@ from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, Snippet, 
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import bounds
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.parameters import Parameter
+from ctxbench.strategies.parameters import StrategyParameter
 from ctxbench.strategies.registration import Registration
 
 T = TypeVar("T")
@@ -302,10 +302,10 @@ def load_registration(data: object, name: str) -> Registration:
 
 def _load_parameter(
     name: object, kind: object, default: object, choices: object, least: object, wraps: object
-) -> Parameter:
+) -> StrategyParameter:
     if not _IDENTIFIER.fullmatch(word(name)):
         raise Garbage(f"{name!r:.60} is no parameter's name")
-    parameter = Parameter(
+    parameter = StrategyParameter(
         name=word(name),
         kind=_TYPES[word(kind)] if kind in _TYPES else _no_type(kind),
         default=None,

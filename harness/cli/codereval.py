@@ -44,7 +44,7 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
     from ctxbench.bench.codereval.image import check as checked
 
     found = checked(name, _tasks(tasks), report=lambda line: click.echo(line, err=True))
-    for line in found.there:
+    for line in found.present:
         click.echo(line)
     for line in found.missing:
         click.echo(f"missing: {line}")

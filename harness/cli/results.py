@@ -12,7 +12,7 @@ from ctxbench.harness.cli.options import db_option, home_option
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.imported.importing import Summary
+    from ctxbench.harness.imported.importing import ImportSummary
     from ctxbench.harness.store.completions import Completed
 
 _IMPORTED = click.Choice(["codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder"])
@@ -90,7 +90,7 @@ def import_files(
                 _say(summary)
 
 
-def _say(one: Summary) -> None:
+def _say(one: ImportSummary) -> None:
     stored = f"{one.new} of {one.planned} samples" if one.new else "was imported before: nothing changed"
     click.echo(f"{one.run}  {one.samples}  {one.strategy}  {one.generator}  n={one.n}  {stored}")
     for remark in one.remarks:

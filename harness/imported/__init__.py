@@ -1,4 +1,4 @@
-"""Predictions and verdicts that others recorded, made into stored runs: one module a shape, `read` in each."""
+"""Import predictions and verdicts that others recorded as stored runs: a module for each format, with `read`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from ctxbench.harness.imported.types import Shape
+    from ctxbench.harness.imported.types import PredictionFormat
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "infercom", "repocoder")
-"""The shapes that are known, sorted."""
+"""The formats that can be read, sorted."""
 
 
-def named(name: str) -> Shape:
-    """Return the module of a shape; `name` is one of `NAMES`."""
-    return cast("Shape", importlib.import_module(f"ctxbench.harness.imported.{name}"))
+def named(name: str) -> PredictionFormat:
+    """Return the module of a format; `name` is one of `NAMES`."""
+    return cast("PredictionFormat", importlib.import_module(f"ctxbench.harness.imported.{name}"))

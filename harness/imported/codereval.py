@@ -18,7 +18,7 @@ from ctxbench.bench.formats.types import Row
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Cursor, Kind, Language, Sample
-from ctxbench.harness.imported.types import Answer, Recorded
+from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = (
     'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
@@ -66,23 +66,23 @@ class _Java(_Output):
     codes: list[str]
 
 
-def read(rows: Iterable[Row]) -> list[Recorded]:
+def read(rows: Iterable[Row]) -> list[RecordedSample]:
     """Read all records; every one has as many answers as the one that has most."""
-    found: list[Recorded] = []
+    recorded: list[RecordedSample] = []
     for where, record in rows:
-        one = _input(record, where) if _is_input(record) else _output(record, where)
-        first = found[0].sample if found else one.sample
-        if (one.sample and one.sample.language) != (first and first.language):
+        sample = _input(record, where) if _is_input(record) else _output(record, where)
+        first = recorded[0].sample if recorded else sample.sample
+        if (sample.sample and sample.sample.language) != (first and first.language):
             raise InputFault(
                 "the file changes between languages, or between input and output of the official harness",
                 where=where,
                 cure="import each kind from a file of its own",
             )
-        found.append(one)
-    if found and found[0].sample is not None:
-        most = max(len(one.answers) for one in found)
-        return [_filled(one, most) for one in found]
-    return found
+        recorded.append(sample)
+    if recorded and recorded[0].sample is not None:
+        most = max(len(sample.answers) for sample in recorded)
+        return [_filled(sample, most) for sample in recorded]
+    return recorded
 
 
 def _is_input(record: Any) -> bool:
@@ -90,12 +90,14 @@ def _is_input(record: Any) -> bool:
     return isinstance(results, list) and bool(results) and isinstance(results[0], str)
 
 
-def _input(record: Any, where: str) -> Recorded:
-    one = checked(_Input, record, where=where, cure=_CURE)
-    return Recorded(where=where, task=one.id, answers=tuple(Answer(text=text) for text in one.generate_results))
+def _input(record: Any, where: str) -> RecordedSample:
+    parsed = checked(_Input, record, where=where, cure=_CURE)
+    return RecordedSample(
+        where=where, task=parsed.id, answers=tuple(RecordedAnswer(text=text) for text in parsed.generate_results)
+    )
 
 
-def _output(record: Any, where: str) -> Recorded:
+def _output(record: Any, where: str) -> RecordedSample:
     if "code_level" in record or "method_name" in record:
         java = checked(_Java, record, where=where, cure=_CURE)
         # The output of Java does not say which file a method stands in.
@@ -121,31 +123,33 @@ def _sample(id_: str, language: Language, level: Level, project: str, path: str,
     )
 
 
-def _recorded(where: str, sample: Sample, results: Sequence[_Result], codes: Sequence[str]) -> Recorded:
+def _recorded(where: str, sample: Sample, results: Sequence[_Result], codes: Sequence[str]) -> RecordedSample:
     with explained(where, _CURE):
-        answers = [_answer(f"generate_results.{number}", one) for number, one in enumerate(results)]
-        left = Counter(codes)
-        left.subtract(one.text for one in answers)
-        strange = next((number for number, one in enumerate(answers) if left[one.text] < 0), None)
+        answers = [_answer(f"generate_results.{number}", answer) for number, answer in enumerate(results)]
+        unmatched = Counter(codes)
+        unmatched.subtract(answer.text for answer in answers)
+        strange = next((number for number, answer in enumerate(answers) if unmatched[answer.text] < 0), None)
         if strange is not None:
             raise Odd(f"generate_results.{strange}.generate_code", "is not among the record's code")
-    answers += [_lacking(text) for text in left.elements()]
-    return Recorded(where=where, task=sample.id, answers=tuple(answers), sample=sample)
+    answers += [_lacking(text) for text in unmatched.elements()]
+    return RecordedSample(where=where, task=sample.id, answers=tuple(answers), sample=sample)
 
 
-def _answer(field: str, one: _Result) -> Answer:
-    if one.return_code is not None and one.is_pass != (one.return_code == 0):
-        raise Odd(f"{field}.is_pass", f"is {one.is_pass}, but return_code is {one.return_code}")
-    if one.is_pass:
-        return Answer(text=one.generate_code, verdict=Verdict.PASSED)
-    said = f"return code {one.return_code}" if one.return_code is not None else "its test did not say true"
-    return Answer(text=one.generate_code, verdict=Verdict.FAILED, reason=one.errormessage or said)
+def _answer(field: str, result: _Result) -> RecordedAnswer:
+    if result.return_code is not None and result.is_pass != (result.return_code == 0):
+        raise Odd(f"{field}.is_pass", f"is {result.is_pass}, but return_code is {result.return_code}")
+    if result.is_pass:
+        return RecordedAnswer(text=result.generate_code, verdict=Verdict.PASSED)
+    cause = f"return code {result.return_code}" if result.return_code is not None else "its test did not say true"
+    return RecordedAnswer(text=result.generate_code, verdict=Verdict.FAILED, reason=result.errormessage or cause)
 
 
-def _lacking(text: str = "") -> Answer:
-    return Answer(text=text, verdict=Verdict.FAILED, reason="no result in the file", flags=(NO_RESULT,))
+def _lacking(text: str = "") -> RecordedAnswer:
+    return RecordedAnswer(text=text, verdict=Verdict.FAILED, reason="no result in the file", flags=(NO_RESULT,))
 
 
-def _filled(one: Recorded, most: int) -> Recorded:
-    lacking = most - len(one.answers)
-    return Recorded(where=one.where, task=one.task, sample=one.sample, answers=(*one.answers, *[_lacking()] * lacking))
+def _filled(sample: RecordedSample, most: int) -> RecordedSample:
+    lacking = most - len(sample.answers)
+    return RecordedSample(
+        where=sample.where, task=sample.task, sample=sample.sample, answers=(*sample.answers, *[_lacking()] * lacking)
+    )

@@ -10,7 +10,7 @@ from pydantic import Field
 from ctxbench.bench.formats.checking import Strict, checked
 from ctxbench.bench.formats.types import Row
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.types import Answer, Recorded
+from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = 'one object a line: {"task_id": "…", "pred": "…"}'
 KIND: Kind | None = Kind.LINE
@@ -22,10 +22,12 @@ class _Prediction(Strict):
     pred: str
 
 
-def read(rows: Iterable[Row]) -> list[Recorded]:
+def read(rows: Iterable[Row]) -> list[RecordedSample]:
     """Read all records."""
-    found = []
+    samples = []
     for where, record in rows:
-        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
-        found.append(Recorded(where=where, task=one.task_id, answers=(Answer(text=one.pred),)))
-    return found
+        prediction = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        samples.append(
+            RecordedSample(where=where, task=prediction.task_id, answers=(RecordedAnswer(text=prediction.pred),))
+        )
+    return samples

@@ -14,7 +14,7 @@ from ctxbench.bench.formats.checking import Odd, Own, checked, explained
 from ctxbench.bench.formats.types import Row
 from ctxbench.bench.testing.types import FLAGS, Verdict
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.types import Answer, Recorded
+from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = (
     'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '
@@ -25,7 +25,7 @@ TASKS = None
 _CURE = f"write {SHAPE}"
 
 
-class Completion(Own):
+class CompletionRecord(Own):
     """One line of a file of completions."""
 
     sample: Annotated[str, Field(min_length=1)]
@@ -38,7 +38,7 @@ class Completion(Own):
     flags: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
-def completions(rows: Iterable[Row]) -> Iterator[tuple[str, Completion, int]]:
+def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, int]]:
     """Yield (where it stands, completion, its index among those of its sample, strategy and generator).
 
     Raises:
@@ -48,7 +48,7 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, Completion, int]]:
     places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     texts: dict[tuple[str, str, str, str], str] = {}
     for where, record in rows:
-        completion = checked(Completion, record, where=where, cure=_CURE)
+        completion = checked(CompletionRecord, record, where=where, cure=_CURE)
         key = (completion.sample, completion.strategy, completion.generator)
         index = len(places[key]) if completion.index is None else completion.index
         with explained(where, f"{_CURE}; the same text may come twice where each has an index"):
@@ -61,10 +61,10 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, Completion, int]]:
         yield where, completion, index
 
 
-def read(rows: Iterable[Row]) -> list[Recorded]:
+def read(rows: Iterable[Row]) -> list[RecordedSample]:
     """Read all records; those of one sample, strategy and generator become one, by their index."""
     wheres: dict[tuple[str, str, str], str] = {}
-    grouped: dict[tuple[str, str, str], dict[int, Answer]] = defaultdict(dict)
+    grouped: dict[tuple[str, str, str], dict[int, RecordedAnswer]] = defaultdict(dict)
     for where, completion, index in completions(rows):
         with explained(where, _CURE):
             if completion.verdict is Verdict.BROKEN:
@@ -73,7 +73,7 @@ def read(rows: Iterable[Row]) -> list[Recorded]:
                 if flag not in FLAGS:
                     raise Odd("flags", f"{flag!r} is none of {', '.join(FLAGS)}")
         key = (completion.sample, completion.strategy, completion.generator)
-        grouped[key][index] = Answer(
+        grouped[key][index] = RecordedAnswer(
             text=completion.text,
             verdict=completion.verdict,
             reason=" ".join(completion.reason.split()),
@@ -90,5 +90,7 @@ def read(rows: Iterable[Row]) -> list[Recorded]:
                 where=wheres[key],
                 cure="number the completions of a sample from 0 on, or leave index out",
             )
-        recorded.append(Recorded(where=wheres[key], task=task, answers=answers, strategy=strategy, generator=generator))
+        recorded.append(
+            RecordedSample(where=wheres[key], task=task, answers=answers, strategy=strategy, generator=generator)
+        )
     return recorded

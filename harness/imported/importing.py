@@ -1,4 +1,4 @@
-"""`import_results`: a file of recorded predictions becomes stored runs whose origin is that file.
+"""Import a file of recorded predictions as stored runs whose origin is that file.
 
 Everything is read and checked before anything is stored. A run's id is a digest that holds the file's, so that
 the same file again is the same run; after an interrupt it stores what is missing.
@@ -15,7 +15,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness import imported
 from ctxbench.harness.asking import Made
 from ctxbench.harness.attempt import Progress
-from ctxbench.harness.imported.made import generation, made_of, remarks, spec_of, unscored
+from ctxbench.harness.imported.conversion import generation, new_samples, remarks, spec_of, unscored
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.runner import silent
 from ctxbench.harness.runspec import RunSpec
@@ -28,7 +28,7 @@ _Scored = tuple[Made, Finished]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class ImportSummary:
     """One run as it stands after an import."""
 
     run: str
@@ -53,7 +53,7 @@ def import_results(
     sample_set: SampleSet | None = None,
     language: Language | None = None,
     progress: Progress = silent,
-) -> list[Summary]:
+) -> list[ImportSummary]:
     """Store the predictions and verdicts of one file.
 
     Args:
@@ -84,40 +84,45 @@ def import_results(
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
     # Scored before anything is stored: what cannot be scored must leave nothing behind.
-    scored = [_scored(run, made_of(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
+    scored = [_scored(run, new_samples(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
-def _scored(run: Matched, made: Sequence[Made], progress: Progress) -> list[_Scored]:
-    """Return samples as they are stored, with scores where their answers are known."""
+def _scored(run: Matched, completed: Sequence[Made], progress: Progress) -> list[_Scored]:
+    """Return samples as they are stored, with scores where their references are known."""
     if run.basis.references is None:
-        return [(one, unscored(one)) for one in made]
+        return [(sample, unscored(sample)) for sample in completed]
     scorer = Scorer(run.basis.references)
-    found: list[_Scored] = []
-    with progress(f"score {run.generator}", len(made)) if made else silent("", 0) as tick:
-        for one in made:
-            found += [(one, finished) for finished in scorer.finish([one])]
+    scored: list[_Scored] = []
+    with progress(f"score {run.generator}", len(completed)) if completed else silent("", 0) as tick:
+        for sample in completed:
+            scored += [(sample, finished) for finished in scorer.finish([sample])]
             tick(1)
-    return found
+    return scored
 
 
-def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> Summary:
-    said = remarks(run, source)
+def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> ImportSummary:
+    remark_texts = remarks(run, source)
     id_ = store.add_run(spec, run.basis.samples)
     notes.add_imported(store, id_, source)
-    notes.add_remarks(store, id_, said)
+    notes.add_remarks(store, id_, remark_texts)
     if new:
         attempt = store.start_attempt(id_, "imported")
-        done, reason = 0, "interrupted"
+        stored_count, reason = 0, "interrupted"
         try:
-            store.add_generations([generation(spec, source, one) for made, _ in new for one in made.completions])
-            verdicts.add_all(store, [one.verdict for made, _ in new for one in made.completions if one.verdict])
-            for _, one in new:
-                done += store.add_finished(id_, spec.coder, one)
+            store.add_generations(
+                [generation(spec, source, completion) for sample, _ in new for completion in sample.completions]
+            )
+            verdicts.add_all(
+                store,
+                [completion.verdict for sample, _ in new for completion in sample.completions if completion.verdict],
+            )
+            for _, finished in new:
+                stored_count += store.add_finished(id_, spec.coder, finished)
             reason = "done"
         finally:
-            store.end_attempt(attempt, reason=reason, finished=done, missing=len(new) - done)
-    return Summary(
+            store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(new) - stored_count)
+    return ImportSummary(
         run=id_,
         samples=run.basis.name,
         strategy=run.strategy,
@@ -126,5 +131,5 @@ def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Se
         planned=len(run.basis.samples),
         present=len(run.answers),
         new=len(new),
-        remarks=said,
+        remarks=remark_texts,
     )

@@ -14,7 +14,7 @@ from pydantic import Field
 from ctxbench.bench.formats.checking import Strict, checked
 from ctxbench.bench.formats.types import Row
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.types import Answer, Recorded
+from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 KIND: Kind | None = Kind.LINE
@@ -35,10 +35,14 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 
-def read(rows: Iterable[Row]) -> list[Recorded]:
+def read(rows: Iterable[Row]) -> list[RecordedSample]:
     """Read all records."""
-    found = []
+    samples = []
     for where, record in rows:
-        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
-        found.append(Recorded(where=where, task=one.metadata.task_id, answers=(Answer(text=one.pred_res),)))
-    return found
+        prediction = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        samples.append(
+            RecordedSample(
+                where=where, task=prediction.metadata.task_id, answers=(RecordedAnswer(text=prediction.pred_res),)
+            )
+        )
+    return samples

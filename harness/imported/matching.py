@@ -1,4 +1,4 @@
-"""From what a file says to what a run is of: labels, samples, and everything that must fit. Pure."""
+"""Match the records of a file with labels and samples, and refuse what does not fit. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import dump_line, sha256
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Language, Reference, Sample
-from ctxbench.harness.imported.types import Answer, Recorded, Shape
+from ctxbench.harness.imported.types import PredictionFormat, RecordedAnswer, RecordedSample
 from ctxbench.harness.tasklines import task_lines
 
 STRATEGY = "recorded"
-"""Label of predictions whose strategy nobody names."""
+"""Label of predictions whose strategy neither the caller nor the file names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What the caller calls the predictions; empty for what the file or its name says."""
+    """The caller's labels of the predictions; empty for those of the file or its name."""
 
     strategy: str = ""
     generator: str = ""
@@ -35,7 +35,7 @@ class Basis:
     references: Mapping[str, Reference] | None
     """None where there is no set: then nothing but verdicts is known."""
     remarks: tuple[str, ...] = ()
-    """What a reader of numbers over these samples must know."""
+    """Remarks for readers of numbers over these samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +46,13 @@ class Matched:
     strategy: str
     generator: str
     n: int
-    answers: Mapping[str, tuple[Answer, ...]]
+    answers: Mapping[str, tuple[RecordedAnswer, ...]]
     """Sample id -> its answers, in the order of the samples; absent tasks are missing."""
 
 
 def matched(
-    found: Sequence[Recorded],
-    shape: Shape,
+    recorded: Sequence[RecordedSample],
+    shape: PredictionFormat,
     *,
     file: str,
     stem: str,
@@ -63,7 +63,7 @@ def matched(
     """Return the runs of a file, one a pair of labels, in the order in which they first stand there.
 
     Args:
-        found: its records.
+        recorded: its records.
         shape: how they were read.
         file: for messages.
         stem: label of the generator where nothing else gives one.
@@ -74,33 +74,33 @@ def matched(
     Raises:
         InputFault: if a record names an unknown sample, or one twice, or does not fit the others.
     """
-    if not found:
+    if not recorded:
         raise InputFault("no prediction in the file", where=file, cure=f"write {shape.SHAPE}")
-    basis = _of_facts(found, file) if sample_set is None else _of_set(sample_set, language)
-    found = _renamed(found, shape, sample_set)
-    known = {sample.id: sample for sample in basis.samples}
-    runs: dict[tuple[str, str], dict[str, Recorded]] = defaultdict(dict)
-    for one in found:
-        _check(one, known, shape, basis.name, language)
-        key = (labels.strategy or one.strategy or STRATEGY, labels.generator or one.generator or stem)
+    basis = _of_facts(recorded, file) if sample_set is None else _of_set(sample_set, language)
+    recorded = _renamed(recorded, shape, sample_set)
+    samples = {sample.id: sample for sample in basis.samples}
+    runs: dict[tuple[str, str], dict[str, RecordedSample]] = defaultdict(dict)
+    for record in recorded:
+        _check(record, samples, shape, basis.name, language)
+        key = (labels.strategy or record.strategy or STRATEGY, labels.generator or record.generator or stem)
         if not all(label.isprintable() for label in key):
             raise InputFault(
                 f"the label {next(label for label in key if not label.isprintable())!r} cannot be printed in a table",
-                where=one.where,
+                where=record.where,
                 cure="give another with --strategy or --generator",
             )
-        if one.task in runs[key]:
+        if record.task in runs[key]:
             raise InputFault(
-                f"{one.task!r} stands here a second time; the first is {runs[key][one.task].where}",
-                where=one.where,
+                f"{record.task!r} stands here a second time; the first is {runs[key][record.task].where}",
+                where=record.where,
                 cure="leave one of them out",
             )
-        runs[key][one.task] = one
+        runs[key][record.task] = record
     return [_run(basis, key, records) for key, records in runs.items()]
 
 
 def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
-    samples = tuple(one for one in sample_set.samples if language in (None, one.language))
+    samples = tuple(sample for sample in sample_set.samples if language in (None, sample.language))
     if not samples:
         raise InputFault(f"the sample set {sample_set.name!r} has no sample in {language}", cure="leave --language out")
     return Basis(
@@ -112,15 +112,15 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
     )
 
 
-def _of_facts(found: Sequence[Recorded], file: str) -> Basis:
+def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
     """Return the samples as a file itself tells them; files about the same samples give the same digest."""
-    samples = {one.task: one.sample for one in found if one.sample is not None}
-    if len(samples) < len({one.task for one in found}):
+    samples = {record.task: record.sample for record in recorded if record.sample is not None}
+    if len(samples) < len({record.task for record in recorded}):
         raise InputFault(
             "the file does not say what its samples are", where=file, cure="name their sample set with --samples"
         )
     in_order = tuple(samples[task] for task in sorted(samples))
-    facts = [[one.id, one.subkind, one.repo, one.name, one.path, one.language] for one in in_order]
+    facts = [[record.id, record.subkind, record.repo, record.name, record.path, record.language] for record in in_order]
     first = in_order[0]
     return Basis(
         name=f"{first.benchmark}-{first.language}",
@@ -130,49 +130,55 @@ def _of_facts(found: Sequence[Recorded], file: str) -> Basis:
     )
 
 
-def _renamed(found: Sequence[Recorded], shape: Shape, sample_set: SampleSet | None) -> Sequence[Recorded]:
+def _renamed(
+    recorded: Sequence[RecordedSample], shape: PredictionFormat, sample_set: SampleSet | None
+) -> Sequence[RecordedSample]:
     """Return the records under the set's ids, where they use those that the set's samples get when exported."""
     if sample_set is None or shape.TASKS is None:
-        return found
-    if {one.task for one in found} <= {sample.id for sample in sample_set.samples}:
-        return found
+        return recorded
+    if {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}:
+        return recorded
     tasks = task_lines(shape.TASKS, sample_set)
     official = {task["metadata"]["task_id"]: sample for sample, task in tasks.items()}
-    return [replace(one, task=official.get(one.task, one.task)) for one in found]
+    return [replace(record, task=official.get(record.task, record.task)) for record in recorded]
 
 
-def _check(one: Recorded, known: Mapping[str, Sample], shape: Shape, name: str, language: Language | None) -> None:
-    sample = known.get(one.task)
+def _check(
+    record: RecordedSample, samples: Mapping[str, Sample], shape: PredictionFormat, name: str, language: Language | None
+) -> None:
+    sample = samples.get(record.task)
     if sample is None:
-        fault = UnknownName(f"sample of {name!r}", one.task, known)
-        raise InputFault(fault.what, where=one.where, cure=fault.cure)
+        fault = UnknownName(f"sample of {name!r}", record.task, samples)
+        raise InputFault(fault.what, where=record.where, cure=fault.cure)
     if shape.KIND not in (None, sample.kind):
         raise InputFault(
             f"{sample.id!r} is a {sample.kind} sample, such predictions are of {shape.KIND} samples",
-            where=one.where,
+            where=record.where,
             cure="choose the sample set, or the format, that belongs to the file",
         )
-    for said in (one.sample.language if one.sample else None, language):
-        if said not in (None, sample.language):
+    for expected in (record.sample.language if record.sample else None, language):
+        if expected not in (None, sample.language):
             raise InputFault(
-                f"{sample.id!r} is in {sample.language}, not in {said}",
-                where=one.where,
+                f"{sample.id!r} is in {sample.language}, not in {expected}",
+                where=record.where,
                 cure="choose the sample set, or the --language, that belongs to the file",
             )
-    judged = sum(answer.verdict is not None for answer in one.answers)
+    judged = sum(answer.verdict is not None for answer in record.answers)
     if judged and sample.kind is Kind.LINE:
         raise InputFault(
-            f"field verdict: {sample.id!r} is a line sample, which has no tests", where=one.where, cure="leave it out"
+            f"field verdict: {sample.id!r} is a line sample, which has no tests",
+            where=record.where,
+            cure="leave it out",
         )
 
 
-def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, Recorded]) -> Matched:
-    n = max(len(one.answers) for one in records.values())
-    for one in records.values():
-        if len(one.answers) != n:
+def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSample]) -> Matched:
+    n = max(len(record.answers) for record in records.values())
+    for record in records.values():
+        if len(record.answers) != n:
             raise InputFault(
-                f"{one.task!r} has {len(one.answers)} completions, others have {n}",
-                where=one.where,
+                f"{record.task!r} has {len(record.answers)} completions, others have {n}",
+                where=record.where,
                 cure="give each sample equally many, or leave out those that lack some: they count as missing",
             )
     answers = {sample.id: records[sample.id].answers for sample in basis.samples if sample.id in records}

@@ -10,7 +10,7 @@ from pydantic import Field
 from ctxbench.bench.formats.checking import Strict, checked
 from ctxbench.bench.formats.types import Row
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.types import Answer, Recorded
+from ctxbench.harness.imported.types import RecordedAnswer, RecordedSample
 
 SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
 KIND: Kind | None = None
@@ -30,11 +30,11 @@ class _Prediction(Strict):
     choices: Annotated[list[_Choice], Field(min_length=1)]
 
 
-def read(rows: Iterable[Row]) -> list[Recorded]:
+def read(rows: Iterable[Row]) -> list[RecordedSample]:
     """Read all records."""
-    found = []
+    samples = []
     for where, record in rows:
-        one = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
-        answers = tuple(Answer(text=choice.text, behind=True) for choice in one.choices)
-        found.append(Recorded(where=where, task=one.metadata.task_id, answers=answers))
-    return found
+        prediction = checked(_Prediction, record, where=where, cure=f"write {SHAPE}")
+        answers = tuple(RecordedAnswer(text=choice.text, behind=True) for choice in prediction.choices)
+        samples.append(RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers))
+    return samples

@@ -1,4 +1,4 @@
-"""What a file of recorded predictions says, whatever its shape. Frozen data, no I/O."""
+"""The content of a file of recorded predictions, whatever its format. Frozen data, no I/O."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ctxbench.bench.types import Kind, Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RecordedAnswer:
     """One completion."""
 
     text: str
-    """What follows the cursor; of functions the whole function, or what `behind` says."""
+    """The text after the cursor; for functions the whole function, unless `behind` is set."""
     verdict: Verdict | None = None
-    """What its tests said; None if the file does not say."""
+    """The outcome of its tests; None if the file has none."""
     reason: str = ""
     """One short line; empty when it passed."""
     flags: tuple[str, ...] = ()
@@ -29,31 +29,31 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What a file says of one sample under one pair of labels."""
+class RecordedSample:
+    """The record of one sample under one pair of labels."""
 
     where: str
     """``FILE:LINE`` of its (first) record."""
     task: str
     """The benchmark's id of the sample."""
-    answers: tuple[Answer, ...]
+    answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
     """The facts of the sample, where the file itself tells enough of them."""
     strategy: str = ""
     generator: str = ""
 
 
-class Shape(Protocol):
+class PredictionFormat(Protocol):
     """A module ``harness.imported.<name>``."""
 
     SHAPE: str
     """The fields that it reads, one sentence: the cure of a malformed record."""
     KIND: Kind | None
-    """What is completed; None for either."""
+    """The kind of sample that is completed; None for either."""
     TASKS: str | None
     """One of `tasklines.SHAPES`, whose names of tasks the predictions use; None where those are the set's ids."""
 
-    def read(self, rows: Iterable[Row]) -> list[Recorded]:
+    def read(self, rows: Iterable[Row]) -> list[RecordedSample]:
         """Read all records.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ctxbench.harness.papers.tables import LEVELS, Row
+from ctxbench.harness.papers.tables import LEVELS, PaperRow
 
 BOTH = "both"
 """The language of an average over two."""
@@ -44,27 +44,27 @@ class Listing:
     benchmark: str
     """As the papers write it."""
     language: str
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
     """All of them, in the papers' order."""
-    highlighted: tuple[Row, ...]
+    highlighted: tuple[PaperRow, ...]
     """Those that a person sees unasked, best first."""
     contradicted: tuple[str, ...] = ()
     """Sentences: what recorded predictions stored here say against a number as printed."""
 
 
-def columns(row: Row, language: str) -> tuple[str, ...]:
+def columns(row: PaperRow, language: str) -> tuple[str, ...]:
     """Return the columns by which a row is shown to a person."""
     if row.benchmark != "CoderEval":
         return "em", "es", "id_em", "id_f1"
     return ("overall",) if language == BOTH else (*LEVELS, "avg")
 
 
-def ranking(row: Row, language: str) -> str:
+def ranking(row: PaperRow, language: str) -> str:
     """Return the column that says which published rows are the best."""
     return columns(row, language)[-1] if row.benchmark == "CoderEval" else "es"
 
 
-def printed(row: Row, language: str, column: str) -> Printed | None:
+def printed(row: PaperRow, language: str, column: str) -> Printed | None:
     """Return one number of a row, None if the row has no such column."""
     if column in row.printed.get(language, {}):
         return Printed(value=row.printed[language][column], flag=row.flags.get(f"{language}.{column}", ""))
@@ -72,7 +72,7 @@ def printed(row: Row, language: str, column: str) -> Printed | None:
     return None if status is None else Printed(value=None, status=status)
 
 
-def levels(row: Row, language: str) -> Iterator[PublishedLevel]:
+def levels(row: PaperRow, language: str) -> Iterator[PublishedLevel]:
     """Yield what a row says of each level, under the names of metrics and levels that our own runs have."""
     all_cells = {
         name: printed(row, language, name) for name in (*row.printed.get(language, {}), *row.missing.get(language, {}))

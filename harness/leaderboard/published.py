@@ -10,7 +10,7 @@ from ctxbench.harness.leaderboard.levels import LANGUAGES
 from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, levels, printed, ranking
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.papers import tables
-from ctxbench.harness.papers.tables import Row
+from ctxbench.harness.papers.tables import PaperRow
 from ctxbench.harness.results import Origin
 
 Mode = Literal["auto", "all", "none"]
@@ -68,9 +68,9 @@ def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def _highlighted(rows: Sequence[Row], language: str, generators: set[str]) -> tuple[Row, ...]:
+def _highlighted(rows: Sequence[PaperRow], language: str, generators: set[str]) -> tuple[PaperRow, ...]:
     """Return the rows of the groups' own models, and the best of all; what is printed in two tables once."""
-    once: dict[tuple[str, ...], Row] = {}
+    once: dict[tuple[str, ...], PaperRow] = {}
     for row in rows:
         once.setdefault((row.model, row.strategy, str(_numbers(row, language))), row)
     ordered = sorted(once.values(), key=lambda row: _key(row, language))
@@ -80,18 +80,18 @@ def _highlighted(rows: Sequence[Row], language: str, generators: set[str]) -> tu
     return tuple(row for row in filled if row in ours or row in best)
 
 
-def _numbers(row: Row, language: str) -> list[tuple[float | None, str] | None]:
+def _numbers(row: PaperRow, language: str) -> list[tuple[float | None, str] | None]:
     cells = [printed(row, language, column) for column in columns(row, language)]
     return [None if cell is None else (cell.value, cell.status) for cell in cells]
 
 
-def _key(row: Row, language: str) -> float:
+def _key(row: PaperRow, language: str) -> float:
     """Return minus the number that ranks, so that the best comes first and what is missing last."""
     cell = printed(row, language, ranking(row, language))
     return 0.0 if cell is None or cell.value is None else -cell.value
 
 
-def _contradictions(rows: Sequence[Row], language: str, groups: Sequence[Group]) -> Iterator[str]:
+def _contradictions(rows: Sequence[PaperRow], language: str, groups: Sequence[Group]) -> Iterator[str]:
     """Yield a sentence for every doubtful number that an imported row of the same model and strategy does not have."""
     for row in rows:
         for at in levels(row, language):
@@ -103,7 +103,7 @@ def _contradictions(rows: Sequence[Row], language: str, groups: Sequence[Group])
                         yield from _against(row, metric, cell.value, at.of_levels, group)
 
 
-def _against(row: Row, metric: str, value: float, of_levels: bool, group: Group) -> Iterator[str]:
+def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: Group) -> Iterator[str]:
     for ours in group.rows:
         estimate = ours.metrics.get(metric)
         mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxbench.harness.leaderboard.listing import Listing, Printed, PublishedLevel, levels
 from ctxbench.harness.leaderboard.published_text import PROFILE
-from ctxbench.harness.papers.tables import STATUSES, Row, paper_of
+from ctxbench.harness.papers.tables import STATUSES, PaperRow, paper_of
 from ctxbench.harness.results import Origin
 
 
@@ -23,7 +23,7 @@ def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
                 yield _record(listing, row, at)
 
 
-def _record(listing: Listing, row: Row, at: PublishedLevel) -> dict[str, Any]:
+def _record(listing: Listing, row: PaperRow, at: PublishedLevel) -> dict[str, Any]:
     costs = {name: cell.value for name, cell in at.costs.items()}
     lines = row.benchmark != "CoderEval"
     return {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ctxbench.harness.leaderboard.listing import BOTH, Listing, columns, printed
 from ctxbench.harness.leaderboard.notes import COMMAND, Instructions
-from ctxbench.harness.papers.tables import ORIGINS, STATUSES, Row, paper_of
+from ctxbench.harness.papers.tables import ORIGINS, STATUSES, PaperRow, paper_of
 
 PROFILE = "infercom"
 """The metric profile of the papers' line tables."""
@@ -72,7 +72,7 @@ def _columns(listing: Listing) -> list[str]:
     return names + times
 
 
-def _cell(row: Row, language: str, column: str) -> str:
+def _cell(row: PaperRow, language: str, column: str) -> str:
     cell = printed(row, language, column)
     if cell is None:
         return "-"
@@ -81,7 +81,7 @@ def _cell(row: Row, language: str, column: str) -> str:
     return f"{cell.value:.2f}{'?' if cell.flag else ''}"
 
 
-def _statuses(row: Row, listing: Listing) -> Iterator[str]:
+def _statuses(row: PaperRow, listing: Listing) -> Iterator[str]:
     yield from row.missing.get(listing.language, {}).values()
 
 

@@ -72,7 +72,7 @@ def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, f
     names = list(repos) or [""] * len(rows)
     percent: dict[str, float] = {}
     for metric in rows[0]:
-        means = [one.mean for one in by_repository(rows, names, metric).values()]
+        means = [repository.mean for repository in by_repository(rows, names, metric).values()]
         if means:
             percent[metric] = round(_mean(means) * 100, 4)
     return percent

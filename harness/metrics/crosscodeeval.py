@@ -36,11 +36,11 @@ def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Val
     """Return ``em`` and ``id_*`` in 0..1, ``es`` and ``es_difflib`` as whole points 0..100."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
     names = identifiers.match(identifiers.extract(language, predicted), identifiers.extract(language, target))
-    one, other = predicted.strip(), target.strip()
+    predicted_text, target_text = predicted.strip(), target.strip()
     return {
         "em": float(_lines(predicted) == _lines(target)),
-        "es": float(_points(one, other, _levenshtein_ratio)),
-        "es_difflib": float(_points(one, other, _difflib_ratio)),
+        "es": float(_points(predicted_text, target_text, _levenshtein_ratio)),
+        "es_difflib": float(_points(predicted_text, target_text, _difflib_ratio)),
         "id_em": names.em,
         "id_precision": names.precision,
         "id_recall": names.recall,
@@ -52,23 +52,23 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def _points(one: str, other: str, ratio: Callable[[str, str], float]) -> int:
+def _points(predicted: str, target: str, ratio: Callable[[str, str], float]) -> int:
     """Return a similarity in whole points, ties to the even one."""
-    if one == other:
+    if predicted == target:
         return 100
-    if not one or not other:
+    if not predicted or not target:
         return 0
-    return round(100 * ratio(one, other))
+    return round(100 * ratio(predicted, target))
 
 
-def _levenshtein_ratio(one: str, other: str) -> float:
+def _levenshtein_ratio(predicted: str, target: str) -> float:
     """Return 1 - (insertions + deletions) / (sum of lengths), in this order of operations."""
-    return 1.0 - Indel.distance(one, other) / (len(one) + len(other))
+    return 1.0 - Indel.distance(predicted, target) / (len(predicted) + len(target))
 
 
-def _difflib_ratio(one: str, other: str) -> float:
+def _difflib_ratio(predicted: str, target: str) -> float:
     """Return difflib's ratio, its popularity heuristic ("autojunk") on."""
-    return difflib.SequenceMatcher(None, one, other).ratio()
+    return difflib.SequenceMatcher(None, predicted, target).ratio()
 
 
 profile(

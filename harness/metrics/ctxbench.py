@@ -32,10 +32,14 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
     """Return what `score` does of the whole prediction, none of it cut off."""
     predicted = lexing.read(language, prompt, prediction)
     target = lexing.read(language, prompt, ground_truth)
-    one, other = _tidy(predicted.code), _tidy(target.code)
-    if not other:
-        one, other = _tidy(prediction), _tidy(ground_truth)
-    return {"em": float(one == other), "es": Indel.normalized_similarity(one, other), **_names(predicted, target)}
+    predicted_code, target_code = _tidy(predicted.code), _tidy(target.code)
+    if not target_code:
+        predicted_code, target_code = _tidy(prediction), _tidy(ground_truth)
+    return {
+        "em": float(predicted_code == target_code),
+        "es": Indel.normalized_similarity(predicted_code, target_code),
+        **_names(predicted, target),
+    }
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
@@ -43,15 +47,15 @@ def unit(prompt: str, prediction: str, ground_truth: str) -> str:
 
     The line of the cursor counts as one, even if nothing follows on it.
     """
-    wanted = max(1, sum(1 for line in _LINE_END.split(ground_truth) if line.strip()))
+    line_count = max(1, sum(1 for line in _LINE_END.split(ground_truth) if line.strip()))
     cursor_line_is_blank = not _LINE_END.split(prompt)[-1].strip()
-    kept: list[str] = []
+    lines: list[str] = []
     for number, line in enumerate(_LINE_END.split(prediction)):
         if line.strip() or (number == 0 and not cursor_line_is_blank):
-            kept.append(line)
-        if len(kept) == wanted:
+            lines.append(line)
+        if len(lines) == line_count:
             break
-    return "\n".join(kept)
+    return "\n".join(lines)
 
 
 def _tidy(text: str) -> str:
@@ -60,7 +64,7 @@ def _tidy(text: str) -> str:
     return "\n".join(line for line in lines if line).strip()
 
 
-def _names(predicted: lexing.Reading, target: lexing.Reading) -> Values:
+def _names(predicted: lexing.LexedText, target: lexing.LexedText) -> Values:
     names = identifiers.match(predicted.names, target.names)
     if not predicted.names and not target.names:
         return {"id_em": 1.0, "id_precision": 1.0, "id_recall": 1.0, "id_f1": 1.0}

@@ -1,4 +1,4 @@
-"""Identifiers as CrossCodeEval and InferCom extract them (by pattern, not by syntax), and how two lists compare."""
+"""Extract identifiers as CrossCodeEval and InferCom do (by pattern, not by syntax), and compare two lists of them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Match:
 
 def match(predicted: Sequence[str], target: Sequence[str]) -> Match:
     """Compare two identifier lists; a ratio with denominator 0 is 0."""
-    found, wanted = set(predicted), set(target)
-    hits = len(found & wanted)
+    predicted_names, target_names = set(predicted), set(target)
+    hits = len(predicted_names & target_names)
     return Match(
         em=float(list(predicted) == list(target)),
-        precision=hits / len(found) if found else 0.0,
-        recall=hits / len(wanted) if wanted else 0.0,
-        f1=2 * hits / (len(found) + len(wanted)) if hits else 0.0,
+        precision=hits / len(predicted_names) if predicted_names else 0.0,
+        recall=hits / len(target_names) if target_names else 0.0,
+        f1=2 * hits / (len(predicted_names) + len(target_names)) if hits else 0.0,
     )

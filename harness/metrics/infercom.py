@@ -17,9 +17,9 @@ _COMMENT_SIGN = {"python": "#", "java": "//"}
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
     """Return ``em``, ``es``, ``id_em`` and ``id_f1`` in 0..1; ``es`` is None for a blank target."""
     target = _code_lines(language, ground_truth)
-    kept = _code_lines(language, prediction)[: len(target)]
+    predicted = _code_lines(language, prediction)[: len(target)]
     names = identifiers.match(
-        identifiers.extract(language, "".join(kept)), identifiers.extract(language, "".join(target))
+        identifiers.extract(language, "".join(predicted)), identifiers.extract(language, "".join(target))
     )
     line_values = repocoder.score(language, prompt, prediction, ground_truth)
     return {**line_values, "id_em": names.em, "id_f1": names.f1}

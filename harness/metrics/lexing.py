@@ -1,4 +1,4 @@
-"""What is comment and what is a name in the text after a cursor, by lexical syntax of Python and Java.
+"""Tell code, comments and names apart in the text after a cursor, by the lexical syntax of Python and Java.
 
 A scanner, not a parser: completions are often incomplete, and its answer must not depend on how a
 grammar recovers from errors. Names inside strings do not count; names in the replacement fields of
@@ -63,7 +63,7 @@ class _Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LexedText:
     """A text after a cursor, read by syntax."""
 
     code: str
@@ -72,7 +72,7 @@ class Reading:
     """Identifiers outside strings and comments, in order; one cut by the cursor counts by its part after it."""
 
 
-def read(language: str, before: str, text: str) -> Reading:
+def read(language: str, before: str, text: str) -> LexedText:
     """Read `text` as it continues `before`, which starts where a file starts, or in plain code.
 
     If the cursor is inside a string or block comment that an earlier line opened, `text` is read as code
@@ -86,7 +86,7 @@ def read(language: str, before: str, text: str) -> Reading:
         scan.frames.clear()
     scan.keep = True
     scan.run(text)
-    return Reading("".join(scan.code), tuple(scan.names))
+    return LexedText("".join(scan.code), tuple(scan.names))
 
 
 class _Scan:

@@ -1,4 +1,4 @@
-"""Scoring many completions on all cores."""
+"""Score many completions on all cores."""
 
 from __future__ import annotations
 

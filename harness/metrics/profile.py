@@ -57,7 +57,7 @@ class MetricInfo:
         return f"{self.help} In {unit}{'; lower is better' if self.lower_is_better else ''}."
 
 
-class Scorer(Protocol):
+class ScoreFunction(Protocol):
     """Scores one completion."""
 
     def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
@@ -73,7 +73,7 @@ class Profile:
     summary: str
     metrics: Sequence[MetricInfo]
     """In the order in which they are shown; the first one ranks, unless there is ``es`` or ``em``."""
-    score: Scorer
+    score: ScoreFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

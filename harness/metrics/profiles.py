@@ -1,4 +1,4 @@
-"""The metric profiles by name; they come in by the entry-point group ``ctxbench.metrics``, ours too.
+"""The registry of metric profiles; all of them, ours too, come in by the entry-point group ``ctxbench.metrics``.
 
 A plugin's module calls `profile` when it is imported; it is imported when its name is first asked for.
 """
@@ -14,19 +14,19 @@ _REGISTRY: Registry[Profile] = Registry("metric profile", group="ctxbench.metric
 DEFAULT = "ctxbench"
 
 
-def profile(made: Profile) -> Profile:
+def profile(definition: Profile) -> Profile:
     """Register a profile under its own name.
 
     Raises:
         InputFault: if another profile has the name, or one of its metrics the name of one that every board has.
     """
-    for metric in made.metrics:
+    for metric in definition.metrics:
         if metric.name == PASS or find(metric.name) is not None:
             raise InputFault(
-                f"the metric {metric.name!r} of profile {made.name!r} has the name of one that every board has",
+                f"the metric {metric.name!r} of profile {definition.name!r} has the name of one that every board has",
                 cure="give it another name",
             )
-    return _REGISTRY.add(made.name, made, origin=f"{made.score.__module__}")
+    return _REGISTRY.add(definition.name, definition, origin=f"{definition.score.__module__}")
 
 
 def load(name: str) -> Profile:

@@ -32,8 +32,8 @@ def score_first(predictions: Sequence[str], ground_truth: str, k: int) -> Values
 
 def exact_match(prediction: str, ground_truth: str) -> bool:
     """Say whether the kept lines are equal; always, if the target has no non-blank line."""
-    kept, target = _kept(prediction, ground_truth)
-    return kept == target
+    predicted, target = _compared_lines(prediction, ground_truth)
+    return predicted == target
 
 
 def edit_similarity(prediction: str, ground_truth: str) -> float | None:
@@ -41,14 +41,14 @@ def edit_similarity(prediction: str, ground_truth: str) -> float | None:
 
     None if the target has no non-blank line: the official code divides by zero there.
     """
-    kept, target = _kept(prediction, ground_truth)
+    predicted, target = _compared_lines(prediction, ground_truth)
     if not target:
         return None
-    one, other = "\n".join(kept), "\n".join(target)
-    return 1 - Levenshtein.distance(one, other) / max(len(one), len(other))
+    predicted_text, target_text = "\n".join(predicted), "\n".join(target)
+    return 1 - Levenshtein.distance(predicted_text, target_text) / max(len(predicted_text), len(target_text))
 
 
-def _kept(prediction: str, ground_truth: str) -> tuple[list[str], list[str]]:
+def _compared_lines(prediction: str, ground_truth: str) -> tuple[list[str], list[str]]:
     target = lines(ground_truth)
     return lines(prediction)[: len(target)], target
 

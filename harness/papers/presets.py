@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import Spec, Value
-from ctxbench.harness.papers.tables import Row, rows
+from ctxbench.harness.papers.tables import PaperRow, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
-"""What the twin ``+releaseB`` switches: the oddities of InferCom's later code, as far as a view allows them.
+"""The parameters of the twin ``+releaseB``: the oddities of InferCom's later code, as far as a view allows them.
 
 That code also takes functions behind the cursor for candidates and skips long prompts; no view shows what stands
 behind the cursor, and no sample is ever skipped, so neither can be switched on.
@@ -28,7 +28,7 @@ _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
 @functools.cache
-def presets() -> Mapping[str, Row]:
+def presets() -> Mapping[str, PaperRow]:
     """Return preset -> its row, in the papers' order."""
     return {row.preset: row for row in rows()}
 
@@ -52,13 +52,13 @@ def spec_of(text: str) -> str:
             f"{name} is an external row: the paper quotes its numbers, and no strategy here computes them",
             cure="see it with `ctxbench reproduce`, run another preset",
         )
-    found = specs.parse(row.strategy)
+    strategy = specs.parse(row.strategy)
     if twin:
-        found = _twin(found, name, twin)
-    given = specs.parse(text).arguments
-    if "encoder" in given:
-        found = with_encoder(found, str(given["encoder"]))
-    return str(Spec(found.name, {**found.arguments, **given}))
+        strategy = _twin(strategy, name, twin)
+    arguments = specs.parse(text).arguments
+    if "encoder" in arguments:
+        strategy = with_encoder(strategy, str(arguments["encoder"]))
+    return str(Spec(strategy.name, {**strategy.arguments, **arguments}))
 
 
 def with_encoder(spec: Spec, encoder: str, *, keep: tuple[str, ...] = ()) -> Spec:
@@ -76,7 +76,7 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
     """Return the encoders that a spec and those it wraps name, without lexical rankers."""
     own = [str(spec.arguments["encoder"])] if "encoder" in spec.arguments else []
     inner = encoders_of(specs.parse(str(spec.arguments["inner"]))) if "inner" in spec.arguments else ()
-    return tuple(dict.fromkeys(one for one in (*own, *inner) if one not in LEXICAL))
+    return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if encoder not in LEXICAL))
 
 
 def _twin(spec: Spec, name: str, twin: str) -> Spec:
@@ -95,8 +95,8 @@ def _released(spec: Spec) -> Spec:
     """Switch on what the strategy has of `RELEASE_B`, in a wrapped one too."""
     from ctxbench.strategies import registry  # noqa: PLC0415 - it imports the strategy, and a list of presets needs none
 
-    known = {parameter.name for parameter in registry.get(spec.name).parameters}
-    arguments = {**spec.arguments, **{key: value for key, value in RELEASE_B.items() if key in known}}
+    parameter_names = {parameter.name for parameter in registry.get(spec.name).parameters}
+    arguments = {**spec.arguments, **{key: value for key, value in RELEASE_B.items() if key in parameter_names}}
     if "inner" in arguments:
         arguments["inner"] = str(_released(specs.parse(str(arguments["inner"]))))
     return Spec(spec.name, arguments)

@@ -1,4 +1,4 @@
-"""A table of a paper, run here: which strategies it needs, and what they did, ready to be shown. No output."""
+"""Run the strategies of a paper's table and set our numbers beside it. No output."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness import quickstart, runner
 from ctxbench.harness.attempt import Progress
-from ctxbench.harness.papers.beside import PROFILE, Ours, ours
+from ctxbench.harness.papers.own_results import PROFILE, OwnResult, ours
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
-from ctxbench.harness.papers.tables import Table
+from ctxbench.harness.papers.tables import PaperTable
 from ctxbench.harness.runner import Choices
 from ctxbench.harness.store import queries
 from ctxbench.harness.store.store import Store
@@ -27,37 +27,37 @@ PUBLISHED = ("completed",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ComparedTable:
     """A paper's table with our numbers beside it."""
 
-    table: Table
+    table: PaperTable
     generator: str
     encoder: str | None
-    """What took the place of the rows' encoders; None if each row has its own."""
+    """The encoder that replaced the rows' encoders; None if each row has its own."""
     specs: Mapping[str, str]
     """Preset -> the spec that was run for it; external rows have none."""
-    ours: Mapping[str, tuple[Ours, ...]]
-    """Spec -> what it did: one a sample set and language."""
+    ours: Mapping[str, tuple[OwnResult, ...]]
+    """Spec -> its results, one for each sample set and language."""
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of our samples, in the papers' order; all of the table's if nothing was run."""
-        here = {one.language for found in self.ours.values() for one in found}
+        measured = {result.language for results in self.ours.values() for result in results}
         of_rows = [language for row in self.table.rows for language in row.languages]
-        return tuple(one for one in dict.fromkeys(of_rows) if not here or one in here)
+        return tuple(language for language in dict.fromkeys(of_rows) if not measured or language in measured)
 
 
-def specs_of(table: Table, encoder: str | None) -> dict[str, str]:
+def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
     """Return preset -> the spec to run, the encoders replaced by `encoder` if one is given; BM25 stays BM25."""
-    found = {}
+    by_preset = {}
     for row in table.rows:
         if row.strategy and not set(table.columns) <= set(PUBLISHED):
             spec = specs.parse(row.strategy)
-            found[row.preset] = str(spec if encoder is None else with_encoder(spec, encoder, keep=LEXICAL))
-    return found
+            by_preset[row.preset] = str(spec if encoder is None else with_encoder(spec, encoder, keep=LEXICAL))
+    return by_preset
 
 
-def check_encoders(wanted: Iterable[str]) -> None:
+def check_encoders(strategies: Iterable[str]) -> None:
     """Refuse specs whose encoders this machine lacks, before anything runs.
 
     Raises:
@@ -65,7 +65,7 @@ def check_encoders(wanted: Iterable[str]) -> None:
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - heavy, and needed only for a run
 
-    for encoder in dict.fromkeys(one for spec in wanted for one in encoders_of(specs.parse(spec))):
+    for encoder in dict.fromkeys(name for spec in strategies for name in encoders_of(specs.parse(spec))):
         try:
             encoders.get(encoder)
         except InputFault as fault:
@@ -89,27 +89,27 @@ def load_sets(home: Home, names: Sequence[str], kind: Kind) -> list[SampleSet]:
             where=str(home.samples),
             cure="build it with `ctxbench quickstart`, or name your own with --samples",
         )
-    found = [sets.load(home, name) for name in names]
-    for one in found:
-        if any(sample.kind is not kind for sample in one.samples):
+    sample_sets = [sets.load(home, name) for name in names]
+    for sample_set in sample_sets:
+        if any(sample.kind is not kind for sample in sample_set.samples):
             raise InputFault(
-                f"the table is about {kind} samples, the sample set {one.name!r} holds others",
+                f"the table is about {kind} samples, the sample set {sample_set.name!r} holds others",
                 cure=f"name a set of {kind} samples with --samples (see `ctxbench samples list`)",
             )
-    return found
+    return sample_sets
 
 
 def run(
     home: Home,
     store: Store,
-    table: Table,
-    chosen: Sequence[SampleSet],
+    table: PaperTable,
+    sample_sets: Sequence[SampleSet],
     *,
     generator: str,
     encoder: str | None = None,
     choices: Choices | None = None,
     progress: Progress = runner.silent,
-) -> tuple[Beside, InputFault | MachineFault | None]:
+) -> tuple[ComparedTable, InputFault | MachineFault | None]:
     """Run every distinct strategy of a table's rows over the sample sets; what is stored is not run again.
 
     Rows that differ in the model only are one run.
@@ -122,21 +122,23 @@ def run(
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
     by_preset = specs_of(table, encoder)
-    wanted = tuple(dict.fromkeys(by_preset.values()))
-    check_encoders(wanted)
-    found: dict[str, list[Ours]] = {spec: [] for spec in wanted}
+    strategies = tuple(dict.fromkeys(by_preset.values()))
+    check_encoders(strategies)
+    results: dict[str, list[OwnResult]] = {spec: [] for spec in strategies}
     summaries = []
-    for one in chosen if wanted else ():
-        made = runner.run(home, store, one, strategies=wanted, generator=generator, choices=choices, progress=progress)
-        stored = queries.run_tables(store, samples=one.name, profile=PROFILE)
-        for spec, summary in zip(wanted, made, strict=True):
-            found[spec] += [ours(of, table) for of in stored if of.run.id == summary.run]
-        summaries += made
-    beside = Beside(
+    for sample_set in sample_sets if strategies else ():
+        set_summaries = runner.run(
+            home, store, sample_set, strategies=strategies, generator=generator, choices=choices, progress=progress
+        )
+        stored = queries.run_tables(store, samples=sample_set.name, profile=PROFILE)
+        for spec, summary in zip(strategies, set_summaries, strict=True):
+            results[spec] += [ours(of, table) for of in stored if of.run.id == summary.run]
+        summaries += set_summaries
+    compared = ComparedTable(
         table=table,
         generator=generator,
         encoder=encoder,
         specs=by_preset,
-        ours={spec: tuple(of) for spec, of in found.items()},
+        ours={spec: tuple(of) for spec, of in results.items()},
     )
-    return beside, runner.fault_of(summaries)
+    return compared, runner.fault_of(summaries)

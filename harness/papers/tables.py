@@ -1,6 +1,6 @@
-"""The papers' result tables as frozen data: what each row ran, and the numbers as printed.
+"""The papers' result tables as frozen data: the strategy of each row, and the numbers as printed.
 
-The numbers are in ``tables.json``, one row a line, written by ``scripts/paper_tables.py``; nothing of it is computed.
+The numbers are in ``tables.json``, one row a line, written by ``scripts/paper_tables.py``; none of them is computed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PaperRow:
     """One row of a table; its preset is its name."""
 
     preset: str
@@ -50,7 +50,7 @@ class Row:
     strategy: str = ""
     """The spec that computes it here; empty for an external row, which nothing here computes."""
     encoder: str = ""
-    """What ranks its units, as the paper says; empty if it says nothing."""
+    """The encoder that the paper names; empty if it names none."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Language -> column -> number; the language is ``both`` for an average of two, ``unstated`` if not said."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Row:
     flags: Mapping[str, str] = field(default_factory=dict)
     """``language.column`` -> what is doubtful about that number, in words."""
     remarks: tuple[str, ...] = ()
-    """What is to be known of the whole row, in words."""
+    """Remarks on the whole row."""
     inferred_n: int | None = None
     """The number of tasks that its numbers fit; the paper prints none."""
 
@@ -70,11 +70,15 @@ class Row:
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages it has numbers for, or lacks them; their mean is none."""
-        return tuple(one for one in ("python", "java", "unstated") if one in self.printed or one in self.missing)
+        return tuple(
+            language
+            for language in ("python", "java", "unstated")
+            if language in self.printed or language in self.missing
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PaperTable:
     """One table of a paper."""
 
     name: str
@@ -84,21 +88,21 @@ class Table:
     kind: Kind
     columns: tuple[str, ...]
     """Of each language."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[PaperRow, ...] = ()
 
 
 _TABLES = (
-    Table(name="icl-table1", paper=ICL, title="Table 1", kind=Kind.FUNCTION, columns=_FUNCTION),
-    Table(name="icl-table2", paper=ICL, title="Table 2", kind=Kind.FUNCTION, columns=_FUNCTION),
-    Table(name="icl-table3", paper=ICL, title="Table 3", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
-    Table(name="icl-table4", paper=ICL, title="Table 4", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
-    Table(name="infercom-table3", paper=INFERCOM, title="Table 3", kind=Kind.LINE, columns=_LINE),
-    Table(name="infercom-table4", paper=INFERCOM, title="Table 4", kind=Kind.LINE, columns=_LINE),
-    Table(name="infercom-table5", paper=INFERCOM, title="Table 5", kind=Kind.LINE, columns=_LINE),
-    Table(
+    PaperTable(name="icl-table1", paper=ICL, title="Table 1", kind=Kind.FUNCTION, columns=_FUNCTION),
+    PaperTable(name="icl-table2", paper=ICL, title="Table 2", kind=Kind.FUNCTION, columns=_FUNCTION),
+    PaperTable(name="icl-table3", paper=ICL, title="Table 3", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
+    PaperTable(name="icl-table4", paper=ICL, title="Table 4", kind=Kind.FUNCTION, columns=_FUNCTION[1:]),
+    PaperTable(name="infercom-table3", paper=INFERCOM, title="Table 3", kind=Kind.LINE, columns=_LINE),
+    PaperTable(name="infercom-table4", paper=INFERCOM, title="Table 4", kind=Kind.LINE, columns=_LINE),
+    PaperTable(name="infercom-table5", paper=INFERCOM, title="Table 5", kind=Kind.LINE, columns=_LINE),
+    PaperTable(
         name="infercom-table6", paper=INFERCOM, title="Table 6", kind=Kind.LINE, columns=("construction", "inference")
     ),
-    Table(name="infercom-section6.4", paper=INFERCOM, title="Section 6.4", kind=Kind.LINE, columns=("completed",)),
+    PaperTable(name="infercom-section6.4", paper=INFERCOM, title="Section 6.4", kind=Kind.LINE, columns=("completed",)),
 )
 BENCHMARKS = {
     "CoderEval": "CoderEval (class 55, file 68, project 23 tasks in Python; 100, 1, 44 in Java)",
@@ -106,33 +110,33 @@ BENCHMARKS = {
     "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
     "50 tasks": "50 tasks of five repositories",
 }
-"""What the papers measured on, with its size."""
+"""The papers' benchmarks, with their sizes."""
 NAMES = tuple(table.name for table in _TABLES)
 
 
 @functools.cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[PaperRow, ...]:
     """Return the rows of every table, in the papers' order."""
     text = files("ctxbench.harness.papers").joinpath("tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
 
-def _row(record: Mapping[str, Any]) -> Row:
-    return Row(**{**record, "remarks": tuple(record.get("remarks", ()))})
+def _row(record: Mapping[str, Any]) -> PaperRow:
+    return PaperRow(**{**record, "remarks": tuple(record.get("remarks", ()))})
 
 
-def paper_of(row: Row) -> str:
+def paper_of(row: PaperRow) -> str:
     """Return the paper that prints a row."""
-    return next(found.paper for found in _TABLES if found.name == row.table)
+    return next(listed.paper for listed in _TABLES if listed.name == row.table)
 
 
-def table(name: str) -> Table:
+def table(name: str) -> PaperTable:
     """Return a table with its rows.
 
     Raises:
         UnknownName: if there is none of that name.
     """
-    for found in _TABLES:
-        if found.name == name:
-            return replace(found, rows=tuple(row for row in rows() if row.table == name))
+    for listed in _TABLES:
+        if listed.name == name:
+            return replace(listed, rows=tuple(row for row in rows() if row.table == name))
     raise UnknownName("table", name, NAMES)

@@ -1,4 +1,4 @@
-"""What answers cost: rates of models, built in and the user's own, and the price of an answer."""
+"""Prices of answers: rates of models, built in and the user's own."""
 
 from ctxbench.harness.prices.rates import Prices, Rate
 from ctxbench.harness.prices.reading import FILE, builtin, load, of_home

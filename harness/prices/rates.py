@@ -19,7 +19,7 @@ _TIER = "service_tier"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """What the models of some names cost: by the token, by the hour of the machine, or both."""
+    """The price of the models that match: by the token, by the hour of the machine, or both."""
 
     match: tuple[str, ...]
     """Shell patterns (``*``, ``?``) of which one must fit the model's name or the generator's whole spec."""
@@ -35,15 +35,15 @@ class Rate:
     """Dollars an hour of the machine that answers."""
     at_once: int = 1
     """How many answers that machine works at side by side, each of which pays its share."""
-    seen: date
-    """When somebody looked it up."""
+    looked_up: date
+    """The date on which it was looked up."""
     source: str = ""
-    """Where."""
+    """The place where it was looked up."""
 
     def fits(self, generator: str) -> bool:
         """Return whether it is the rate of a generator, given as its canonical spec."""
         model, url = _model(generator)
-        named = any(fnmatchcase(one, pattern) for pattern in self.match for one in (model, generator) if one)
+        named = any(fnmatchcase(name, pattern) for pattern in self.match for name in (model, generator) if name)
         return named and (not self.url or _same_service(url, self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
@@ -59,13 +59,13 @@ class Prices:
     rates: tuple[Rate, ...] = ()
 
     def rate(self, generator: str) -> Rate | None:
-        """Return the rate of a generator, given as its canonical spec; None if nobody knows it."""
+        """Return the rate of a generator, given as its canonical spec; None if there is none."""
         return next((rate for rate in self.rates if rate.fits(generator)), None)
 
     def price(
         self, generator: str, *, tokens_in: float, tokens_out: float, cached: float, seconds: float
     ) -> float | None:
-        """Return what answers of a generator cost in dollars; None if nobody knows its rate."""
+        """Return the price of a generator's answers in dollars; None if its rate is unknown."""
         rate = self.rate(generator)
         if rate is None:
             return None
@@ -97,7 +97,8 @@ def _model(generator: str) -> tuple[str, str]:
 
 def _same_service(url: str, service: str) -> bool:
     try:
-        one, other = urlsplit(url), urlsplit(service)
+        asked_url, service_url = urlsplit(url), urlsplit(service)
     except ValueError:
         return False
-    return (one.scheme, one.netloc) == (other.scheme, other.netloc) and one.path.startswith(other.path)
+    same_host = (asked_url.scheme, asked_url.netloc) == (service_url.scheme, service_url.netloc)
+    return same_host and asked_url.path.startswith(service_url.path)

@@ -1,4 +1,4 @@
-"""Reads files of rates: TOML with a table ``[[rate]]`` for each; every fault of a file is reported at once.
+"""Read files of rates: TOML with a table ``[[rate]]`` for each; every fault of a file is reported at once.
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; needed
@@ -70,8 +70,8 @@ def _read(path: Path) -> Prices:
         raise InputFault(f"is not TOML: {error}", where=str(path), cure=_CURE) from None
     rates = data.get("rate", [])
     faults = [f"there is no key {key!r} at the top, only tables [[rate]]" for key in sorted(data.keys() - {"rate"})]
-    if isinstance(rates, list) and all(isinstance(one, dict) for one in rates):
-        faults += [f"rate {number}: {fault}" for number, one in enumerate(rates, 1) for fault in _faults(one)]
+    if isinstance(rates, list) and all(isinstance(table, dict) for table in rates):
+        faults += [f"rate {number}: {fault}" for number, table in enumerate(rates, 1) for fault in _faults(table)]
     else:
         faults.append("rate is no list of tables")
     if faults:
@@ -79,37 +79,37 @@ def _read(path: Path) -> Prices:
     return Prices(tuple(map(_rate, rates)))
 
 
-def _faults(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with one table."""
-    for key in sorted(given.keys() - set(_KEYS)):
+def _faults(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the faults of one table."""
+    for key in sorted(table.keys() - set(_KEYS)):
         yield f"there is no key {key!r}"
-    patterns = _patterns(given.get("match"))
-    if not patterns or not all(isinstance(one, str) and one.strip() for one in patterns):
+    patterns = _patterns(table.get("match"))
+    if not patterns or not all(isinstance(pattern, str) and pattern.strip() for pattern in patterns):
         yield "match must be a pattern or a list of them"
-    seen = given.get("seen")
-    if not isinstance(seen, date) or isinstance(seen, datetime):
+    looked_up = table.get("seen")
+    if not isinstance(looked_up, date) or isinstance(looked_up, datetime):
         yield "seen must be a date such as 2026-11-21, without quotes"
     for key in _NUMBERS:
-        if key in given and not _amount(given[key]):
+        if key in table and not _amount(table[key]):
             yield f"{key} must be a number of US dollars, 0 or more"
-    at_once = given.get("at_once", 1)
+    at_once = table.get("at_once", 1)
     if not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1:
         yield "at_once must be a whole number, 1 or more"
     for key in _TEXTS:
-        if not isinstance(given.get(key, ""), str):
+        if not isinstance(table.get(key, ""), str):
             yield f"{key} must be a text"
-    yield from _apart(given.keys())
+    yield from _apart(table.keys())
 
 
-def _apart(given: Collection[str]) -> Iterator[str]:
-    """Yield which keys are there without those that they need."""
-    if ("input" in given) != ("output" in given):
+def _apart(keys: Collection[str]) -> Iterator[str]:
+    """Yield a fault for each key that is given without the keys that it needs."""
+    if ("input" in keys) != ("output" in keys):
         yield "input and output must be given together"
-    elif "input" not in given and "per_hour" not in given:
+    elif "input" not in keys and "per_hour" not in keys:
         yield "neither input and output nor per_hour is given"
-    if "cached" in given and "input" not in given:
+    if "cached" in keys and "input" not in keys:
         yield "cached is given without input"
-    if "at_once" in given and "per_hour" not in given:
+    if "at_once" in keys and "per_hour" not in keys:
         yield "at_once is given without per_hour"
 
 
@@ -121,14 +121,14 @@ def _patterns(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _rate(given: Mapping[str, Any]) -> Rate:
-    numbers = {key: float(given[key]) for key in _NUMBERS if key in given}
+def _rate(table: Mapping[str, Any]) -> Rate:
+    numbers = {key: float(table[key]) for key in _NUMBERS if key in table}
     numbers.setdefault("cached", numbers.get("input", 0.0))
     return Rate(
-        match=tuple(_patterns(given["match"])),
-        seen=given["seen"],
-        at_once=given.get("at_once", 1),
-        url=given.get("url", ""),
-        source=given.get("source", ""),
+        match=tuple(_patterns(table["match"])),
+        looked_up=table["seen"],
+        at_once=table.get("at_once", 1),
+        url=table.get("url", ""),
+        source=table.get("source", ""),
         **numbers,
     )

@@ -1,6 +1,6 @@
-"""An answer as it would stand in the file: the function that it means, in the place of the wanted one. Pure; Python.
+"""Put a drafted function into the target file, in the place of the one to write. Pure; Python.
 
-For strategies that look at a draft. What a run scores is cut out of the last answer by the harness.
+For strategies that look at a draft. The harness cuts what a run scores out of the last answer.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Language, Query
+from ctxbench.strategies.drafts import FENCED
 from ctxbench.strategies.icl.source import bare
 
 END = "[END OF CODE]"
 """Ends CoCoGen's answers."""
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class DraftedFile:
     """A file with a drafted function in it."""
 
     text: str
@@ -39,11 +39,11 @@ class Placed:
 def code_of(answer: str) -> str:
     """Return the code of an answer: what stands in its last fence, else all of it."""
     text = answer.partition(END)[0]
-    fenced = _FENCED.findall(text)
+    fenced = FENCED.findall(text)
     return textwrap.dedent(fenced[-1]) if fenced else text
 
 
-def placed(query: Query, answer: str) -> Placed | None:
+def placed(query: Query, answer: str) -> DraftedFile | None:
     """Return the target file with the answer's function; None if the answer or the prefix holds none.
 
     An answer without the function is taken for its body, as a model writes it that goes on at the cursor.
@@ -56,7 +56,7 @@ def placed(query: Query, answer: str) -> Placed | None:
     indent = _margin(lines[at])
     whole = _function(code, bare(query.name or ""), indent) or _continued(lines[at:], code, indent)
     before = "".join(f"{line}\n" for line in lines[:at])
-    return Placed(
+    return DraftedFile(
         text=f"{before}{whole}\n{query.suffix or ''}", function=whole, start=at, end=at + whole.count("\n") + 1
     )
 
@@ -69,13 +69,15 @@ def _declaration(lines: list[str], name: str) -> int | None:
 def _function(code: str, name: str, indent: str) -> str | None:
     """Return the last function of that name in the code, in the indentation of the file."""
     lines = code.split("\n")
-    named = [one for one in outline(code, Language.PYTHON).functions if one.name == name and one.has_body]
-    at = named[-1].head if named else _declaration(lines, name)
+    functions = outline(code, Language.PYTHON).functions
+    definitions = [function for function in functions if function.name == name and function.has_body]
+    at = definitions[-1].head if definitions else _declaration(lines, name)
     if at is None:
         return None
     # The parser may not find the end of a function that is wrong; that is for the checker to say.
-    found = lines[at : named[-1].lines[1]] if named else [lines[at], *_deeper(lines[at + 1 :], _margin(lines[at]))]
-    return textwrap.indent(textwrap.dedent("\n".join(found)), indent).rstrip()
+    tail = [lines[at], *_deeper(lines[at + 1 :], _margin(lines[at]))]
+    function_lines = lines[at : definitions[-1].lines[1]] if definitions else tail
+    return textwrap.indent(textwrap.dedent("\n".join(function_lines)), indent).rstrip()
 
 
 def _deeper(lines: list[str], indent: str) -> list[str]:
@@ -94,7 +96,7 @@ def _continued(head: list[str], code: str, indent: str) -> str:
     if last.strip():
         above, last = head, ""
     step = f"{indent}\t" if indent.startswith("\t") else f"{indent}    "
-    first, _, rest = code.lstrip("\n").partition("\n")
+    first, _, later_lines = code.lstrip("\n").partition("\n")
     # The first line may go on where the cursor stands, behind the indentation.
     begun = first if first[:1] in (" ", "\t") else f"{last or step}{first}"
-    return "\n".join([*above, begun, *_deeper(rest.split("\n"), indent)]).rstrip()
+    return "\n".join([*above, begun, *_deeper(later_lines.split("\n"), indent)]).rstrip()

@@ -10,8 +10,8 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Language, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.baselines import cocogen_prompts as prompts
-from ctxbench.strategies.baselines.answer import Placed, placed
-from ctxbench.strategies.baselines.diagnosis import Category, Checker, Fault
+from ctxbench.strategies.baselines.answer import DraftedFile, placed
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault
 from ctxbench.strategies.baselines.left import left_block, left_flags
 from ctxbench.strategies.baselines.mini_blocks import WHOLE
 from ctxbench.strategies.baselines.symbols import Symbol, Symbols
@@ -67,11 +67,11 @@ def cocogen(
     """
     python_only(query, "base.cocogen")
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
-    shown = _contexts(query, repo, encoder, contexts)
+    context_blocks = _contexts(query, repo, encoder, contexts)
     instructs = generate.instructs
-    prompt = prompts.first(query, shown) if instructs else _plain(query, shown)
+    prompt = prompts.first(query, context_blocks) if instructs else _plain(query, context_blocks)
     flags = [] if instructs else [NO_INSTRUCTIONS]
-    if contexts and not shown:
+    if contexts and not context_blocks:
         flags.append("no_candidates")
     for _ in range(repairs):
         draft = placed(query, generate(prompt, role="draft", max_tokens=DRAFT))
@@ -82,36 +82,43 @@ def cocogen(
         if not faults:
             break
         flags.append("repaired")
-        told = [(fault, _suggested(fault, draft, symbols)) for fault in faults]
-        prompt = _repair(query, draft, told, symbols.module(query.path)) if instructs else _hinted(query, told)
+        suggestions = [(fault, _suggested(fault, draft, symbols)) for fault in faults]
+        prompt = (
+            _repair(query, draft, suggestions, symbols.module(query.path)) if instructs else _hinted(query, suggestions)
+        )
     return Prompt(blocks=prompt.blocks, dropped=prompt.dropped, flags=tuple(dict.fromkeys((*prompt.flags, *flags))))
 
 
 def _contexts(query: Query, repo: Repository, encoder: str, most: int) -> list[Block]:
     """Return the functions most like the task, the most similar last."""
     hits = repo.search(prompts.problem(query), unit="function", ranker=encoder, top=most) if most else ()
-    found = [Block(kind=BlockKind.SIMILAR, text=hit.text, places=(hit.place,), score=hit.score) for hit in hits]
-    return found[::-1]
+    blocks = [Block(kind=BlockKind.SIMILAR, text=hit.text, places=(hit.place,), score=hit.score) for hit in hits]
+    return blocks[::-1]
 
 
-def _suggested(fault: Fault, draft: Placed, symbols: Symbols) -> tuple[Symbol, ...]:
+def _suggested(fault: DraftFault, draft: DraftedFile, symbols: Symbols) -> tuple[Symbol, ...]:
     if fault.category not in (Category.UNDEFINED, Category.MEMBER):
         return ()
     return symbols.find(fault.name.rpartition(".")[2], draft.line(fault.line), SUGGESTED)
 
 
-def _repair(query: Query, draft: Placed, told: Sequence[tuple[Fault, Sequence[Symbol]]], module: str) -> Prompt:
-    reasons = dict.fromkeys(prompts.reason(fault, draft, found, module) for fault, found in told)
+def _repair(
+    query: Query, draft: DraftedFile, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]], module: str
+) -> Prompt:
+    reasons = dict.fromkeys(prompts.reason(fault, draft, symbols, module) for fault, symbols in suggestions)
     return prompts.repair(query, draft, "\n".join(reasons))
 
 
-def _plain(query: Query, shown: Sequence[Block]) -> Prompt:
+def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
     """Return retrieved blocks and the file up to the cursor, for a model that goes on there."""
     apart = Block(kind=BlockKind.TEXT, text="\n\n")
-    left = left_block(query, WHOLE)
-    return Prompt(blocks=(*(part for one in shown for part in (one, apart)), left), flags=left_flags(query, left))
+    left_context = left_block(query, WHOLE)
+    return Prompt(
+        blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
+        flags=left_flags(query, left_context),
+    )
 
 
-def _hinted(query: Query, told: Sequence[tuple[Fault, Sequence[Symbol]]]) -> Prompt:
-    found = dict.fromkeys(symbol for _, symbols in told for symbol in symbols)
-    return _plain(query, [symbol.block() for symbol in found])
+def _hinted(query: Query, suggestions: Sequence[tuple[DraftFault, Sequence[Symbol]]]) -> Prompt:
+    suggested_symbols = dict.fromkeys(symbol for _, symbols in suggestions for symbol in symbols)
+    return _plain(query, [symbol.block() for symbol in suggested_symbols])

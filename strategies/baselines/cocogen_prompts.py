@@ -1,6 +1,6 @@
-"""CoCoGen's prompts: two solved examples, what was retrieved, the problem; then what was wrong with the last answer.
+"""CoCoGen's prompts: two solved examples, retrieved functions, the problem; then the faults of the last answer.
 
-Frame and labels are the release's. The examples are ours [decision]: those of the release are other people's code.
+Frame and labels are the release's. The examples are ours: those of the release are other people's code.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.baselines.answer import END, Placed
-from ctxbench.strategies.baselines.diagnosis import Category, Fault
+from ctxbench.strategies.baselines.answer import END, DraftedFile
+from ctxbench.strategies.baselines.diagnosis import Category, DraftFault
 from ctxbench.strategies.baselines.symbols import Symbol
 from ctxbench.strategies.icl.source import bare
 
@@ -50,17 +50,17 @@ def first(query: Query, contexts: Sequence[Block]) -> Prompt:
         query: the sample's query.
         contexts: retrieved functions, the most similar last.
     """
-    shown = [part for one in contexts for part in (one, _text("\n"))] or [_text("\n")]
-    return Prompt(blocks=(_text(f"{_shots()}```\n"), *shown, _text("```\n"), *_asked(query), _text("A:\n")))
+    context_parts = [part for block in contexts for part in (block, _text("\n"))] or [_text("\n")]
+    return Prompt(blocks=(_text(f"{_shots()}```\n"), *context_parts, _text("```\n"), *_question(query), _text("A:\n")))
 
 
-def repair(query: Query, draft: Placed, reason: str) -> Prompt:
+def repair(query: Query, draft: DraftedFile, reason: str) -> Prompt:
     """Return the prompt that shows the last answer and what is wrong with it; nothing retrieved is in it."""
     again = f"\nPrevious Answer: \n```\n{draft.function}\n```\nFail Reason:{reason}\nA:\n"
-    return Prompt(blocks=(_text(_shots()), *_asked(query), _text(again)))
+    return Prompt(blocks=(_text(_shots()), *_question(query), _text(again)))
 
 
-def reason(fault: Fault, draft: Placed, symbols: Sequence[Symbol], module: str) -> str:
+def reason(fault: DraftFault, draft: DraftedFile, symbols: Sequence[Symbol], module: str) -> str:
     """Return one fault in words, with the symbols of the repository that may be meant; the words are ours."""
     line = f"In line: {draft.line(fault.line)}"
     if fault.category is Category.REDEFINED:
@@ -68,11 +68,11 @@ def reason(fault: Fault, draft: Placed, symbols: Sequence[Symbol], module: str) 
     if fault.category not in (Category.UNDEFINED, Category.MEMBER):
         return f"{line} . {fault.message}"
     owner, _, member = fault.name.rpartition(".")
-    said = f"{owner!r} has no member {member!r}." if owner else f"there is no symbol {member!r} in this context."
-    text = f"{line}\nError: {said}\nCurrent Module: {module}"
+    error = f"{owner!r} has no member {member!r}." if owner else f"there is no symbol {member!r} in this context."
+    text = f"{line}\nError: {error}\nCurrent Module: {module}"
     if not symbols:
         return text
-    listed = "".join(f"\n```\n{one.text} ...\n```" for one in symbols)
+    listed = "".join(f"\n```\n{symbol.text} ...\n```" for symbol in symbols)
     return f"{text}\nSymbols of the repository that may be used:{listed}"
 
 
@@ -85,7 +85,7 @@ def _shots() -> str:
     return "\n".join([*shots, ""])
 
 
-def _asked(query: Query) -> tuple[Block, ...]:
+def _question(query: Query) -> tuple[Block, ...]:
     """Return the problem between quotes, its signature as a block of its own: it is of the target file."""
     signature = _signature(query)
     whole = f'Q: "{problem(query)}"\n'

@@ -1,4 +1,4 @@
-"""What a static checker says of a drafted function, in its file and its project (CoCoGen's compiler feedback).
+"""Check a drafted function statically in its file and its project (CoCoGen's compiler feedback).
 
 The release runs pylint on a file beside the original. Here pyflakes reads the text, and members of the project's
 modules and classes are looked up by `bench.languages.members`: no file is written and nothing is imported. The
@@ -17,23 +17,23 @@ from enum import StrEnum
 from ctxbench.bench.languages.members import Project, project
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
-from ctxbench.strategies.baselines.answer import Placed
+from ctxbench.strategies.baselines.answer import DraftedFile
 from ctxbench.strategies.icl.source import bare
 
 
 class Category(StrEnum):
-    """What is done about a fault; the names are pylint's."""
+    """The kind of a fault, which decides what the prompt says of it; the names are pylint's."""
 
     SYNTAX = "syntax-error"
     UNDEFINED = "undefined-variable"
     MEMBER = "no-member"
     REDEFINED = "function-redefined"
     OTHER = "other"
-    """Only the checker's message is told."""
+    """The prompt gives the checker's message only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class DraftFault:
     """One thing that the checker found in the function."""
 
     category: Category
@@ -71,7 +71,7 @@ _CATEGORIES = {
 """Messages of pyflakes that pylint would call errors; its others (unused names, style) are not taken."""
 
 
-class Files(Mapping[str, str]):
+class RepositoryFiles(Mapping[str, str]):
     """The files of a repository as a mapping; each is read when it is first asked for."""
 
     def __init__(self, repo: Repository) -> None:
@@ -101,53 +101,53 @@ class Checker:
         self._query, self._repo = query, repo
         self._project: Project | None = None
 
-    def faults(self, draft: Placed) -> tuple[Fault, ...]:
+    def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""
         error = _syntax_error(textwrap.dedent(draft.function))
         if error is not None:
             line = draft.start + max(0, (error.lineno or 1) - 1)
             message = f"{error.msg}"
-            return (Fault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=message),)
+            return (DraftFault(category=Category.SYNTAX, line=min(line, draft.end - 1), name="", message=message),)
         tree = _parsed(draft.text)
         if isinstance(tree, SyntaxError):
             return ()
-        found = [*self._named(tree, draft), *self._members(draft)]
-        seen: dict[tuple[int, str], Fault] = {}
-        for fault in sorted(found, key=lambda one: (one.line, list(Category).index(one.category))):
-            seen.setdefault((fault.line, fault.name.partition(".")[0]), fault)
-        return tuple(seen.values())
+        faults = [*self._messages(tree, draft), *self._members(draft)]
+        first_faults: dict[tuple[int, str], DraftFault] = {}
+        for fault in sorted(faults, key=lambda fault: (fault.line, list(Category).index(fault.category))):
+            first_faults.setdefault((fault.line, fault.name.partition(".")[0]), fault)
+        return tuple(first_faults.values())
 
-    def _named(self, tree: ast.Module, draft: Placed) -> Iterator[Fault]:
-        """Give what pyflakes says of the function's lines."""
+    def _messages(self, tree: ast.Module, draft: DraftedFile) -> Iterator[DraftFault]:
+        """Yield pyflakes's messages about the function's lines."""
         from pyflakes.checker import Checker as Pyflakes  # type: ignore[import-untyped]  # noqa: PLC0415
 
         messages: Iterable[object] = Pyflakes(tree, filename=self._query.path).messages
-        for one in messages:
-            category = _CATEGORIES.get(type(one).__name__)
-            line = int(getattr(one, "lineno", 0)) - 1
-            arguments: tuple[object, ...] = getattr(one, "message_args", ())
+        for message in messages:
+            category = _CATEGORIES.get(type(message).__name__)
+            line = int(getattr(message, "lineno", 0)) - 1
+            arguments: tuple[object, ...] = getattr(message, "message_args", ())
             if category is None or not draft.start <= line < draft.end:
                 continue
             name = str(arguments[0]) if arguments and category is not Category.OTHER else ""
             if category is Category.REDEFINED and name == bare(self._query.name or ""):
                 continue  # that the file defines it twice is the file's own doing
-            message = str(getattr(one, "message", "")) % arguments
-            yield Fault(category=category, line=line, name=name, message=message)
+            text = str(getattr(message, "message", "")) % arguments
+            yield DraftFault(category=category, line=line, name=name, message=text)
 
-    def _members(self, draft: Placed) -> Iterator[Fault]:
-        """Give the names of the project that the function reads and the project does not define."""
+    def _members(self, draft: DraftedFile) -> Iterator[DraftFault]:
+        """Yield the names of the project that the function reads and the project does not define."""
         if self._project is None:
-            self._project = project(self._query.language, Files(self._repo))
-        for one in self._project.readings(self._query.path, draft.text):
-            if not one.known and draft.start <= one.line < draft.end:
-                owner, _, member = one.name.rpartition(".")
+            self._project = project(self._query.language, RepositoryFiles(self._repo))
+        for reading in self._project.readings(self._query.path, draft.text):
+            if not reading.known and draft.start <= reading.line < draft.end:
+                owner, _, member = reading.name.rpartition(".")
                 message = f"{owner or 'the project'} has no member {member!r}"
-                yield Fault(category=Category.MEMBER, line=one.line, name=one.name, message=message)
+                yield DraftFault(category=Category.MEMBER, line=reading.line, name=reading.name, message=message)
 
 
 def _syntax_error(text: str) -> SyntaxError | None:
-    found = _parsed(text)
-    return found if isinstance(found, SyntaxError) else None
+    parsed = _parsed(text)
+    return parsed if isinstance(parsed, SyntaxError) else None
 
 
 def _parsed(text: str) -> ast.Module | SyntaxError:

@@ -24,10 +24,10 @@ def left_block(query: Query, most: int, written: str = "") -> Block:
     """
     whole = query.prefix + written
     text = last_tokens(whole, most)
-    shown = text.removesuffix(written)
+    shown_prefix = text.removesuffix(written)
     # A blank line at the cursor is where the body will stand, and no line of the file.
     end = query.cursor.line + bool(query.prefix.rpartition("\n")[2].strip())
-    start = query.cursor.line - shown.count("\n")
+    start = query.cursor.line - shown_prefix.count("\n")
     places = (Place(path=query.path, start=max(0, start), end=end),) if start < end else ()
     return Block(kind=BlockKind.INFILE, text=text, places=places, cut=text != whole)
 

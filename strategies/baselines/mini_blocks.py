@@ -26,8 +26,8 @@ _APART = "\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """How candidates are found and how many are shown."""
+class BlockSearch:
+    """The settings of a search for blocks: the ranking, and how many are shown."""
 
     encoder: str
     unit: str = MINI
@@ -40,7 +40,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RetrievedBlocks:
     """The blocks to show, best first, and those behind the stop block."""
 
     hits: tuple[Hit, ...]
@@ -51,40 +51,42 @@ class Found:
     considered: int = 0
 
 
-def question(left: str) -> str:
+def question(left_context: str) -> str:
     """Return the query: the last 20 non-blank lines of the left context."""
-    return "\n".join([line for line in left.split("\n") if line.strip()][-QUERY_LINES:])
+    return "\n".join([line for line in left_context.split("\n") if line.strip()][-QUERY_LINES:])
 
 
-def retrieve(repo: Repository, text: str, choices: Choices) -> Found:
+def retrieve(repo: Repository, text: str, choices: BlockSearch) -> RetrievedBlocks:
     """Return the blocks for a query text.
 
     The encoder compares the query's last 256 tokens with each block as the prompt shows it.
     """
     hits = repo.search(text, unit=choices.unit, ranker="bm25", top=choices.candidates)
     if not hits:
-        return Found((), (), ())
+        return RetrievedBlocks((), (), ())
     sign = _sign(repo.language)
-    shown = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
-    compared = [*shown, f"{sign} {STOP}"] if choices.stop else shown
+    block_texts = [_header(hit, sign) + _code(hit.text, sign) for hit in hits]
+    compared = [*block_texts, f"{sign} {STOP}"] if choices.stop else block_texts
     scores = repo.similarity(last_tokens(text, QUERY_TOKENS), compared, ranker=choices.encoder)
     order = sorted(range(len(compared)), key=lambda at: (-scores[at], at))[: choices.blocks]
     end = order.index(len(hits)) if choices.stop and len(hits) in order else len(order)
-    kept = order[:end]
+    best = order[:end]
     stopped = [
         Dropped(kind=BlockKind.SIMILAR, places=(hits[at].place,), score=scores[at], reason="stop")
         for at in order[end + 1 :]
     ]
-    return Found(
-        tuple(hits[at] for at in kept),
-        tuple(scores[at] for at in kept),
-        tuple(_stretches(repo, hits[at].place) for at in kept),
+    return RetrievedBlocks(
+        tuple(hits[at] for at in best),
+        tuple(scores[at] for at in best),
+        tuple(_stretches(repo, hits[at].place) for at in best),
         tuple(stopped),
         len(hits),
     )
 
 
-def prompt(query: Query, found: Found, *, budget: int = CROSS_FILE, whole: int = WHOLE, written: str = "") -> Prompt:
+def prompt(
+    query: Query, retrieved: RetrievedBlocks, *, budget: int = CROSS_FILE, whole: int = WHOLE, written: str = ""
+) -> Prompt:
     """Return the prompt: blocks from the best to the worst, the target's path, the left context.
 
     The blocks are cut at their end to `budget` tokens, the left context at its beginning, so that all is `whole`
@@ -92,28 +94,28 @@ def prompt(query: Query, found: Found, *, budget: int = CROSS_FILE, whole: int =
 
     Args:
         query: the sample's query.
-        found: the blocks.
+        retrieved: the blocks.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
         written: what a model has written after the cursor so far.
     """
-    blocks, dropped, used = _packed(query, found, budget)
+    blocks, dropped, used = _packed(query, retrieved, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"
-    left = left_block(query, whole - used - count(path) - SPARE, written)
-    flags = left_flags(query, left)
-    if not found.considered:
+    left_context = left_block(query, whole - used - count(path) - SPARE, written)
+    flags = left_flags(query, left_context)
+    if not retrieved.considered:
         flags = (*flags, "no_candidates")
-    elif not found.hits:
+    elif not retrieved.hits:
         flags = (*flags, "stopped")
-    return Prompt(blocks=(*blocks, _text(path), left), dropped=(*dropped, *found.stopped), flags=flags)
+    return Prompt(blocks=(*blocks, _text(path), left_context), dropped=(*dropped, *retrieved.stopped), flags=flags)
 
 
-def _packed(query: Query, found: Found, budget: int) -> tuple[list[Block], list[Dropped], int]:
+def _packed(query: Query, retrieved: RetrievedBlocks, budget: int) -> tuple[list[Block], list[Dropped], int]:
     sign = _sign(query.language)
     blocks: list[Block] = []
     dropped: list[Dropped] = []
     used = 0
-    for hit, score, places in zip(found.hits, found.scores, found.places, strict=True):
+    for hit, score, places in zip(retrieved.hits, retrieved.scores, retrieved.places, strict=True):
         header = (_APART if blocks else "") + _header(hit, sign)
         code = pieces(_code(hit.text, sign))
         room = budget - used - count(header)

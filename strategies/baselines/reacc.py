@@ -12,7 +12,7 @@ from ctxbench.bench.retrieval.units import units
 from ctxbench.bench.types import Kind, Place, Query
 from ctxbench.strategies.api import Block, BlockKind, Generate, Prompt
 from ctxbench.strategies.baselines.left import TRIMMED, left_block, left_flags
-from ctxbench.strategies.icl.frame import Section, render
+from ctxbench.strategies.icl.frame import FileSection, render
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 
@@ -39,7 +39,7 @@ def reacc(
 
     Its own retriever (``microsoft/reacc-py-retriever``, several vectors a text, Python only) cannot be had here;
     `encoder` stands in for it. A model that follows instructions is shown the chunks as the one FILE of the ICL
-    prompt [decision]; one that continues code is shown them before the context, all cut to `whole` tokens.
+    prompt; one that continues code is shown them before the context, all cut to `whole` tokens.
 
     Args:
         query: the sample's query.
@@ -48,28 +48,28 @@ def reacc(
         encoder: what gives the dense score.
         whole: tokens of the plain prompt.
     """
-    # The words that a chunk would hold; what the release takes is not told [decision].
-    asked = " ".join(query.prefix.split()[-QUERY_WORDS:])
-    best = _best(repo, asked, encoder)
+    # The words that a chunk would hold: the paper does not say what the release takes.
+    search_text = " ".join(query.prefix.split()[-QUERY_WORDS:])
+    best = _best(repo, search_text, encoder)
     if best is None:
-        made = render(query, (), instruction="direct") if generate.instructs else _plain(query, None, whole)
-        return Prompt(blocks=made.blocks, flags=(*made.flags, "no_candidates"))
-    shown = _with_next(repo, best)
+        prompt = render(query, (), instruction="direct") if generate.instructs else _plain(query, None, whole)
+        return Prompt(blocks=prompt.blocks, flags=(*prompt.flags, "no_candidates"))
+    chunks = _with_next(repo, best)
     if generate.instructs:
-        return render(query, (Section(path=best.place.path, block=shown, retrieved=True),), instruction="B")
-    return _plain(query, shown, whole)
+        return render(query, (FileSection(path=best.place.path, block=chunks, retrieved=True),), instruction="B")
+    return _plain(query, chunks, whole)
 
 
 def _best(repo: Repository, text: str, encoder: str) -> Hit | None:
     """Return the chunk with the highest sum of scores; one that a ranking lacks has its smallest."""
     dense = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker=encoder, top=CONSIDERED)}
     lexical = {hit.place: hit for hit in repo.search(text, unit=UNIT, ranker="bm25", top=CONSIDERED)}
-    found = {**lexical, **dense}
-    if not found:
+    hits = {**lexical, **dense}
+    if not hits:
         return None
-    scored = {place: DENSE * _score(dense, place) + LEXICAL * _score(lexical, place) for place in found}
-    place = min(scored, key=lambda one: (-scored[one], one))
-    hit = found[place]
+    scored = {place: DENSE * _score(dense, place) + LEXICAL * _score(lexical, place) for place in hits}
+    place = min(scored, key=lambda place: (-scored[place], place))
+    hit = hits[place]
     return Hit(place=place, text=hit.text, score=scored[place], name=hit.name)
 
 
@@ -83,7 +83,7 @@ def _with_next(repo: Repository, hit: Hit) -> Block:
     """Return a chunk and the one behind it in its file as one block."""
     path = hit.place.path
     chunks = units(path, repo.read(path), repo.language, UNIT)
-    at = next((at for at, one in enumerate(chunks) if one.place == hit.place and one.text == hit.text), None)
+    at = next((at for at, chunk in enumerate(chunks) if chunk.place == hit.place and chunk.text == hit.text), None)
     if at is None or at + 1 == len(chunks):
         return _block(hit.text, hit.place, hit.score)
     following = chunks[at + 1]
@@ -101,21 +101,21 @@ def _block(text: str, place: Place, score: float) -> Block:
     return Block(kind=BlockKind.SIMILAR, text=text, places=(place,), score=score, cut=True)
 
 
-def _plain(query: Query, shown: Block | None, whole: int) -> Prompt:
+def _plain(query: Query, chunks: Block | None, whole: int) -> Prompt:
     """Return chunk and left context, cut at the beginning."""
-    left = left_block(query, whole)
-    flags = left_flags(query, left)
-    room = whole - count(left.text)
-    if shown is None or room <= 1:
-        return Prompt(blocks=(left,), flags=flags)
-    tokens = pieces(f"{shown.text}\n\n")
+    left_context = left_block(query, whole)
+    flags = left_flags(query, left_context)
+    room = whole - count(left_context.text)
+    if chunks is None or room <= 1:
+        return Prompt(blocks=(left_context,), flags=flags)
+    tokens = pieces(f"{chunks.text}\n\n")
     if len(tokens) > room and TRIMMED not in flags:
         flags = (*flags, TRIMMED)
     text = "".join(tokens[-room:])
     return Prompt(
         blocks=(
-            Block(kind=BlockKind.SIMILAR, text=text, places=shown.places, score=shown.score, cut=True),
-            left,
+            Block(kind=BlockKind.SIMILAR, text=text, places=chunks.places, score=chunks.score, cut=True),
+            left_context,
         ),
         flags=flags,
     )

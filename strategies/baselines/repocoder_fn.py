@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Generate, Prompt
-from ctxbench.strategies.baselines.mini_blocks import CROSS_FILE, WHOLE, Choices, prompt, question, retrieve
+from ctxbench.strategies.baselines.mini_blocks import CROSS_FILE, WHOLE, BlockSearch, prompt, question, retrieve
 from ctxbench.strategies.parameters import AtLeast
 from ctxbench.strategies.registry import strategy
 from ctxbench.strategies.repocoder import repocoder
@@ -47,17 +47,19 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         blocks: how many are shown at most.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
-        draft_tokens: new tokens of a draft [decision; the release's 64 are few for a function].
+        draft_tokens: new tokens of a draft; the release's 64 are few for a function.
     """
     if engine == "windows":
         return repocoder(query, repo, generate, iterations=iterations)
-    choices = Choices(encoder=encoder, candidates=candidates, blocks=blocks)
+    choices = BlockSearch(encoder=encoder, candidates=candidates, blocks=blocks)
     first = question(query.prefix)
     flags: list[str] = []
-    made = prompt(query, retrieve(repo, first, choices), budget=budget, whole=whole)
+    current_prompt = prompt(query, retrieve(repo, first, choices), budget=budget, whole=whole)
     for _ in range(iterations - 1):
-        draft = generate(made, role="draft", max_tokens=draft_tokens)
+        draft = generate(current_prompt, role="draft", max_tokens=draft_tokens)
         if not draft.strip():
             flags.append(EMPTY_DRAFT)
-        made = prompt(query, retrieve(repo, f"{first}\n{draft}".rstrip(), choices), budget=budget, whole=whole)
-    return Prompt(blocks=made.blocks, dropped=made.dropped, flags=(*made.flags, *flags))
+        current_prompt = prompt(
+            query, retrieve(repo, f"{first}\n{draft}".rstrip(), choices), budget=budget, whole=whole
+        )
+    return Prompt(blocks=current_prompt.blocks, dropped=current_prompt.dropped, flags=(*current_prompt.flags, *flags))

@@ -12,7 +12,7 @@ from ctxbench.strategies.baselines.mini_blocks import (
     FIXED,
     MINI,
     WHOLE,
-    Choices,
+    BlockSearch,
     prompt,
     question,
     retrieve,
@@ -48,7 +48,7 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
     With `progressive` the model drafts 64 tokens three times, each draft continuing the ones before it, and blocks
     are retrieved anew for the code so far. The release joins four such pieces; here the last call, which the
-    harness makes, writes the whole function with the blocks that the drafts led to [decision].
+    harness makes, writes the whole function with the blocks that the drafts led to.
 
     Args:
         query: the sample's query.
@@ -63,7 +63,7 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
         whole: tokens for the prompt.
         progressive: draft and retrieve in turns.
     """
-    choices = Choices(
+    choices = BlockSearch(
         encoder=encoder,
         unit=FIXED if fixed_blocks else MINI,
         candidates=candidates,
@@ -71,12 +71,12 @@ def rlcoder(  # noqa: PLR0913 - one keyword for each choice that a run can make
         stop=stop_block,
     )
     written = ""
-    found = retrieve(repo, question(query.prefix), choices)
+    retrieved = retrieve(repo, question(query.prefix), choices)
     for _ in range(ROUNDS - 1 if progressive else 0):
-        asked = prompt(query, found, budget=budget, whole=whole, written=written)
-        draft = generate(asked, role="draft", max_tokens=DRAFT)
+        draft_prompt = prompt(query, retrieved, budget=budget, whole=whole, written=written)
+        draft = generate(draft_prompt, role="draft", max_tokens=DRAFT)
         if not draft.strip():
             break
         written += draft
-        found = retrieve(repo, question(query.prefix + written), choices)
-    return prompt(query, found, budget=budget, whole=whole)
+        retrieved = retrieve(repo, question(query.prefix + written), choices)
+    return prompt(query, retrieved, budget=budget, whole=whole)

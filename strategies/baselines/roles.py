@@ -1,6 +1,6 @@
 """The messages of Self-collaboration's three roles, as its MIT-licensed release has them. Pure.
 
-A role's history of messages is one text here: the messages in order, an empty line between two [decision].
+A role's history is one text here, its messages separated by empty lines: a strategy's prompt has no chat turns.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _FENCED = re.compile(r"```[^\n]*\n(?P<code>.*?)```", re.S)
 
 
 def requirement(query: Query) -> str:
-    """Return what is required: signature and docstring [decision]."""
+    """Return the requirement: signature and docstring."""
     return target(query, "clean")
 
 
 def opening(query: Query, role: str) -> str:
     """Return the first message of a role: team, requirement, role."""
-    wanted = requirement(query).replace("\n\n", "\n").strip(".")
-    return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{wanted}'\n}}\n\n{role}"
+    requirement_text = requirement(query).replace("\n\n", "\n").strip(".")
+    return f"{TEAM}\n The requirement from users is: \n{{'requirement':\n'{requirement_text}'\n}}\n\n{role}"
 
 
 def with_plan(plan: str) -> str:

@@ -50,40 +50,40 @@ def selfcollab(
     """
     python_only(query, "base.selfcollab")
     if not generate.instructs:
-        shown = Block(kind=BlockKind.TEXT, text=steps.shown(steps.plain(query, PLAIN_STEPS)))
-        return Prompt(blocks=(shown, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
+        plan_block = Block(kind=BlockKind.TEXT, text=steps.numbered_list(steps.plain(query, PLAIN_STEPS)))
+        return Prompt(blocks=(plan_block, *closing(query, "clean")), flags=("plain_steps", NO_INSTRUCTIONS))
     flags: list[str] = []
-    plan = generate(_asked(roles.opening(query, roles.ANALYST)), role="analyst", max_tokens=ROLE)
+    plan = generate(_chat_prompt(roles.opening(query, roles.ANALYST)), role="analyst", max_tokens=ROLE)
     history = [roles.opening(query, roles.DEVELOPER), roles.with_plan(plan)]
     trials = [roles.opening(query, roles.TESTER)]
     for _ in range(rounds - 1):
-        # As many tokens as the harness asks for last, so that what was tested is what is scored [decision].
-        answer = generate(_asked(*history, roles.implement(query)), role="developer", max_tokens=DRAFT)
+        # As many tokens as the harness asks for last, so that what was tested is what is scored.
+        answer = generate(_chat_prompt(*history, roles.implement(query)), role="developer", max_tokens=DRAFT)
         code = roles.code_in(answer)
         name = _last_function(code)
         if not name:
             flags.append("empty_draft")
             break
         trials.append(roles.with_code(code))
-        tests = generate(_asked(*trials), role="tester", max_tokens=ROLE)
+        tests = generate(_chat_prompt(*trials), role="tester", max_tokens=ROLE)
         trials.append(tests)
-        done = execute(f"{code}\n{roles.code_in(tests)}\ncheck({name})\n", seconds=SECONDS)
-        if done.finished:
+        execution = execute(f"{code}\n{roles.code_in(tests)}\ncheck({name})\n", seconds=SECONDS)
+        if execution.finished:
             flags.append("tests_passed")
             break
         flags.append("tests_failed")
-        history += [code, roles.with_report(_message(done.output))]
-    return Prompt(blocks=_asked(*history, roles.implement(query)).blocks, flags=tuple(dict.fromkeys(flags)))
+        history += [code, roles.with_report(_message(execution.output))]
+    return Prompt(blocks=_chat_prompt(*history, roles.implement(query)).blocks, flags=tuple(dict.fromkeys(flags)))
 
 
-def _asked(*messages: str) -> Prompt:
+def _chat_prompt(*messages: str) -> Prompt:
     return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=roles.chat(*messages)),))
 
 
 def _last_function(code: str) -> str:
     """Return the name of the last function at module level, ``main`` passed over; empty if there is none."""
     functions = outline(code, Language.PYTHON).functions
-    names = [one.name for one in functions if not one.types and not one.inside]
+    names = [function.name for function in functions if not function.types and not function.inside]
     return next((name for name in reversed(names) if name != "main"), names[-1] if names else "")
 
 

@@ -57,8 +57,8 @@ class Symbols:
             line: of code.
             most: how many at most.
         """
-        found = tuple(self._named(name))
-        return (found or tuple(self._like(f"{name}\n{line}", most)))[:most]
+        exact_matches = tuple(self._named(name))
+        return (exact_matches or tuple(self._like(f"{name}\n{line}", most)))[:most]
 
     def _named(self, name: str) -> Iterator[Symbol]:
         word = re.compile(rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{re.escape(name)}\b", re.M)
@@ -66,28 +66,29 @@ class Symbols:
             text = self._repo.read(path)
             if not word.search(text):
                 continue
-            held = outline(text, Language.PYTHON)
-            for one in held.types:
-                if one.name == name:
-                    place = Place(path=path, start=one.lines[0], end=one.lines[1])
-                    yield Symbol(name=name, header=one.header, imports=self._import(path, name), place=place)
-            yield from self._functions(path, (one for one in held.functions if one.name == name and not one.inside))
+            file_outline = outline(text, Language.PYTHON)
+            for type_outline in file_outline.types:
+                if type_outline.name == name:
+                    place = Place(path=path, start=type_outline.lines[0], end=type_outline.lines[1])
+                    yield Symbol(name=name, header=type_outline.header, imports=self._import(path, name), place=place)
+            functions = (function for function in file_outline.functions if function.name == name)
+            yield from self._functions(path, (function for function in functions if not function.inside))
 
     def _functions(self, path: str, functions: Iterable[Function]) -> Iterator[Symbol]:
-        for one in functions:
+        for function in functions:
             # A class inside a class is reached through the outermost.
-            owner = one.types[0].name if one.types else one.name
-            above = "".join(f"{kind.header}:\n    " for kind in one.types[-1:])
-            place = Place(path=path, start=one.lines[0], end=one.lines[1])
-            header = f"{above}{' '.join(one.header.split())}"
-            yield Symbol(name=one.qualified, header=header, imports=self._import(path, owner), place=place)
+            owner = function.types[0].name if function.types else function.name
+            above = "".join(f"{kind.header}:\n    " for kind in function.types[-1:])
+            place = Place(path=path, start=function.lines[0], end=function.lines[1])
+            header = f"{above}{' '.join(function.header.split())}"
+            yield Symbol(name=function.qualified, header=header, imports=self._import(path, owner), place=place)
 
     def _like(self, text: str, most: int) -> Iterator[Symbol]:
         for hit in self._repo.search(text, unit="function", ranker=self._encoder, top=most):
-            held = outline(textwrap.dedent(hit.text), Language.PYTHON).functions
-            if held:
+            functions = outline(textwrap.dedent(hit.text), Language.PYTHON).functions
+            if functions:
                 *owners, _ = hit.name.split(".")
-                header = " ".join(held[0].header.split())
+                header = " ".join(functions[0].header.split())
                 header = f"class {owners[-1]}:\n    {header}" if owners else header
                 imports = self._import(hit.place.path, owners[0] if owners else hit.name)
                 yield Symbol(name=hit.name, header=header, imports=imports, place=hit.place)

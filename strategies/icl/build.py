@@ -1,4 +1,4 @@
-"""From a recipe and choices to the prompt of one sample (ICL-strategies paper, section on the strategies)."""
+"""Build the prompt of one sample from a recipe and its options (ICL-strategies paper, section on the strategies)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, Generate, Prompt
 from ctxbench.strategies.icl import documents, overflow, steps
-from ctxbench.strategies.icl.choices import Choices, Recipe
-from ctxbench.strategies.icl.excerpt import Excerpt
-from ctxbench.strategies.icl.found import Finder, Shown
-from ctxbench.strategies.icl.frame import Section, render
+from ctxbench.strategies.icl.choices import IclOptions, IclRecipe
+from ctxbench.strategies.icl.file_lines import FileLines
+from ctxbench.strategies.icl.frame import FileSection, render
+from ctxbench.strategies.icl.retrieved import ContextExcerpt, Finder
 from ctxbench.strategies.icl.source import SourceFile
 
 
-class Build:
-    """One sample's prompt in the making."""
+class PromptBuilder:
+    """Builds one sample's prompt."""
 
-    def __init__(self, name: str, recipe: Recipe, choices: Choices, query: Query, repo: Repository) -> None:
-        """Read the current file, and settle what is made of one without functions."""
+    def __init__(self, name: str, recipe: IclRecipe, choices: IclOptions, query: Query, repo: Repository) -> None:
+        """Read the current file, and fall back to another recipe where it holds no function."""
         self.query, self.repo, self.choices, self.recipe = query, repo, choices, recipe
         self.flags: list[str] = []
         self.extra = choices.extra_files
@@ -46,7 +46,7 @@ class Build:
 
     @property
     def question(self) -> str:
-        """What functions are compared with: signature, newline, docstring [the joining: decision]."""
+        """The retrieval query: signature, newline, docstring; the paper does not say how they are joined."""
         return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
 
     def prompt(self, generate: Generate | None) -> Prompt:
@@ -54,14 +54,14 @@ class Build:
         if self.recipe.documents == "shown" and generate is not None:
             return self._laid_out(self._documents(generate), ())
         if not self.recipe.steps or generate is None:
-            return self._laid_out(self._shown(self._ranked()), ())
+            return self._laid_out(self._excerpts(self._ranked()), ())
         planned = self._steps(generate)
         if not planned:
             self.recipe = dataclasses.replace(self.recipe, blocks="function", steps=False, instruction="A")
             self.flags.append("fallback:icl.rag")
-            return self._laid_out(self._shown(self._ranked()), ())
+            return self._laid_out(self._excerpts(self._ranked()), ())
         hits = [hit for step in planned for hit in self.finder.functions(steps.question(step), self.choices.k)]
-        return self._laid_out(self._shown(hits), planned)
+        return self._laid_out(self._excerpts(hits), planned)
 
     def _ranked(self) -> list[Hit]:
         if self.recipe.blocks == "none" or not self.question:
@@ -69,26 +69,28 @@ class Build:
         find = self.finder.in_files if self.recipe.blocks == "file" else self.finder.functions
         return find(self.question, self.choices.k)
 
-    def _shown(self, hits: Sequence[Hit]) -> list[Shown]:
+    def _excerpts(self, hits: Sequence[Hit]) -> list[ContextExcerpt]:
         if not hits and self.recipe.blocks != "none":
             self.flags.append("no_candidates")
-        shown = self.finder.show(hits, self.recipe.blocks)
+        excerpts = self.finder.show(hits, self.recipe.blocks)
         if self.file is not None:
-            shown.append(Shown(path=self.query.path, lines=self.file, retrieved=False))
-        return shown
+            excerpts.append(ContextExcerpt(path=self.query.path, lines=self.file, retrieved=False))
+        return excerpts
 
-    def _laid_out(self, shown: Sequence[Shown], planned: Sequence[str]) -> Prompt:
-        def layout(kept: Sequence[Shown]) -> Prompt:
-            return self._rendered([one.section() for one in kept], planned)
+    def _laid_out(self, excerpts: Sequence[ContextExcerpt], planned: Sequence[str]) -> Prompt:
+        def layout(remaining: Sequence[ContextExcerpt]) -> Prompt:
+            return self._rendered([excerpt.section() for excerpt in remaining], planned)
 
         choices = self.choices
-        prompt = overflow.fit(shown, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode)
+        prompt = overflow.fit(
+            excerpts, layout, window=choices.window, overflow=choices.overflow, mode=choices.trim_mode
+        )
         flags = (*self.flags, *self.finder.flags, *prompt.flags)
         return dataclasses.replace(prompt, flags=tuple(dict.fromkeys(flags)))
 
-    def _rendered(self, sections: Sequence[Section], planned: Sequence[str]) -> Prompt:
-        asked = self.choices.instruction
-        instruction = self.recipe.instruction if asked == "default" else asked
+    def _rendered(self, sections: Sequence[FileSection], planned: Sequence[str]) -> Prompt:
+        requested = self.choices.instruction
+        instruction = self.recipe.instruction if requested == "default" else requested
         return render(
             self.query,
             sections,
@@ -103,46 +105,42 @@ class Build:
 
     def _steps(self, generate: Generate) -> tuple[str, ...]:
         if not generate.instructs:
-            self._flag("plain_steps")
+            self.flags.append("plain_steps")
             return steps.plain(self.query, self.choices.max_steps)
-        shown: list[Block] = []
+        documentation: list[Block] = []
         if self.recipe.documents == "planned":
-            shown = [one.section().block for one in self._documents(generate)]
-        asked = steps.ask(self.query, self.choices.max_steps, self.choices.target_style, shown)
-        return steps.parse(generate(asked, role="steps", max_tokens=steps.TOKENS))
+            documentation = [excerpt.section().block for excerpt in self._documents(generate)]
+        prompt = steps.ask(self.query, self.choices.max_steps, self.choices.target_style, documentation)
+        return steps.parse(generate(prompt, role="steps", max_tokens=steps.TOKENS))
 
-    def _documents(self, generate: Generate) -> list[Shown]:
-        """Return the documentation of the files that were found, then that of the current one."""
+    def _documents(self, generate: Generate) -> list[ContextExcerpt]:
+        """Return the documentation of the retrieved files, then that of the current one."""
         hits: list[Hit] = []
         if self.extra and self.question:
             hits = self.finder.in_files(self.question, self.extra, without=(self.query.path,))
         if self.extra and not hits:
-            self._flag("no_candidates")
-        described = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
+            self.flags.append("no_candidates")
+        documentation = [self._document(self.finder.file(hit.place.path), hit, generate) for hit in hits]
         if self.current.functions:
-            described.append(self._document(self.current, None, generate))
-        return [one for one in described if one is not None]
+            documentation.append(self._document(self.current, None, generate))
+        return [excerpt for excerpt in documentation if excerpt is not None]
 
-    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> Shown | None:
+    def _document(self, file: SourceFile, hit: Hit | None, generate: Generate) -> ContextExcerpt | None:
         if generate.instructs:
             text = generate(documents.ask(file), role="documentation", max_tokens=documents.TOKENS).strip()
         else:
-            self._flag("plain_documentation")
+            self.flags.append("plain_documentation")
             text = documents.plain(file)
         if not text:
-            self._flag("empty_documentation")
+            self.flags.append("empty_documentation")
             return None
-        return Shown(
+        return ContextExcerpt(
             path=file.path,
-            lines=Excerpt.whole(text),
+            lines=FileLines.whole(text),
             retrieved=hit is not None,
             score=None if hit is None else hit.score,
             documents=file.lines.places(file.path),
         )
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
 
 
 def _other(name: str) -> str:

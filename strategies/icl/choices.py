@@ -1,4 +1,4 @@
-"""What a strategy of the family is, and what a run can choose of it."""
+"""The recipes of the ICL family, and the options that a run can set."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from ctxbench.strategies.parameters import AtLeast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class IclRecipe:
     """One row of the family's table."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
-    """What is shown of a function that was found."""
+    """The part of a retrieved function's file that is shown."""
     steps: bool = False
-    """Whether the model plans first, and each step is looked for."""
+    """Whether the model plans first, and retrieval runs for each step."""
     infile: bool = False
     """Whether the current file comes last."""
     documents: Literal["no", "shown", "planned"] = "no"
     """Whether documentation of files is shown in place of code, or only to the model that plans."""
     instruction: Literal["A", "B", "direct"] = "B"
 
-    def without_file(self) -> Recipe:
+    def without_file(self) -> IclRecipe:
         """Return what it falls back to where the current file holds no function."""
         instruction: Literal["A", "B"] = "A" if self.blocks in ("function", "scope") and not self.steps else "B"
         if self.blocks == "none":
-            return Recipe(blocks="function", instruction="A")
-        return Recipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
+            return IclRecipe(blocks="function", instruction="A")
+        return IclRecipe(blocks=self.blocks, steps=self.steps, instruction=instruction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class IclOptions:
     """The parameters of the family (see `MEANING`); each strategy has those that mean something to it."""
 
     encoder: str = "minilm"
@@ -67,17 +67,17 @@ MEANING = {
 
 _ALWAYS = ("instruction", "target_style", "window", "overflow")
 _BLOCKS = ("show_paths", "trim_mode")
-_FOUND = ("encoder", "k", "retrieve_from_current")
+_RETRIEVAL = ("encoder", "k", "retrieve_from_current")
 
 
-def parameters(recipe: Recipe) -> tuple[str, ...]:
-    """Return the names of the choices that a strategy has, in the order of `Choices`."""
+def parameters(recipe: IclRecipe) -> tuple[str, ...]:
+    """Return the names of the choices that a strategy has, in the order of `IclOptions`."""
     names = set(_ALWAYS)
     if recipe.blocks != "none" or recipe.infile or recipe.documents == "shown":
         names.update(_BLOCKS)
     if recipe.blocks != "none" or recipe.infile:
         # The Infile strategies retrieve where the current file is empty.
-        names.update(_FOUND)
+        names.update(_RETRIEVAL)
     if recipe.blocks == "scope":
         names.add("strip_license")
     if recipe.infile:
@@ -86,10 +86,10 @@ def parameters(recipe: Recipe) -> tuple[str, ...]:
         names.add("max_steps")
     if recipe.documents != "no":
         names.update(("encoder", "extra_files"))
-    return tuple(name for name in Choices.__dataclass_fields__ if name in names)
+    return tuple(name for name in IclOptions.__dataclass_fields__ if name in names)
 
 
-def documentation(recipe: Recipe, summary: str) -> str:
+def documentation(recipe: IclRecipe, summary: str) -> str:
     """Return the docstring of a strategy."""
     arguments = "".join(f"    {name}: {MEANING[name]}\n" for name in parameters(recipe))
     return f"{summary}\n\nFrom the ICL-strategies paper; `docs/icl.md` says what is ours.\n\nArgs:\n{arguments}"

@@ -1,6 +1,6 @@
 """Documentation of a file in place of its code (ICL-strategies paper, Self-Doc). Pure.
 
-The paper does not print the prompt that asks for it; this one is ours [decision].
+The paper does not print the prompt that asks for it; this one is ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.icl.source import SourceFile
 
 TOKENS = 1024
-"""Most new tokens of one file's documentation [decision; the paper's prompts grow by 0.94K to 0.97K a file]."""
+"""Most new tokens of one file's documentation: the paper gives no limit; its prompts grow by 0.94K to 0.97K a file."""
 _ASK = """\
 You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
 does, and what it returns. Do not copy function bodies.
@@ -33,16 +33,16 @@ def ask(file: SourceFile) -> Prompt:
 
 def plain(file: SourceFile) -> str:
     """Return signatures and docstrings of a file's functions, for a model that cannot describe them."""
-    one = _python if file.language is Language.PYTHON else _java
+    signature = _python if file.language is Language.PYTHON else _java
     parts: list[str] = []
     types: tuple[str, ...] = ()
     for function in file.functions:
-        headers = tuple(each.header for each in function.types)
+        headers = tuple(type_outline.header for type_outline in function.types)
         mark = ":" if file.language is Language.PYTHON else " {"
         if headers != types:
             parts += [f"{'    ' * depth}{header}{mark}" for depth, header in enumerate(headers)]
         types = headers
-        parts.append(textwrap.indent(one(function), "    " * len(headers)))
+        parts.append(textwrap.indent(signature(function), "    " * len(headers)))
     return "\n".join(parts)
 
 

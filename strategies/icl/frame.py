@@ -15,7 +15,7 @@ from ctxbench.strategies.closing import TITLE, closing
 from ctxbench.strategies.icl import steps as plan
 
 _BEGIN = "You are an expert developer. You must write a function or method based on the function signature"
-_GIVEN = " provided in the context of the function "
+_PROVIDED = " provided in the context of the function "
 _RESTATE = "(restate the function signature). "
 _METHOD = "If a method signature is provided, implement just the method, do not implement the whole class. "
 _TAGS = "The generated code must be between [CODE] and [/CODE] tags."
@@ -24,11 +24,11 @@ _PLAN = (
     "Based on this plan, generate the code. "
 )
 INSTRUCTIONS = {
-    "A": f"{_BEGIN}, docstring and documentation{_GIVEN}{_RESTATE}{_PLAN}{_METHOD}{_TAGS}",
-    "B": f"{_BEGIN}, docstring and implementations{_GIVEN}{_RESTATE}{_METHOD}{_TAGS}",
+    "A": f"{_BEGIN}, docstring and documentation{_PROVIDED}{_RESTATE}{_PLAN}{_METHOD}{_TAGS}",
+    "B": f"{_BEGIN}, docstring and implementations{_PROVIDED}{_RESTATE}{_METHOD}{_TAGS}",
     "direct": f"{_BEGIN} and docstring {_RESTATE}{_METHOD}{_TAGS}",
 }
-"""A is printed for RAG and RAG-S, B for RAGoT; the one for Direct is ours, B without the context [decision]."""
+"""The paper prints A for RAG and RAG-S, B for RAGoT, and none for Direct: that one is B without the context."""
 CONTEXT = "### Context with implementations:\n"
 _RULE = "#####\n"
 APART = "\n\n"
@@ -36,18 +36,18 @@ APART = "\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class FileSection:
     """What stands under one ``FILE n``."""
 
     path: str
     block: Block
     retrieved: bool
-    """Whether it was found; else it is the current file, which comes last."""
+    """Whether it was retrieved; else it is the current file, which comes last."""
 
 
 def render(
     query: Query,
-    sections: Sequence[Section],
+    sections: Sequence[FileSection],
     *,
     instruction: str,
     steps: Sequence[str] = (),
@@ -71,17 +71,17 @@ def render(
         named = f": {section.path}" if show_paths else ""
         blocks += [_text(f"{_RULE}FILE {number}{named}\n{_RULE}"), section.block, _text(APART)]
     if steps:
-        blocks.append(_text(plan.shown(steps)))
+        blocks.append(_text(plan.numbered_list(steps)))
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
-def with_section(prompt: Prompt, title: str, *shown: Block) -> Prompt:
+def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
     """Return the prompt with one more section after its last block, as AIM adds one.
 
     Args:
         prompt: one of `render`.
         title: what stands between the rules.
-        shown: the section's blocks, no newline at their end.
+        *section_blocks: the section's blocks, no newline at their end.
     """
     at = next(
         place
@@ -90,7 +90,7 @@ def with_section(prompt: Prompt, title: str, *shown: Block) -> Prompt:
     )
     before = prompt.blocks[:at]
     header = CONTEXT if all(block.text != CONTEXT for block in before) else ""
-    added = (_text(f"{header}{_RULE}{title}\n{_RULE}"), *shown, _text(APART))
+    added = (_text(f"{header}{_RULE}{title}\n{_RULE}"), *section_blocks, _text(APART))
     return Prompt(blocks=(*before, *added, *prompt.blocks[at:]), dropped=prompt.dropped, flags=prompt.flags)
 
 

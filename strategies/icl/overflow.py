@@ -1,4 +1,4 @@
-"""What is left out where a prompt is over the model's window [decision; the paper cuts nothing]. Pure."""
+"""Cut a prompt that is longer than the model's window; the paper cuts nothing, so the rule is ours. Pure."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from collections.abc import Callable, Sequence
 
 from ctxbench.bench.code_tokens import count
 from ctxbench.strategies.api import BlockKind, Dropped, Prompt
-from ctxbench.strategies.icl.found import Shown
+from ctxbench.strategies.icl.retrieved import ContextExcerpt
 
 ANSWER = 1024
 """Tokens that are kept free for the answer."""
 TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
-Layout = Callable[[Sequence[Shown]], Prompt]
+Layout = Callable[[Sequence[ContextExcerpt]], Prompt]
 
 
-def fit(shown: Sequence[Shown], layout: Layout, *, window: int, overflow: str, mode: str) -> Prompt:
+def fit(excerpts: Sequence[ContextExcerpt], layout: Layout, *, window: int, overflow: str, mode: str) -> Prompt:
     """Return the prompt, cut to the window where it is over it.
 
-    What was found goes first, from the lowest rank; the last of it is cut by whole lines, then the current file
-    from its top; instruction, steps and target never are. A prompt that is over the window even so is flagged too.
+    Retrieved excerpts go first, from the lowest rank; the last one is cut by whole lines, then the current file from
+    its top; instruction, steps and target are never cut. A prompt that is still over the window is flagged too.
 
     Args:
-        shown: what stands in the prompt, in order.
-        layout: makes the prompt of it.
+        excerpts: the excerpts of the prompt, in order.
+        layout: makes the prompt of excerpts.
         window: tokens of the model's window, by `bench.code_tokens`; 0 for no limit.
         overflow: ``trim``, or ``fail``: leave the prompt as it is, for the harness to fail it.
-        mode: ``around`` cuts of a file what is farthest from the functions found, whole functions first; ``tail``
-            cuts its end.
+        mode: ``around`` cuts the lines farthest from the retrieved functions, whole functions first; ``tail`` cuts
+            a file's end.
     """
-    prompt = layout(shown)
+    prompt = layout(excerpts)
     if not window or _fits(prompt, window):
         return prompt
     if overflow == "fail":
         return dataclasses.replace(prompt, flags=(*prompt.flags, FAILED))
-    kept = list(shown)
+    remaining = list(excerpts)
     dropped: list[Dropped] = []
-    while not _fits(prompt, window) and (found := [one for one in kept if one.retrieved]):
-        worst = found[-1]
-        at = kept.index(worst)
-        if len(found) > 1 or not (less := _cut(kept, at, _order(worst, mode), layout, window)):
+    while not _fits(prompt, window) and (retrieved_excerpts := [excerpt for excerpt in remaining if excerpt.retrieved]):
+        worst = retrieved_excerpts[-1]
+        at = remaining.index(worst)
+        if len(retrieved_excerpts) > 1 or not (less := _cut(remaining, at, _order(worst, mode), layout, window)):
             dropped.append(_dropped(worst))
-            del kept[at]
+            del remaining[at]
         else:
-            kept[at] = less
-        prompt = layout(kept)
-    if kept and not _fits(prompt, window):
-        top = [frozenset([number]) for number in kept[-1].lines.numbers]
-        less = _cut(kept, len(kept) - 1, top, layout, window)
+            remaining[at] = less
+        prompt = layout(remaining)
+    if remaining and not _fits(prompt, window):
+        top = [frozenset([number]) for number in remaining[-1].lines.numbers]
+        less = _cut(remaining, len(remaining) - 1, top, layout, window)
         if less:
-            kept[-1] = less
+            remaining[-1] = less
         else:
-            dropped.append(_dropped(kept.pop()))
-        prompt = layout(kept)
+            dropped.append(_dropped(remaining.pop()))
+        prompt = layout(remaining)
     return dataclasses.replace(prompt, dropped=(*prompt.dropped, *dropped), flags=(*prompt.flags, TRIMMED))
 
 
@@ -60,22 +60,27 @@ def _fits(prompt: Prompt, window: int) -> bool:
     return count(prompt.text) + ANSWER <= window
 
 
-def _dropped(one: Shown) -> Dropped:
+def _dropped(excerpt: ContextExcerpt) -> Dropped:
     return Dropped(
-        kind=BlockKind.API if one.documents else BlockKind.SIMILAR, places=one.places, score=one.score, reason="budget"
+        kind=BlockKind.API if excerpt.documents else BlockKind.SIMILAR,
+        places=excerpt.places,
+        score=excerpt.score,
+        reason="budget",
     )
 
 
-def _cut(kept: Sequence[Shown], at: int, order: Sequence[frozenset[int]], layout: Layout, window: int) -> Shown | None:
+def _cut(
+    excerpts: Sequence[ContextExcerpt], at: int, order: Sequence[frozenset[int]], layout: Layout, window: int
+) -> ContextExcerpt | None:
     """Return the block without as few lines, taken out in this order, as make the prompt fit; None if none do."""
-    lines = kept[at].lines
+    lines = excerpts[at].lines
 
-    def without(steps: int) -> Shown:
+    def without(steps: int) -> ContextExcerpt:
         gone = frozenset().union(*order[:steps])
-        return dataclasses.replace(kept[at], lines=lines.without(gone), cut=True)
+        return dataclasses.replace(excerpts[at], lines=lines.without(gone), cut=True)
 
     def fits(steps: int) -> bool:
-        return _fits(layout([*kept[:at], without(steps), *kept[at + 1 :]]), window)
+        return _fits(layout([*excerpts[:at], without(steps), *excerpts[at + 1 :]]), window)
 
     low, high = 1, len(order)
     while low < high:
@@ -86,23 +91,24 @@ def _cut(kept: Sequence[Shown], at: int, order: Sequence[frozenset[int]], layout
     return without(low)
 
 
-def _order(one: Shown, mode: str) -> list[frozenset[int]]:
+def _order(excerpt: ContextExcerpt, mode: str) -> list[frozenset[int]]:
     """Return what is cut of a block, first what goes first."""
-    last_first = list(reversed(one.lines.numbers))
-    if mode == "tail" or not one.parts:
-        return [frozenset([number]) for number in (last_first if mode == "tail" else _far(one, last_first))]
-    parts = sorted(one.parts, key=lambda part: (-_distance(one, part), part.start))
-    taken = frozenset(number for part in parts for number in part)
-    singly = _far(one, [number for number in last_first if number not in taken])
+    last_first = list(reversed(excerpt.lines.numbers))
+    if mode == "tail" or not excerpt.parts:
+        return [frozenset([number]) for number in (last_first if mode == "tail" else _far(excerpt, last_first))]
+    parts = sorted(excerpt.parts, key=lambda part: (-_distance(excerpt, part), part.start))
+    in_parts = frozenset(number for part in parts for number in part)
+    singly = _far(excerpt, [number for number in last_first if number not in in_parts])
     return [frozenset(part) for part in parts] + [frozenset([number]) for number in singly]
 
 
-def _far(one: Shown, numbers: Sequence[int]) -> list[int]:
-    return sorted(numbers, key=lambda number: (-_distance(one, range(number, number + 1)), -number))
+def _far(excerpt: ContextExcerpt, numbers: Sequence[int]) -> list[int]:
+    return sorted(numbers, key=lambda number: (-_distance(excerpt, range(number, number + 1)), -number))
 
 
-def _distance(one: Shown, part: range) -> int:
+def _distance(excerpt: ContextExcerpt, part: range) -> int:
     """Return how many lines lie between a part and the nearest function found; 0 inside of it."""
     return min(
-        (0 if number in part else max(part.start - number, number - part.stop + 1) for number in one.focus), default=0
+        (0 if number in part else max(part.start - number, number - part.stop + 1) for number in excerpt.focus),
+        default=0,
     )

@@ -1,6 +1,6 @@
 """The scope of a function: its file with every other function taken out (ICL-strategies paper, RAG-S, Figure 3). Pure.
 
-Whole lines are taken out, so that a block's header may be left without a body, as in the figure [decision].
+Whole lines are taken out, so that a block's header may be left without a body, as in the figure.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Collection
 
 from ctxbench.bench.languages.outline import Function
 from ctxbench.bench.types import Language
-from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.file_lines import FileLines
 from ctxbench.strategies.icl.source import SourceFile
 
 _MARKS = {Language.PYTHON: ("#",), Language.JAVA: ("//",)}
 
 
-def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> Excerpt:
+def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = True) -> FileLines:
     """Return the file with only the functions of these names; runs of blank lines become one.
 
     Kept are imports, constants, block headers, class headers with docstring and attributes, top-level statements,
     and all functions of the names: in Java overloads, and constructors by their class's name.
 
     Args:
-        file: the file, without the wanted function.
+        file: the file, without the target function.
         names: bare names.
         strip_license: take out the comment at the top too.
     """
@@ -40,7 +40,7 @@ def scope(file: SourceFile, names: Collection[str], *, strip_license: bool = Tru
 def _holds_type(function: Function) -> bool:
     """Return whether its class begins or ends on its lines, as where braces stand on one line."""
     start, end = function.lines
-    return any(start <= one.lines[0] or one.lines[1] <= end for one in function.types)
+    return any(start <= type_outline.lines[0] or type_outline.lines[1] <= end for type_outline in function.types)
 
 
 def _license_end(lines: tuple[str, ...], language: Language) -> int:

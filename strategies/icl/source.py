@@ -1,4 +1,4 @@
-"""A file as the family reads it: without the function that is wanted, with the outline of what is left. Pure."""
+"""A source file without the target function, and the outline of its other definitions. Pure."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ from ctxbench.bench.languages.outline import Function, Outline, outline
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Language, Query
 from ctxbench.bench.windows import split_lines
-from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.file_lines import FileLines
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file, the wanted function taken out of it."""
+    """One file, the target function taken out of it."""
 
     path: str
     language: Language
-    lines: Excerpt
+    lines: FileLines
     outline: Outline
     """Its lines are positions in `lines`, not numbers of the file."""
     exact: bool = True
-    """Whether the wanted function's lines were told by the parser; else they were guessed from its name."""
+    """Whether the target function's lines come from the parser; else they were guessed from its name."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
         """Its functions and methods that stand in no other function."""
-        return tuple(one for one in self.outline.functions if not one.inside)
+        return tuple(function for function in self.outline.functions if not function.inside)
 
     def numbers(self, function: Function) -> range:
         """Return the lines of a function, by the numbers of the file."""
-        held = self.lines.numbers[function.lines[0] : function.lines[1]]
-        return range(held[0], held[-1] + 1) if held else range(0)
+        line_numbers = self.lines.numbers[function.lines[0] : function.lines[1]]
+        return range(line_numbers[0], line_numbers[-1] + 1) if line_numbers else range(0)
 
 
 def read_file(repo: Repository, path: str, query: Query) -> SourceFile:
     """Return a file of the repository; of the target file what the Infile strategies show (paper: Infile)."""
     text = repo.read(path)
     if path != query.path:
-        return SourceFile(path, repo.language, Excerpt.whole(text), outline(text, repo.language))
+        return SourceFile(path, repo.language, FileLines.whole(text), outline(text, repo.language))
     return without_target(text, query)
 
 
-def without_target(shown: str, query: Query) -> SourceFile:
-    """Return the target file without the wanted function: signature, docstring, decorators, attached comments.
+def without_target(text: str, query: Query) -> SourceFile:
+    """Return the target file without the target function: signature, docstring, decorators, attached comments.
 
     What the view shows of it has no body, so it is completed before it is parsed.
 
     Args:
-        shown: the file's text in the view.
+        text: the file's text in the view.
         query: the sample's query.
     """
     if query.name is None:
-        return SourceFile(query.path, query.language, Excerpt.whole(shown), outline(shown, query.language))
+        return SourceFile(query.path, query.language, FileLines.whole(text), outline(text, query.language))
     after = query.suffix or ""
-    before = shown[: len(shown) - len(after)] if after and shown.endswith(after) else shown
-    after = shown[len(before) :]
+    before = text[: len(text) - len(after)] if after and text.endswith(after) else text
+    after = text[len(before) :]
     name = bare(query.name)
     span, exact = None, True
     for broken in (False, True):
         for stub in _stubs(before, query.language, name):
-            found = outline(f"{before}{stub}{after}", query.language)
-            span = span or _span_of_target(found, name, before, stub) if found.broken is broken else span
+            parsed = outline(f"{before}{stub}{after}", query.language)
+            span = span or _span_of_target(parsed, name, before, stub) if parsed.broken is broken else span
         if span is not None:
             break
     if span is None:
         span, exact = _guessed(before, name), False
-    lines = Excerpt.whole(shown).without(range(*span))
+    lines = FileLines.whole(text).without(range(*span))
     return SourceFile(query.path, query.language, lines, outline(lines.text, query.language), exact)
 
 
@@ -90,12 +90,13 @@ def _stubs(before: str, language: Language, name: str) -> Iterator[str]:
     yield " pass\n"
 
 
-def _span_of_target(found: Outline, name: str, before: str, stub: str) -> tuple[int, int] | None:
-    """Return the lines of the wanted function in the text without the stub."""
+def _span_of_target(parsed: Outline, name: str, before: str, stub: str) -> tuple[int, int] | None:
+    """Return the lines of the target function in the text without the stub."""
     cursor = before.count("\n")
     if before and not before.endswith("\n"):
         cursor += 1
-    near = [one for one in found.functions if one.name == name and one.head < cursor <= one.lines[1]]
+    namesakes = (function for function in parsed.functions if function.name == name)
+    near = [function for function in namesakes if function.head < cursor <= function.lines[1]]
     if not near:
         return None
     start, end = near[-1].lines

@@ -1,6 +1,6 @@
-"""The steps of the RAGoT strategies: how they are asked for, read and shown. Pure.
+"""The plan of the RAGoT strategies: ask for its steps, read them from the answer, and show them. Pure.
 
-The paper does not print the prompt that asks for them; this one is ours [decision].
+The paper does not print the prompt that asks for them; this one is ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.closing import closing
 
 TOKENS = 512
-"""Most new tokens of the answer [decision]."""
+"""Most new tokens of the answer; the paper gives no limit."""
 TITLE = "Here are the steps to implement it:\n"
 _ASK = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
@@ -46,8 +46,8 @@ def ask(query: Query, most: int, style: str, documents: Sequence[Block] = ()) ->
     blocks = [Block(kind=BlockKind.TEXT, text=_ASK.format(most=most))]
     if documents:
         blocks.append(Block(kind=BlockKind.TEXT, text=DOCUMENTATION))
-        for one in documents:
-            blocks += [one, Block(kind=BlockKind.TEXT, text="\n\n")]
+        for documentation in documents:
+            blocks += [documentation, Block(kind=BlockKind.TEXT, text="\n\n")]
     return Prompt(blocks=(*blocks, *closing(query, style)))
 
 
@@ -62,8 +62,8 @@ def parse(answer: str) -> tuple[str, ...]:
             steps.append([line[number.end() :]])
         elif steps:
             steps[-1].append(line)
-    found = ["\n".join(lines).strip() for lines in steps] or [answer.strip()]
-    return tuple(step for step in found if step)
+    texts = ["\n".join(lines).strip() for lines in steps] or [answer.strip()]
+    return tuple(step for step in texts if step)
 
 
 def plain(query: Query, most: int) -> tuple[str, ...]:
@@ -73,10 +73,10 @@ def plain(query: Query, most: int) -> tuple[str, ...]:
         if _SECTION.match(line):
             break
         prose.append(line.strip())
-    sentences = [" ".join(one.split()) for one in _SENTENCE.split("\n".join(prose))]
-    found = tuple(one for one in sentences if _WORD.search(one))[:most]
+    sentences = [" ".join(sentence.split()) for sentence in _SENTENCE.split("\n".join(prose))]
+    steps = tuple(sentence for sentence in sentences if _WORD.search(sentence))[:most]
     words = _WORD.findall((query.name or "").partition("(")[0].rpartition(".")[2])
-    return found or ((" ".join(words).lower(),) if words else ())
+    return steps or ((" ".join(words).lower(),) if words else ())
 
 
 def question(step: str) -> str:
@@ -84,6 +84,6 @@ def question(step: str) -> str:
     return step.replace("*", "")
 
 
-def shown(steps: Sequence[str]) -> str:
+def numbered_list(steps: Sequence[str]) -> str:
     """Return the list as the prompt shows it, numbered from 1."""
     return TITLE + "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)) + "\n"

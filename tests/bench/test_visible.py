@@ -37,6 +37,8 @@ HOSTILE = (
     "===",
     "&lt;b&gt; &#60;",
     "trailing \\",
+    "1.",
+    "12)",
     "`a`|http://evil.com",
     "http://a/``b```c",
     "line\nline\n\n# heading",
@@ -60,7 +62,16 @@ CELLS_OF_TEXT = {
 
 
 def tokens(source: str) -> list[Token]:
-    return [inner for token in GITHUB.parse(source) for inner in (token, *(token.children or ()))]
+    parsed = [inner for token in GITHUB.parse(source) for inner in (token, *(token.children or ()))]
+    return [token for place, token in enumerate(parsed) if not _is_bare_domain(parsed, place)]
+
+
+def _is_bare_domain(parsed: list[Token], place: int) -> bool:
+    """Say whether a token begins or ends a link that this parser makes of ``1.as``, and GitHub does not."""
+    if parsed[place].info != "auto":
+        return False
+    text = parsed[place + 1 if parsed[place].type == "link_open" else place - 1].content.lower()
+    return "://" not in text and "@" not in text and not text.startswith("www.")
 
 
 def kinds(source: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The pages as a browser shows them, and as Streamlit's own test of an app does without one.
+"""Helpers that open the pages in a browser, or with Streamlit's own test driver.
 
 `visit` waits until a page is complete and refuses one with an exception, a word on the console or a request that leaves
 this machine. `app` runs one page in this process.
@@ -76,24 +76,24 @@ class Site:
         self.address, self.home = address, home
         self.foreign: list[str] = []
         """Requests that left this machine."""
-        self.said: list[str] = []
+        self.errors: list[str] = []
         """Errors on the console, and exceptions of scripts."""
 
     def watch(self, page: Page) -> None:
         """Note what the page asks for and says."""
-        page.on("request", lambda request: self._asked(request.url))
-        page.on("console", lambda message: self._heard(message.type, message.text, message.location["url"]))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda request: self._note_request(request.url))
+        page.on("console", lambda message: self._note_console(message.type, message.text, message.location["url"]))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def _asked(self, url: str) -> None:
+    def _note_request(self, url: str) -> None:
         host = re.sub(r"^\w+://", "", url).partition("/")[0]
         if not url.startswith(("data:", "blob:")) and host != re.sub(r"^\w+://", "", self.address):
             self.foreign.append(url)
 
-    def _heard(self, kind: str, text: str, place: str) -> None:
+    def _note_console(self, kind: str, text: str, place: str) -> None:
         # Streamlit looks below a page's own address for its server first.
         if kind == "error" and "/_stcore/" not in place:
-            self.said.append(text)
+            self.errors.append(text)
 
     def visit(self, page: Page, name: str, **query: str | Sequence[str]) -> None:
         """Go to a page of the site and wait until it is complete; see `settled` and `check`."""
@@ -101,21 +101,21 @@ class Site:
         page.wait_for_selector("h1, [data-testid=stException]", timeout=PATIENCE * 1000)
         settled(page)
         self.check(page)
-        title = tab_title(next(one.title for one in PAGES if one.name == (name or PAGES[0].name)))
+        title = tab_title(next(info.title for info in PAGES if info.name == (name or PAGES[0].name)))
         assert page.title() == title, page.title()
 
     def check(self, page: Page) -> None:
         """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""
         boxes = page.locator("[data-testid=stException]").all_inner_texts()
         assert not boxes, boxes
-        assert not self.said, self.said
+        assert not self.errors, self.errors
         assert not self.foreign, self.foreign
         assert page.evaluate("window.harmed === undefined"), "a stored text was run as a script"
 
 
 def settled(page: Page) -> None:
     """Wait until the page's script has run, and what it sent is drawn."""
-    ready = (
+    is_settled = (
         "() => { const app = document.querySelector('[data-testid=stApp]');"
         " return app && app.getAttribute('data-test-script-state') === 'notRunning'"
         " && app.getAttribute('data-test-connection-state') === 'CONNECTED'"
@@ -123,7 +123,7 @@ def settled(page: Page) -> None:
         " && !document.querySelector('[data-stale=true]'); }"
     )
     for _ in range(2):
-        page.wait_for_function(ready, timeout=PATIENCE * 1000)
+        page.wait_for_function(is_settled, timeout=PATIENCE * 1000)
         page.wait_for_timeout(150)
 
 
@@ -146,8 +146,8 @@ def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
     grid.locator("table[role=grid] tbody tr").first.wait_for(state="attached", timeout=PATIENCE * 1000)
     headings = [text.strip() for text in grid.locator("table[role=grid] thead th").all_text_contents()]
     rows = grid.locator("table[role=grid] tbody tr").all()
-    found = [[text.strip() for text in row.locator("td").all_text_contents()] for row in rows]
-    return [dict(zip(headings, row, strict=True)) for row in found]
+    texts = [[text.strip() for text in row.locator("td").all_text_contents()] for row in rows]
+    return [dict(zip(headings, row, strict=True)) for row in texts]
 
 
 @contextmanager
@@ -168,11 +168,11 @@ def _address(process: subprocess.Popen[Any], log: Path) -> str:
     """Return the address that it prints, as soon as somebody answers there."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
-        found = re.search(r"http://\S+", log.read_text())
-        if found:
+        address = re.search(r"http://\S+", log.read_text())
+        if address:
             try:
-                with urllib.request.urlopen(f"{found[0]}/_stcore/health", timeout=5):
-                    return found[0]
+                with urllib.request.urlopen(f"{address[0]}/_stcore/health", timeout=5):
+                    return address[0]
             except urllib.error.URLError:
                 pass
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What the tests of the pages share: one database, one server, one browser. A missing browser is a failure in CI."""
+"""Fixtures of the page tests: one database, one server, one browser. A missing browser is a failure in CI."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def page(browser: Browser, server: Site) -> Iterator[Page]:
     width, height = DESKTOP
     context = browser.new_context(viewport={"width": width, "height": height})
     opened = context.new_page()
-    server.said.clear()
+    server.errors.clear()
     server.foreign.clear()
     server.watch(opened)
     yield opened

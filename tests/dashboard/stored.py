@@ -46,16 +46,16 @@ class _Planted(Scripted):
     """Says the same to everything, however long, where `Scripted` stops at the tokens it was allowed."""
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        said = [self._answer(request) for request in requests]
-        return [Response(text=text, finish="stop", tokens_in=1, tokens_out=len(text), seconds=0.0) for text in said]
+        replies = [self._answer(request) for request in requests]
+        return [Response(text=text, finish="stop", tokens_in=1, tokens_out=len(text), seconds=0.0) for text in replies]
 
 
 def make_database(root: Path) -> Home:
     """Fill a home: sets `demo` (lines), `functions` and `planted`; runs of every kind over them."""
     home = Home(root)
     demo = make_set(home, repos=8, per_repo=3)
-    wanted = [word for name in STRATEGIES for word in ("--strategy", name)]
-    _ok("run", "--samples", "demo", *wanted, "--generator", "incontext", home=home)
+    options = [word for name in STRATEGIES for word in ("--strategy", name)]
+    _ok("run", "--samples", "demo", *options, "--generator", "incontext", home=home)
     _ok("run", "--samples", "demo", "--limit", "4", "--strategy", "lc.infile", "--generator", "incontext", home=home)
     _record(home, demo)
     _plant(home)
@@ -68,10 +68,10 @@ def _ok(*arguments: str, home: Home) -> None:
     assert result.code == 0, result.err
 
 
-def _record(home: Home, made: SampleSet) -> None:
+def _record(home: Home, sample_set: SampleSet) -> None:
     """Import what somebody else recorded over `demo`, under a name that would harm a page."""
     file = home.root / "recorded.jsonl"
-    texts = {id_: one.target for id_, one in made.references.items()}
+    texts = {id_: reference.target for id_, reference in sample_set.references.items()}
     lines = [
         {"sample": id_, "text": text if number % 2 else PLANTED} for number, (id_, text) in enumerate(texts.items())
     ]
@@ -82,22 +82,28 @@ def _record(home: Home, made: SampleSet) -> None:
 
 def _plant(home: Home) -> None:
     """Let a model write what would harm a page, 200 kB of it."""
-    made = make_set(home, name="planted", repos=2, per_repo=2)
+    sample_set = make_set(home, name="planted", repos=2, per_repo=2)
     text = PLANTED + "x" * (LONG - len(PLANTED))
-    make_runs(home, made, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
+    make_runs(home, sample_set, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))
 
 
 def _functions(home: Home) -> None:
-    made = make_function_set(home, repos=6, per_repo=3)
+    sample_set = make_function_set(home, repos=6, per_repo=3)
 
     def answer(request: Request) -> str:
         number = request.prompt.text.rpartition("def times_")[2].partition("(")[0]
         return WRONG if number == "3" else RIGHT.format(number=number)
 
-    make_runs(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"), judges=FakeJudge(made).open)
+    make_runs(
+        home,
+        sample_set,
+        Scripted(answer, version="1"),
+        ("lc.infile", "lc.repocoder"),
+        judges=FakeJudge(sample_set).open,
+    )
 
 
-def make_runs(home: Home, made: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
+def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
     """Run strategies over a set with a model of our own; `how` is what `harness.runner.run` takes."""
 
     @contextlib.contextmanager
@@ -108,7 +114,7 @@ def make_runs(home: Home, made: SampleSet, model: Scripted, strategies: Sequence
         run(
             home,
             store,
-            made,
+            sample_set,
             strategies=strategies,
             generator=how.pop("generator", "scripted"),
             choices=how.pop("choices", Choices()),

@@ -23,7 +23,7 @@ from tests.dashboard.browser import app
 from tests.harness.store.making import make_samples, make_spec
 from tests.helpers.cli import assert_fault, run_cli
 
-NAMES = [one.name for one in PAGES]
+NAMES = [page.name for page in PAGES]
 
 
 def test_every_page_is_a_module_with_one_function() -> None:
@@ -35,8 +35,8 @@ def test_every_page_is_a_module_with_one_function() -> None:
 def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> None:
     test = app(name, empty_home.root)
     assert not test.exception, test.exception
-    said = [one.value for one in test.code]
-    assert any("ctxbench" in one for one in said), said
+    commands = [code.value for code in test.code]
+    assert any("ctxbench" in command for command in commands), commands
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,10 +72,10 @@ def test_a_missing_database_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_one_line(empty_home: Home) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
         result = run_cli("dashboard", "--home", str(empty_home.root), "--port", port)
     assert_fault(result, f"127.0.0.1:{port}", "--port")
 

@@ -17,7 +17,7 @@ from ctxbench.harness.store.notes import add_marks
 from ctxbench.harness.store.records import Mark
 from tests.dashboard.browser import app, cells, own_main
 from tests.dashboard.stored import PLANTED
-from tests.dashboard.test_runs_page import ended, said
+from tests.dashboard.test_runs_page import ended, page_text
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    found = Home(tmp_path / "home")
-    make_set(found)
-    ended(found)
-    return found
+    home = Home(tmp_path / "home")
+    make_set(home)
+    ended(home)
+    return home
 
 
 def test_what_a_set_is_made_of(home: Home) -> None:
-    made = sets.load(home, "demo")
+    sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
-        add_marks(store, made.digest, [Mark(sample_id=made.samples[0].id, mark="broken", reason=PLANTED)])
+        add_marks(store, sample_set.digest, [Mark(sample_id=sample_set.samples[0].id, mark="broken", reason=PLANTED)])
     page = app("benchmark", home.root)
-    text = said(page)
-    assert "8 samples from 2 repositories, 1 stored run" in text and made.digest[:12] in text
-    kinds, repositories, audit, marks, lengths, about = (one.value for one in page.dataframe)
+    text = page_text(page)
+    assert "8 samples from 2 repositories, 1 stored run" in text and sample_set.digest[:12] in text
+    kinds, repositories, audit, marks, lengths, about = (table.value for table in page.dataframe)
     assert (list(kinds["samples"]), list(kinds["level"])) == ([8], ["single-line"])
     assert (list(repositories["repository"]), list(repositories["samples"])) == (["shop0", "shop1"], [4, 4])
     assert "broken" in list(audit["check"])
@@ -51,27 +51,27 @@ def test_what_a_set_is_made_of(home: Home) -> None:
 
 
 def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
-    made = sets.load(home, "demo")
+    sample_set = sets.load(home, "demo")
     mutants = {"tried": 10, "killed": 8, "killed_by_all": 9}
-    repositories = {repo: {**entry, "mutants": mutants} for repo, entry in made.manifest["repositories"].items()}
-    about = {**made.manifest, "repositories": repositories}
-    sets.save(home, "demo", made.samples, made.references.values(), about, force=True)
-    tables = [one.value for one in app("benchmark", home.root).dataframe]
+    repositories = {repo: {**entry, "mutants": mutants} for repo, entry in sample_set.manifest["repositories"].items()}
+    about = {**sample_set.manifest, "repositories": repositories}
+    sets.save(home, "demo", sample_set.samples, sample_set.references.values(), about, force=True)
+    tables = [table.value for table in app("benchmark", home.root).dataframe]
     [noticed] = [table for table in tables if "kill rate %" in table]
     assert list(noticed["repository"]) == ["shop0", "shop1", "all"] and list(noticed["kill rate %"]) == [89, 89, 89]
 
 
 def test_another_distribution(home: Home) -> None:
     page = app("benchmark", home.root, length="prefix lines")
-    assert "Lines of the file before the cursor's." in said(page).replace("&#x27;", "'")
+    assert "Lines of the file before the cursor's." in page_text(page).replace("&#x27;", "'")
 
 
 def test_a_set_that_only_runs_know(home: Home) -> None:
     shutil.rmtree(home.samples / "demo")
     page = app("benchmark", home.root)
-    text = said(page)
+    text = page_text(page)
     assert "does not hold this set" in text and "8 samples that runs were planned over" in text
-    kinds, repositories = (one.value for one in page.dataframe)
+    kinds, repositories = (table.value for table in page.dataframe)
     assert (list(kinds["samples"]), list(repositories["samples"])) == ([8], [4, 4])
 
 
@@ -79,11 +79,11 @@ def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> N
     old = sets.load(home, "demo").digest
     shutil.rmtree(home.samples / "demo")
     new = make_set(home, per_repo=3).digest
-    (chosen,) = (one for one in app("benchmark", home.root).selectbox if one.label == "Sample set")
-    assert chosen.options == ["demo", f"demo {new[:12]}"]
+    (sets_box,) = (box for box in app("benchmark", home.root).selectbox if box.label == "Sample set")
+    assert sets_box.options == ["demo", f"demo {new[:12]}"]
     first = app("benchmark", home.root, samples=f"demo {new[:12]}")
-    assert "6 samples from 2 repositories, 0 stored runs" in said(first)
-    text = said(app("benchmark", home.root, samples="demo"))
+    assert "6 samples from 2 repositories, 0 stored runs" in page_text(first)
+    text = page_text(app("benchmark", home.root, samples="demo"))
     assert "8 samples that runs were planned over" in text and old[:12] in text
 
 
@@ -102,7 +102,7 @@ def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
         page.session_state["page"] = "benchmark"
         page.query_params.clear()
         page.run()
-    assert "from 3 repositories" in said(page) and "Runs over other[:2] take a part of other" in said(page)
+    assert "from 3 repositories" in page_text(page) and "Runs over other[:2] take a part of other" in page_text(page)
     assert page.query_params["samples"] == "other[:2]"
 
 
@@ -110,13 +110,13 @@ def test_damaged_sets_are_said_and_the_others_shown(home: Home) -> None:
     make_set(home, name="torn")
     (home.samples / "torn" / "manifest.json").write_text("{")
     page = app("benchmark", home.root)
-    assert "torn" in said(page) and "8 samples from 2 repositories" in said(page)
+    assert "torn" in page_text(page) and "8 samples from 2 repositories" in page_text(page)
 
 
 def test_a_set_that_was_changed_by_hand_is_refused(home: Home) -> None:
     changed = home.samples / "demo" / "samples.jsonl"
     changed.write_text(changed.read_text() + "\n")
-    assert "was changed after it was built" in said(app("benchmark", home.root))
+    assert "was changed after it was built" in page_text(app("benchmark", home.root))
 
 
 def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
@@ -127,20 +127,22 @@ def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
     place.write_text(json.dumps(manifest))
     page = app("benchmark", home.root)
     assert PLANTED in list(page.dataframe[1].value["licence"])
-    assert PLANTED in [reason for one in page.dataframe if "reason" in one.value for reason in one.value["reason"]]
-    assert not any(PLANTED in one.value for one in [*page.markdown, *page.get("html"), *page.caption])
+    assert PLANTED in [
+        reason for table in page.dataframe if "reason" in table.value for reason in table.value["reason"]
+    ]
+    assert not any(PLANTED in element.value for element in [*page.markdown, *page.get("html"), *page.caption])
 
 
 def test_a_home_without_sets_and_runs(empty_home: Home) -> None:
     page = app("benchmark", empty_home.root)
-    assert "ctxbench quickstart" in said(page) and not page.dataframe
+    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
 
 
 @pytest.mark.slow
 def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "benchmark", samples="functions")
-    made = sets.load(database, "functions")
+    sample_set = sets.load(database, "functions")
     kinds, repositories = cells(page, 0), cells(page, 1)
-    assert sum(int(row["samples"]) for row in kinds) == len(made.samples)
-    assert [row["repository"] for row in repositories] == sorted({one.repo for one in made.samples})
+    assert sum(int(row["samples"]) for row in kinds) == len(sample_set.samples)
+    assert [row["repository"] for row in repositories] == sorted({sample.repo for sample in sample_set.samples})
     assert page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count() >= 1

@@ -1,4 +1,4 @@
-"""What the Benchmark page says of a sample set, from plain values."""
+"""Tables of the Benchmark page, from plain values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def measured(**changes: Any) -> Measured:
     return Measured(**{**fields, **changes})
 
 
-def found(rows: list[dict[str, object]], key: str, value: str) -> dict[str, object]:
+def row_with(rows: list[dict[str, object]], key: str, value: str) -> dict[str, object]:
     (row,) = (row for row in rows if row[key] == value)
     return row
 
@@ -58,9 +58,12 @@ def found(rows: list[dict[str, object]], key: str, value: str) -> dict[str, obje
 def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
     stored = [("c", "c", "3"), ("b old", "b", "old"), ("b[:2]", "b", "1"), ("b 1", "b", "1")]
     home = {"b": ("1", {}), "a": ("2", {}), "c": ("new", {})}
-    known = benchmark.known_sets(home, stored)
+    sample_sets = benchmark.all_sets(home, stored)
     # Each is called as on the other pages, and a choice made there holds here.
-    assert [(one.samples, one.digest, one.manifest is not None, one.limited) for one in known] == [
+    assert [
+        (sample_set.samples, sample_set.digest, sample_set.manifest is not None, sample_set.limited)
+        for sample_set in sample_sets
+    ] == [
         ("c", "3", False, False),
         ("b old", "old", False, False),
         ("b[:2]", "1", True, True),
@@ -98,22 +101,24 @@ def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) ->
 
 def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
     counts = {"shop": (8, 5, 5), "bank": (20, 17, 18), "lines": None}
-    held = {
-        repo: {} if each is None else {"mutants": dict(zip(("tried", "killed", "killed_by_all"), each, strict=True))}
-        for repo, each in counts.items()
+    manifest = {
+        repo: {}
+        if mutants is None
+        else {"mutants": dict(zip(("tried", "killed", "killed_by_all"), mutants, strict=True))}
+        for repo, mutants in counts.items()
     }
-    rows = benchmark.mutants({"repositories": held})
+    rows = benchmark.mutants({"repositories": manifest})
     assert [row["repository"] for row in rows] == ["shop", "bank", "all"]
     assert [(row["kill rate %"], row["all faults %"]) for row in rows] == [(100, 62), (94, 85), (96, 79)]
     assert set(rows[0]) == set(benchmark.MUTANTS_HELP)
-    assert len(benchmark.mutants({"repositories": {"shop": held["shop"]}})) == 1
+    assert len(benchmark.mutants({"repositories": {"shop": manifest["shop"]}})) == 1
 
 
 def test_kinds_with_shares_and_first_uses() -> None:
     rows = benchmark.kinds([measured(masked=True), measured(), measured(), measured(kind="function", level="slib")])
-    lines = found(rows, "level", "next-line")
+    lines = row_with(rows, "level", "next-line")
     assert (lines["samples"], lines["share %"], lines["first use %"]) == (3, 75.0, 33.0)
-    assert found(rows, "level", "slib")["first use %"] is None
+    assert row_with(rows, "level", "slib")["first use %"] is None
     stored = [SampleCount(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
     assert [row["samples"] for row in benchmark.stored_kinds(stored)] == [4]
     assert [row["samples"] for row in benchmark.stored_repositories(stored)] == [2, 2]
@@ -123,7 +128,7 @@ def test_kinds_with_shares_and_first_uses() -> None:
 def test_what_was_left_out_is_added_up_and_explained() -> None:
     rows = benchmark_drops.drops(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
-    verbatim = found(rows, "reason", "verbatim")
+    verbatim = row_with(rows, "reason", "verbatim")
     assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
     assert verbatim["meaning"] and set(verbatim) == set(benchmark_drops.HELP)
 
@@ -153,9 +158,9 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
 
 def test_the_audit_of_lines() -> None:
     rows = benchmark_audit.audit(LINES, [measured(masked=True), measured()], [])
-    assert (found(rows, "check", "first uses")["found"], found(rows, "check", "first uses")["of"]) == (1, 2)
-    assert found(rows, "check", "rests of lines elsewhere")["found"] == 4
-    assert found(rows, "check", "shared imports")["found"] == 2
+    assert (row_with(rows, "check", "first uses")["found"], row_with(rows, "check", "first uses")["of"]) == (1, 2)
+    assert row_with(rows, "check", "rests of lines elsewhere")["found"] == 4
+    assert row_with(rows, "check", "shared imports")["found"] == 2
     assert set(rows[0]) == set(benchmark_audit.HELP)
 
 
@@ -168,19 +173,22 @@ def test_the_audit_of_functions(more: dict[str, Any], certified: int) -> None:
     functions = [measured(kind="function", hidden=2, tests=3), measured(kind="function", tests=1)]
     marks = [Mark(sample_id="a", mark="broken"), Mark(sample_id="b", mark="broken"), Mark(sample_id="a", mark="odd")]
     rows = benchmark_audit.audit(manifest, functions, marks)
-    assert found(rows, "check", "hidden files")["found"] == 1
-    assert found(rows, "check", "tests")["found"] == 2
-    assert found(rows, "check", "certified")["found"] == certified
-    assert (found(rows, "check", "broken")["found"], found(rows, "check", "odd")["meaning"]) == (2, "marked")
+    assert row_with(rows, "check", "hidden files")["found"] == 1
+    assert row_with(rows, "check", "tests")["found"] == 2
+    assert row_with(rows, "check", "certified")["found"] == certified
+    assert (row_with(rows, "check", "broken")["found"], row_with(rows, "check", "odd")["meaning"]) == (2, "marked")
 
 
 def test_the_audit_of_an_import() -> None:
     entry = {"checkout": "x", "kept": 9, "copies_hidden": 3, "copies_visible": 2, "hygiene": False}
     rows = benchmark_audit.audit({"imported_from": "repoeval", "repositories": {"shop": entry}}, [measured()], [])
-    assert (found(rows, "check", "copies in sight")["found"], found(rows, "check", "copies hidden")["of"]) == (2, None)
-    assert found(rows, "check", "hygiene off")["found"] == 1
+    assert (row_with(rows, "check", "copies in sight")["found"], row_with(rows, "check", "copies hidden")["of"]) == (
+        2,
+        None,
+    )
+    assert row_with(rows, "check", "hygiene off")["found"] == 1
     prompts = benchmark_audit.audit({"repositories": {"shop": {"checkout": None}}}, [measured()], [])
-    assert "stored prompts" in str(found(prompts, "check", "repositories")["meaning"])
+    assert "stored prompts" in str(row_with(prompts, "check", "repositories")["meaning"])
 
 
 def test_lengths_in_quartiles() -> None:
@@ -192,7 +200,7 @@ def test_lengths_in_quartiles() -> None:
         "target lines",
         "names used",
     }
-    target = found(rows, "what", "target tokens")
+    target = row_with(rows, "what", "target tokens")
     assert [target[key] for key in ("samples", "least", "quarter", "median", "three quarters", "most")] == [
         5,
         1,
@@ -202,17 +210,17 @@ def test_lengths_in_quartiles() -> None:
         50,
     ]
     assert set(target) == set(benchmark_lengths.HELP) and benchmark_lengths.summary([]) == []
-    assert found(benchmark_lengths.summary([measured()]), "what", "target tokens")["median"] == 5
+    assert row_with(benchmark_lengths.summary([measured()]), "what", "target tokens")["median"] == 5
 
 
 @pytest.mark.parametrize("values", [[3], [1, 2, 3], [5] * 90, list(range(1000)), [*range(99), 100_000]])
 def test_bins_hold_every_value_once_and_are_few(values: list[int]) -> None:
-    made = benchmark_lengths.bins(values)
-    assert sum(count for *_, count in made) == len(values)
-    assert all(low < high for low, high, _ in made) and len(made) <= 25
-    assert [high for _, high, _ in made[:-1]] == [low for low, *_ in made[1:]]
-    assert made[0][0] == min(values) and made[-1][1] > max(values)
-    for low, high, count in made:
+    edges = benchmark_lengths.bins(values)
+    assert sum(count for *_, count in edges) == len(values)
+    assert all(low < high for low, high, _ in edges) and len(edges) <= 25
+    assert [high for _, high, _ in edges[:-1]] == [low for low, *_ in edges[1:]]
+    assert edges[0][0] == min(values) and edges[-1][1] > max(values)
+    for low, high, count in edges:
         assert count == sum(low <= value < high for value in values)
 
 

@@ -14,7 +14,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.runner import Choices
 from tests.dashboard.browser import app
 from tests.dashboard.stored import make_runs
-from tests.dashboard.test_compare_page import frame, query_of, said, stored, told
+from tests.dashboard.test_compare_page import comparison, frame, page_text, query_of, stored
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class _Middle(Scripted):
 def models(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Return a home with one set and four runs: two strategies, one of them by three generators."""
     home = Home(Path(tmp_path_factory.mktemp("models")) / "home")
-    made = make_set(home, repos=6, per_repo=2, suffix="def refund(rate):\n    return rate\n")
+    sample_set = make_set(home, repos=6, per_repo=2, suffix="def refund(rate):\n    return rate\n")
     middle = _Middle(lambda request: "apply_tax(cart_0, rate)", version="1")
-    make_runs(home, made, middle, ("lc.infile", "lc.repocoder"), generator="scripted")
-    make_runs(home, made, middle, ("lc.infile",), generator="scripted", choices=Choices(fim=True))
+    make_runs(home, sample_set, middle, ("lc.infile", "lc.repocoder"), generator="scripted")
+    make_runs(home, sample_set, middle, ("lc.infile",), generator="scripted", choices=Choices(fim=True))
     other = Scripted(lambda request: "nothing", version="1")
-    make_runs(home, made, other, ("lc.infile",), generator=OTHER)
+    make_runs(home, sample_set, other, ("lc.infile",), generator=OTHER)
     return home
 
 
@@ -53,13 +53,13 @@ def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) ->
         ("lc.infile", "scripted [fim]"),
         ("lc.infile", OTHER),
     }
-    shown = app("compare", models.root, samples="demo", metric="es")
-    assert not shown.exception and not shown.error
+    page = app("compare", models.root, samples="demo", metric="es")
+    assert not page.exception and not page.error
     # Unasked two strategies of one model; every other run can be chosen.
-    assert frame(shown, "p")[0]["strategy"] == "lc.repocoder" and len(frame(shown, "p")) == 1
-    assert query_of(shown)["first"] == [ids["lc.infile", "scripted"]]
-    [options] = [one.options for one in shown.multiselect if one.label == "Compared with it"]
-    assert {one.rpartition(" · ")[0] for one in options} == {
+    assert frame(page, "p")[0]["strategy"] == "lc.repocoder" and len(frame(page, "p")) == 1
+    assert query_of(page)["first"] == [ids["lc.infile", "scripted"]]
+    [options] = [box.options for box in page.multiselect if box.label == "Compared with it"]
+    assert {option.rpartition(" · ")[0] for option in options} == {
         "lc.repocoder · scripted",
         "lc.infile · scripted [fim]",
         f"lc.infile · {OTHER}",
@@ -69,31 +69,33 @@ def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) ->
 def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home) -> None:
     ids = {(row["strategy"], row["generator"]): row["run"] for row in stored(models, "demo")}
     first, *others = (
-        ids[one] for one in (("lc.repocoder", "scripted"), ("lc.infile", "scripted [fim]"), ("lc.infile", OTHER))
+        ids[run] for run in (("lc.repocoder", "scripted"), ("lc.infile", "scripted [fim]"), ("lc.infile", OTHER))
     )
-    shown = app("compare", models.root, samples="demo", metric="es", first=first, runs=others)
-    assert not shown.exception and not shown.error
-    rows, wanted = frame(shown, "p"), told(models, [first, *others], "es")
-    assert names(shown) == ["lc.infile · scripted [fim]", f"lc.infile · {OTHER}"]
-    for row, one in zip(rows, wanted, strict=True):
+    page = app("compare", models.root, samples="demo", metric="es", first=first, runs=others)
+    assert not page.exception and not page.error
+    rows, printed = frame(page, "p"), comparison(models, [first, *others], "es")
+    assert names(page) == ["lc.infile · scripted [fim]", f"lc.infile · {OTHER}"]
+    for row, record in zip(rows, printed, strict=True):
         assert (row["better"], row["equal"], row["worse"]) == tuple(
-            one["difference"][name] for name in ("wins", "ties", "losses")
+            record["difference"][name] for name in ("wins", "ties", "losses")
         )
         assert row["common"] == 12
-    text = said(shown)
+    text = page_text(page)
     assert text.count("strategy and generator differ from the baseline") == 2
     alone = app("compare", models.root, samples="demo", metric="es", first=others[0], runs=others[1])
-    assert "differ from the baseline" not in said(alone), "of one strategy the generator alone makes the difference"
+    assert "differ from the baseline" not in page_text(alone), (
+        "of one strategy the generator alone makes the difference"
+    )
 
 
 def test_a_filter_of_generators_is_a_filter(models: Home) -> None:
-    shown = app("compare", models.root, samples="demo", generator=OTHER)
-    assert not shown.exception and "two runs of one sample set" in said(shown)
+    page = app("compare", models.root, samples="demo", generator=OTHER)
+    assert not page.exception and "two runs of one sample set" in page_text(page)
     both = app("compare", models.root, samples="demo", metric="es", generator=[OTHER, "scripted [fim]"])
     # Neither has another strategy: the one stands beside itself, by the other.
     assert {*names(both)} < {"lc.infile · scripted [fim]", f"lc.infile · {OTHER}"} and len(names(both)) == 1
 
 
-def names(shown: AppTest) -> list[str]:
+def names(page: AppTest) -> list[str]:
     """Return what is compared with the baseline."""
-    return [row["strategy"] for row in frame(shown, "p")]
+    return [row["strategy"] for row in frame(page, "p")]

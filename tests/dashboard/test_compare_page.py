@@ -1,4 +1,4 @@
-"""The page Compare on a database of real runs: what it says is what `ctxbench compare` says."""
+"""The Compare page on a database of real runs: its numbers are those of `ctxbench compare`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 pytestmark = pytest.mark.slow
-Told = list[dict[str, Any]]
+Records = list[dict[str, Any]]
 
 
-def stored(home: Home, samples: str) -> Told:
+def stored(home: Home, samples: str) -> Records:
     """Return the leaderboard's rows of one set."""
     result = run_cli("leaderboard", "--published", "none", "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
@@ -37,37 +37,37 @@ def runs(database: Home) -> dict[str, str]:
     return {row["strategy"]: row["run"] for row in stored(database, "demo")}
 
 
-def told(home: Home, ids: Sequence[str], metric: str) -> Told:
+def comparison(home: Home, ids: Sequence[str], metric: str) -> Records:
     """Return what the command says."""
     result = run_cli("compare", *ids, "--metric", metric, "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
-    found: Told = json.loads(result.out)
-    return found
+    records: Records = json.loads(result.out)
+    return records
 
 
-def chosen(runs: Mapping[str, str], *strategies: str) -> list[str]:
+def run_ids(runs: Mapping[str, str], *strategies: str) -> list[str]:
     """Return the ids of these strategies' runs."""
     return [runs[name] for name in strategies]
 
 
-def frame(shown: AppTest, key: str) -> list[dict[str, Any]]:
+def frame(page: AppTest, key: str) -> list[dict[str, Any]]:
     """Return the rows of the table that has a column of this name."""
-    (found,) = [one.value for one in shown.dataframe if key in one.value.columns]
-    rows: list[dict[str, Any]] = found.to_dict("records")
+    (table,) = [element.value for element in page.dataframe if key in element.value.columns]
+    rows: list[dict[str, Any]] = table.to_dict("records")
     return rows
 
 
-def query_of(shown: AppTest) -> dict[str, list[str]]:
+def query_of(page: AppTest) -> dict[str, list[str]]:
     """Return the query of the page's address."""
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in shown.query_params.items()}
+    return {name: [value] if isinstance(value, str) else list(value) for name, value in page.query_params.items()}
 
 
-def said(shown: AppTest) -> str:
+def page_text(page: AppTest) -> str:
     """Return everything that the page says beside its tables."""
     parts = [
-        str(getattr(one, "value", "") or getattr(one, "body", ""))
+        str(getattr(element, "value", "") or getattr(element, "body", ""))
         for kind in ("html", "info", "error", "code")
-        for one in shown.get(kind)
+        for element in page.get(kind)
     ]
     return "\n".join(parts)
 
@@ -79,34 +79,40 @@ def number(value: float | None, low: float | None, high: float | None) -> float 
 
 @pytest.mark.parametrize("metric", ["context_gain", "es", "em"])
 def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str], metric: str) -> None:
-    ids = chosen(runs, "lc.infile", "lc.repocoder", "lc.random_windows")
-    shown = app("compare", database.root, samples="demo", metric=metric, first=ids[0], runs=ids[1:], detail=ids[2])
-    assert not shown.exception and not shown.error
-    wanted = told(database, ids, metric)
-    rows = frame(shown, "p")
+    ids = run_ids(runs, "lc.infile", "lc.repocoder", "lc.random_windows")
+    page = app("compare", database.root, samples="demo", metric=metric, first=ids[0], runs=ids[1:], detail=ids[2])
+    assert not page.exception and not page.error
+    printed = comparison(database, ids, metric)
+    rows = frame(page, "p")
     assert (
         [row["strategy"] for row in rows]
-        == [one["strategy"] for one in wanted]
+        == [record["strategy"] for record in printed]
         == ["lc.repocoder", "lc.random_windows"]
     )
-    for row, one in zip(rows, wanted, strict=True):
-        found = one["difference"]
-        low, high = found["low"], found["high"]
+    for row, record in zip(rows, printed, strict=True):
+        difference = record["difference"]
+        low, high = difference["low"], difference["high"]
         half = numbers.half_width(low, high)
-        assert row["difference"] == number(found["mean"], low, high)
+        assert row["difference"] == number(difference["mean"], low, high)
         assert row["95% interval"] == f"[{numbers.value(low, half, sign=True)}, {numbers.value(high, half, sign=True)}]"
-        assert row["p"] == pytest.approx(found["p_holm"], abs=1e-6)
-        assert (row["better"], row["equal"], row["worse"]) == (found["wins"], found["ties"], found["losses"])
-        assert (row["common"], row["repositories"]) == (found["n_common"], found["repositories"]) == (24, 8)
-    one = wanted[1]
-    levels = frame(shown, "level")
-    assert [(row["level"], row["samples"]) for row in levels] == [(at["level"], at["n"]) for at in one["levels"]]
-    for row, at in zip(levels, one["levels"], strict=True):
+        assert row["p"] == pytest.approx(difference["p_holm"], abs=1e-6)
+        assert (row["better"], row["equal"], row["worse"]) == (
+            difference["wins"],
+            difference["ties"],
+            difference["losses"],
+        )
+        assert (row["common"], row["repositories"]) == (difference["n_common"], difference["repositories"]) == (24, 8)
+    record = printed[1]
+    levels = frame(page, "level")
+    assert [(row["level"], row["samples"]) for row in levels] == [(at["level"], at["n"]) for at in record["levels"]]
+    for row, at in zip(levels, record["levels"], strict=True):
         assert row["difference"] == number(*(at["difference"][part] for part in ("mean", "low", "high")))
-    (repositories,) = [one.value for one in shown.dataframe if list(one.value.columns[:2]) == ["repository", "samples"]]
+    (repositories,) = [
+        element.value for element in page.dataframe if list(element.value.columns[:2]) == ["repository", "samples"]
+    ]
     by_name = {row["repository"]: row for row in repositories.to_dict("records")}
-    half = numbers.half_width(one["difference"]["low"], one["difference"]["high"])
-    for at in one["repositories"]:
+    half = numbers.half_width(record["difference"]["low"], record["difference"]["high"])
+    for at in record["repositories"]:
         row = by_name.pop(at["repo"])
         assert row["samples"] == at["n"]
         assert row["baseline"] == float(numbers.value(at["baseline"], half))
@@ -117,56 +123,56 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
 def test_functions_that_only_one_solves_are_listed_with_a_way_to_each(database: Home) -> None:
     ids = {row["strategy"]: row["run"] for row in stored(database, "functions")}
     first, other = ids["lc.infile"], ids["lc.repocoder"]
-    counts = told(database, [first, other], "pass@1")[0]["difference"]["counts"]
+    counts = comparison(database, [first, other], "pass@1")[0]["difference"]["counts"]
     assert counts["both"] and counts["neither"]
-    shown = app("compare", database.root, samples="functions", metric="pass@1", first=first, runs=other, region="none")
-    assert not shown.exception and not shown.error
-    solving = {row["strategy"]: row for row in frame(shown, "only this one")}
+    page = app("compare", database.root, samples="functions", metric="pass@1", first=first, runs=other, region="none")
+    assert not page.exception and not page.error
+    solving = {row["strategy"]: row for row in frame(page, "only this one")}
     assert solving["lc.infile"]["solved"] == counts["both"] + counts["only_other"]
     assert solving["lc.repocoder"]["solved"] == counts["both"] + counts["only_this"]
     assert solving["lc.repocoder"]["only this one"] == counts["only_this"]
-    rows = frame(shown, "open")
+    rows = frame(page, "open")
     assert len(rows) == counts["neither"]
     query = parse_qs(urlsplit(rows[0]["open"]).query)
     assert rows[0]["open"].startswith("/samples?") and query["sample"] == [rows[0]["sample"]]
     assert query["run"] == [first] and query["other"] == [other] and query["samples"] == ["functions"]
     opened = app("samples", database.root, **query)
-    assert not opened.exception and not opened.error and "there is no" not in said(opened)
-    assert f"Of the {sum(counts.values())} samples" in said(shown)
+    assert not opened.exception and not opened.error and "there is no" not in page_text(opened)
+    assert f"Of the {sum(counts.values())} samples" in page_text(page)
 
 
 def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, runs: dict[str, str]) -> None:
-    shown = app("compare", database.root, samples="demo")
-    assert not shown.exception and not shown.error
-    assert query_of(shown)["first"] == [runs["lc.infile"]]
-    assert set(query_of(shown)["runs"]) == {runs["lc.repocoder"], runs["lc.random_windows"]}
-    again = app("compare", database.root, **query_of(shown))
-    assert frame(again, "p") == frame(shown, "p") and said(again) == said(shown)
+    page = app("compare", database.root, samples="demo")
+    assert not page.exception and not page.error
+    assert query_of(page)["first"] == [runs["lc.infile"]]
+    assert set(query_of(page)["runs"]) == {runs["lc.repocoder"], runs["lc.random_windows"]}
+    again = app("compare", database.root, **query_of(page))
+    assert frame(again, "p") == frame(page, "p") and page_text(again) == page_text(page)
 
 
 def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> None:
-    shown = app("compare", database.root, samples="demo", first=runs["lc.infile"], runs="")
-    assert not shown.exception and "two runs of one sample set" in said(shown) and "ctxbench run" in said(shown)
+    page = app("compare", database.root, samples="demo", first=runs["lc.infile"], runs="")
+    assert not page.exception and "two runs of one sample set" in page_text(page) and "ctxbench run" in page_text(page)
     alone = app("compare", database.root, samples="demo[:4]")
-    assert not alone.exception and "two runs of one sample set" in said(alone)
+    assert not alone.exception and "two runs of one sample set" in page_text(alone)
 
 
 def test_a_run_that_is_not_of_the_set_is_refused_in_a_line(database: Home, runs: dict[str, str]) -> None:
-    shown = app("compare", database.root, samples="demo", first="0" * 12, runs=[runs["lc.repocoder"], "<b>nobody</b>"])
-    assert not shown.exception and "Baseline: there is no 000000000000 here" in said(shown)
-    assert frame(shown, "p")[0]["strategy"] == "lc.repocoder"
+    page = app("compare", database.root, samples="demo", first="0" * 12, runs=[runs["lc.repocoder"], "<b>nobody</b>"])
+    assert not page.exception and "Baseline: there is no 000000000000 here" in page_text(page)
+    assert frame(page, "p")[0]["strategy"] == "lc.repocoder"
 
 
 def test_no_run_at_all(empty_home: Home) -> None:
-    shown = app("compare", empty_home.root)
-    assert not shown.exception and "ctxbench quickstart" in said(shown)
+    page = app("compare", empty_home.root)
+    assert not page.exception and "ctxbench quickstart" in page_text(page)
 
 
 def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: dict[str, str]) -> None:
     hostile = runs[PLANTED.strip()]
     generators = sorted({row["generator"] for row in stored(database, "demo")})
     assert len(generators) == 2
-    shown = app(
+    page = app(
         "compare",
         database.root,
         samples="demo",
@@ -175,8 +181,8 @@ def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: d
         first=runs["lc.infile"],
         runs=hostile,
     )
-    assert not shown.exception
-    assert "metric that these runs share" in said(shown) or "shares no completed sample" in said(shown)
+    assert not page.exception
+    assert "metric that these runs share" in page_text(page) or "shares no completed sample" in page_text(page)
 
 
 def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
@@ -184,7 +190,7 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
 ) -> None:
     hostile = PLANTED.strip()
     generators = sorted({row["generator"] for row in stored(database, "demo")})
-    ids = chosen(runs, "lc.infile", hostile, "lc.repocoder")
+    ids = run_ids(runs, "lc.infile", hostile, "lc.repocoder")
     server.visit(
         page,
         "compare",
@@ -194,17 +200,17 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
         first=ids[0],
         runs=ids[1:],
     )
-    wanted = told(database, ids, "em")
+    printed = comparison(database, ids, "em")
     rows = cells(page)
     # Of two generators, which one belongs to a run's name.
     assert [row["strategy"] for row in rows] == [f"{hostile} · {HARMFUL}", "lc.repocoder · incontext"]
-    for row, one in zip(rows, wanted, strict=True):
-        found = one["difference"]
-        assert float(row["difference"]) == number(found["mean"], found["low"], found["high"])
+    for row, record in zip(rows, printed, strict=True):
+        difference = record["difference"]
+        assert float(row["difference"]) == number(difference["mean"], difference["low"], difference["high"])
         # What is read aloud is the number itself, what is seen its text.
-        assert float(row["p"]) == pytest.approx(found["p_holm"], abs=1e-6)
+        assert float(row["p"]) == pytest.approx(difference["p_holm"], abs=1e-6)
         assert [int(row[name]) for name in ("better", "equal", "worse", "common")] == [
-            found[name] for name in ("wins", "ties", "losses", "n_common")
+            difference[name] for name in ("wins", "ties", "losses", "n_common")
         ]
     # Differences, repositories, levels and the Venn diagram are drawn.
     assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 4

@@ -1,4 +1,4 @@
-"""What the page Compare shows, as plain values."""
+"""Tables and charts of the Compare page, from plain values."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ HARM = "<script>x</script> **b** [l](http://h)"
 
 def specification(chart: Any) -> dict[str, Any]:
     """Return a chart as Vega-Lite, data and all; what cannot be written as JSON fails here."""
-    made: dict[str, Any] = json.loads(chart.to_json())
-    return made
+    spec: dict[str, Any] = json.loads(chart.to_json())
+    return spec
 
 
 def data_of(chart: Any) -> list[list[dict[str, Any]]]:
     """Return the rows that each layer of a chart draws, in the order of the layers."""
     whole = specification(chart)
-    found: list[list[dict[str, Any]]] = []
+    data: list[list[dict[str, Any]]] = []
 
-    def walk(part: dict[str, Any], held: dict[str, Any]) -> None:
-        held = part.get("data", held)
+    def walk(part: dict[str, Any], inherited: dict[str, Any]) -> None:
+        inherited = part.get("data", inherited)
         inner = [*part.get("layer", []), *part.get("hconcat", [])]
-        for one in inner:
-            walk(one, held)
+        for layer in inner:
+            walk(layer, inherited)
         if not inner:
-            found.append(held["values"] if "values" in held else whole["datasets"][held["name"]])
+            data.append(inherited["values"] if "values" in inherited else whole["datasets"][inherited["name"]])
 
     walk(whole, {})
-    return found
+    return data
 
 
 def test_runs_are_told_apart_by_what_differs() -> None:
@@ -71,18 +71,24 @@ def test_runs_are_told_apart_by_what_differs() -> None:
 def test_rows_are_those_of_the_json() -> None:
     compared = compare(TABLES, metric="es")
     rows = view.difference_rows(compared, NAMES)
-    told = json.loads(records.comparison_json(compared))
-    assert [row["strategy"] for row in rows] == [one["strategy"] for one in told] == ["lc.repocoder", "c"]
-    for row, one in zip(rows, told, strict=True):
-        found = one["difference"]
+    records_of_cli = json.loads(records.comparison_json(compared))
+    assert (
+        [row["strategy"] for row in rows] == [record["strategy"] for record in records_of_cli] == ["lc.repocoder", "c"]
+    )
+    for row, record in zip(rows, records_of_cli, strict=True):
+        difference = record["difference"]
         # Two digits of the interval's half width, which is between 1 and 10 here.
-        assert 1 <= (found["high"] - found["low"]) / 2 < 10
-        assert row["difference"] == round(found["mean"], 1)
-        assert row["95% interval"] == f"[{found['low']:+.1f}, {found['high']:+.1f}]"
+        assert 1 <= (difference["high"] - difference["low"]) / 2 < 10
+        assert row["difference"] == round(difference["mean"], 1)
+        assert row["95% interval"] == f"[{difference['low']:+.1f}, {difference['high']:+.1f}]"
         assert row["over"] == "over repositories"
-        assert row["p"] == found["p_holm"] and getattr(row["p"], "text", "") == f"{found['p_holm']:.3f}"
-        assert (row["better"], row["equal"], row["worse"]) == (found["wins"], found["ties"], found["losses"])
-        assert (row["common"], row["repositories"]) == (found["n_common"], found["repositories"]) == (80, 8)
+        assert row["p"] == difference["p_holm"] and getattr(row["p"], "text", "") == f"{difference['p_holm']:.3f}"
+        assert (row["better"], row["equal"], row["worse"]) == (
+            difference["wins"],
+            difference["ties"],
+            difference["losses"],
+        )
+        assert (row["common"], row["repositories"]) == (difference["n_common"], difference["repositories"]) == (80, 8)
 
 
 def test_the_chart_draws_the_intervals_beside_zero() -> None:
@@ -90,7 +96,7 @@ def test_the_chart_draws_the_intervals_beside_zero() -> None:
     zero, bars, points = data_of(view.difference_chart(compared, NAMES))
     assert zero == [{"zero": 0}] and bars == points
     assert [(row["mean"], row["low"], row["high"]) for row in bars] == [
-        (one.difference.mean, one.difference.low, one.difference.high) for one in compared
+        (pair.difference.mean, pair.difference.low, pair.difference.high) for pair in compared
     ]
     assert [row["name"] for row in bars] == ["lc.repocoder", "c"] and bars[0]["shown"].endswith(" %")
 
@@ -104,22 +110,22 @@ def test_a_column_of_numbers_is_not_headed_as_one_of_names() -> None:
 def test_levels_and_repositories_are_those_of_the_json() -> None:
     level = tuple("next-line" if index % 4 == 0 else "single-line" for index in range(80))
     compared = compare([replace(BASE, level=level), replace(BETTER, level=level)], metric="es")
-    (told,) = json.loads(records.comparison_json(compared))
+    (record,) = json.loads(records.comparison_json(compared))
     rows = view.level_rows(compared[0])
     assert [(row["level"], row["samples"]) for row in rows] == [("next-line", 20), ("single-line", 60)]
-    for row, one in zip(rows, told["levels"], strict=True):
-        assert row["difference"] == pytest.approx(one["difference"]["mean"], abs=0.05)
-        assert row["baseline"] == pytest.approx(one["baseline"], abs=0.05)
-        assert row["this run"] == pytest.approx(one["this"], abs=0.05)
+    for row, level in zip(rows, record["levels"], strict=True):
+        assert row["difference"] == pytest.approx(level["difference"]["mean"], abs=0.05)
+        assert row["baseline"] == pytest.approx(level["baseline"], abs=0.05)
+        assert row["this run"] == pytest.approx(level["this"], abs=0.05)
     assert [bar["mean"] for bar in data_of(view.level_chart(compared[0]))[1]] == [
-        pytest.approx(one["difference"]["mean"]) for one in told["levels"]
+        pytest.approx(level["difference"]["mean"]) for level in record["levels"]
     ]
-    shown = {row["repository"]: row for row in view.repository_rows(compared[0])}
-    assert sorted(shown) == [one["repo"] for one in told["repositories"]]
-    for one in told["repositories"]:
-        row = shown[one["repo"]]
-        assert row["samples"] == one["n"] and row["baseline"] == pytest.approx(one["baseline"], abs=0.05)
-        assert row["difference"] == pytest.approx(one["this"] - one["baseline"], abs=0.05)
+    by_repo = {row["repository"]: row for row in view.repository_rows(compared[0])}
+    assert sorted(by_repo) == [repository["repo"] for repository in record["repositories"]]
+    for repository in record["repositories"]:
+        row = by_repo[repository["repo"]]
+        assert row["samples"] == repository["n"] and row["baseline"] == pytest.approx(repository["baseline"], abs=0.05)
+        assert row["difference"] == pytest.approx(repository["this"] - repository["baseline"], abs=0.05)
 
 
 def test_repositories_stand_by_what_they_gain_and_a_chart_shows_those_that_differ_most() -> None:
@@ -127,10 +133,10 @@ def test_repositories_stand_by_what_they_gain_and_a_chart_shows_those_that_diffe
     repos = [f"r{index:02}" for index in range(count)]
     base = make_table({"es": [0.5] * count}, repos, id="a")
     other = make_table({"es": [0.5 + (index - 5) / 100 for index in range(count)]}, repos, id="b")
-    (one,) = compare([base, other], metric="es")
-    rows = view.repository_rows(one)
+    (pair,) = compare([base, other], metric="es")
+    rows = view.repository_rows(pair)
     assert [row["repository"] for row in rows] == repos[::-1]
-    drawn = {row["repository"] for row in data_of(view.repository_chart(one))[0]}
+    drawn = {row["repository"] for row in data_of(view.repository_chart(pair))[0]}
     assert len(drawn) == view.MOST_BARS and set(repos) - drawn == {"r05", "r06"}
 
 
@@ -138,14 +144,14 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
-    said = view.remarks(compared, names)
-    assert said[0] == "p-values are corrected (Holm) for the 2 comparisons shown."
-    assert "gold is a control: it is compared, and not tested." in said
+    sentences = view.remarks(compared, names)
+    assert sentences[0] == "p-values are corrected (Holm) for the 2 comparisons shown."
+    assert "gold is a control: it is compared, and not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
-    assert sum("smallest difference" in one for one in said) == 2
+    assert sum("smallest difference" in sentence for sentence in sentences) == 2
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
-    said = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
-    assert said == ["y: no difference of 2 repositories can be significant at 5%."]
+    sentences = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
+    assert sentences == ["y: no difference of 2 repositories can be significant at 5%."]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"}) == [
         "y has the baseline's value at every sample."
@@ -160,15 +166,15 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
 
 def test_what_is_missing_in_which() -> None:
     status = [Status.SCORED, Status.INFRA_FAILED, Status.MODEL_FAILED, Status.EXCLUDED]
-    one = make_table({"es": [0.5, None, None, 0.5]}, "aabb", status=status, id="one", strategy="x")
+    table = make_table({"es": [0.5, None, None, 0.5]}, "aabb", status=status, id="one", strategy="x")
     two = make_table({"es": [0.5, 0.5, 0.5, 0.5, 0.5]}, "aabbc", id="two", strategy="y")
     names = {"one": "x", "two": "y"}
-    first, second = view.count_rows([one, two], names)
+    first, second = view.count_rows([table, two], names)
     assert [first[name] for name in ("completed", "model failed", "unscored", "excluded", "not in the run")] == [
         2, 1, 1, 1, 1,
     ]  # fmt: skip
     assert (second["completed"], second["not in the run"]) == (5, 0)
-    rows = view.missing_rows([one, two], names)
+    rows = view.missing_rows([table, two], names)
     assert [(row["sample"], row["missing in"], row["why"]) for row in rows] == [
         ("s00001", "x", "infra-failed"),
         ("s00003", "x", "excluded"),
@@ -183,7 +189,7 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     tables = [control, worst, BETTER, ALIKE, noisy("lc.infile", 0.3, id="older"), BASE]
     base = choice.first(tables)
     assert base.run.id == "base"
-    assert [one.run.id for one in choice.others(tables, base, "es")] == ["better", "c"]
+    assert [table.run.id for table in choice.others(tables, base, "es")] == ["better", "c"]
     assert choice.metrics(tables) == ["es", "em"]
     assert choice.metrics([make_table({"es": [None], "em": [1.0]}, "a")]) == ["em"]
     assert choice.metrics([]) == []
@@ -193,38 +199,38 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
 
 def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_itself() -> None:
     other = noisy("lc.repocoder", 0.9, id="other", generator="h")
-    assert [one.run.id for one in choice.others([BASE, ALIKE, other], BASE, "es")] == ["c"]
+    assert [table.run.id for table in choice.others([BASE, ALIKE, other], BASE, "es")] == ["c"]
     itself = noisy("lc.infile", 0.4, id="itself", generator="h")
-    assert [one.run.id for one in choice.others([BASE, other, itself], BASE, "es")] == ["itself"]
-    assert [one.run.id for one in choice.others([BASE, other], BASE, "es")] == ["other"]
+    assert [table.run.id for table in choice.others([BASE, other, itself], BASE, "es")] == ["itself"]
+    assert [table.run.id for table in choice.others([BASE, other], BASE, "es")] == ["other"]
     assert choice.others([BASE], BASE, "es") == []
 
 
 def test_what_else_differs_than_the_strategy_is_said() -> None:
     runs = [
-        replace(one, run=replace(one.run, **changes))
-        for one, changes in (
+        replace(run, run=replace(run.run, **changes))
+        for run, changes in (
             (BASE, {"sampling": '{"temperature": 0.0}', "versions": {"tokenizer": "1"}}),
             (BETTER, {"sampling": '{"temperature": 0.8}', "versions": {"tokenizer": "2"}, "generator": "h"}),
         )
     ]
-    decoded, made, both, *_ = view.remarks(compare(runs, metric="es"), {"base": "x", BETTER.run.id: "y"})
-    assert "temperature 0.8" in decoded and "tokenizer 2" in made
+    decoded, tokenizers, both, *_ = view.remarks(compare(runs, metric="es"), {"base": "x", BETTER.run.id: "y"})
+    assert "temperature 0.8" in decoded and "tokenizer 2" in tokenizers
     assert both == "y: strategy and generator differ from the baseline's: the difference is of both together."
 
 
 def test_that_bits_of_two_models_are_left_out_is_said() -> None:
     runs = [
-        replace(one, run=replace(one.run, versions={"coder": coder}))
-        for one, coder in ((BASE, "incontext 1"), (BETTER, "hf 2"))
+        replace(run, run=replace(run.run, versions={"coder": coder}))
+        for run, coder in ((BASE, "incontext 1"), (BETTER, "hf 2"))
     ]
-    said = view.remarks(compare(runs), {"base": "x", BETTER.run.id: "y"})
-    assert any("Bits are left out" in one and "hf 2, incontext 1" in one for one in said)
+    sentences = view.remarks(compare(runs), {"base": "x", BETTER.run.id: "y"})
+    assert any("Bits are left out" in sentence and "hf 2, incontext 1" in sentence for sentence in sentences)
 
 
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:
     tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
-    assert [one.run.id for one in choice.others(tables, tables[0], "bits")] == ["1.0", "7.0"]
+    assert [table.run.id for table in choice.others(tables, tables[0], "bits")] == ["1.0", "7.0"]
 
 
 def every_region(count: int) -> Solved:
@@ -234,8 +240,8 @@ def every_region(count: int) -> Solved:
         SolvedRegion(runs=runs, samples=tuple(f"{at}/{index}" for index in range(at + 1)))
         for at, runs in enumerate(subsets)
     ]
-    regions.sort(key=lambda one: -len(one.samples))
-    return Solved(count=count, n=sum(len(one.samples) for one in regions), regions=tuple(regions))
+    regions.sort(key=lambda region: -len(region.samples))
+    return Solved(count=count, n=sum(len(region.samples) for region in regions), regions=tuple(regions))
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -248,14 +254,14 @@ def test_every_count_of_a_venn_diagram_stands_in_its_own_region(count: int) -> N
         for run, circle in enumerate(around):
             away = circle.radius - math.hypot(x - circle.x, y - circle.y)
             assert (away > 0.15) if run in runs else (away < -0.15), (runs, run)
-    found = every_region(count)
-    outline, counts, heads = data_of(drawing.venn(found))
+    outcome = every_region(count)
+    outline, counts, heads = data_of(drawing.venn(outcome))
     assert {row["shown"] for row in counts} == {
-        f"{'' if one.runs else 'none: '}{len(one.samples)}" for one in found.regions
+        f"{'' if region.runs else 'none: '}{len(region.samples)}" for region in outcome.regions
     }
     at = {(row["x"], row["y"]): row["shown"] for row in counts}
-    for one in found.regions:
-        assert at[where[one.runs]].removeprefix("none: ") == str(len(one.samples))
+    for region in outcome.regions:
+        assert at[where[region.runs]].removeprefix("none: ") == str(len(region.samples))
     assert [row["run"] for row in heads] == list("ABC"[:count])
     for row in outline:
         circle = around["ABC".index(row["run"])]
@@ -272,8 +278,8 @@ def test_no_circles_for_four() -> None:
 
 
 def test_an_upset_plot_draws_each_region_with_its_size() -> None:
-    found = every_region(4)
-    dots, bars, *texts = data_of(drawing.upset(found))
+    outcome = every_region(4)
+    dots, bars, *texts = data_of(drawing.upset(outcome))
     assert [bars] == texts and [row["samples"] for row in bars] == list(range(16, 0, -1))
     solves: dict[str, set[str]] = {row["region"]: set() for row in bars}
     for row in dots:
@@ -281,7 +287,9 @@ def test_an_upset_plot_draws_each_region_with_its_size() -> None:
             solves[row["region"]].add(row["run"])
     assert all("".join(sorted(runs)) == (region if region != "none" else "") for region, runs in solves.items())
     assert len(data_of(drawing.upset(every_region(5)))[1]) == drawing.MOST_REGIONS
-    assert found.totals() == tuple(sum(row["samples"] for row in bars if letter in row["region"]) for letter in "ABCD")
+    assert outcome.totals() == tuple(
+        sum(row["samples"] for row in bars if letter in row["region"]) for letter in "ABCD"
+    )
 
 
 def test_remarks_say_what_is_drawn() -> None:
@@ -294,8 +302,8 @@ def test_remarks_say_what_is_drawn() -> None:
 
 
 def test_regions_have_names_that_tell_them_apart() -> None:
-    found = every_region(3)
-    names = [drawing.region_name(one, 3) for one in found.regions]
+    outcome = every_region(3)
+    names = [drawing.region_name(region, 3) for region in outcome.regions]
     assert len(set(names)) == 8
     assert {"none of them", "all of them", "only A", "only B and C"} <= set(names)
 
@@ -304,9 +312,9 @@ def test_runs_of_a_drawing() -> None:
     tables = [
         make_table({"em": column}, "abc", id=str(at)) for at, column in enumerate(([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
     ]
-    found = solved(tables, "em")
-    assert found is not None
-    assert drawing.run_rows(found, ["x", HARM]) == [
+    outcome = solved(tables, "em")
+    assert outcome is not None
+    assert drawing.run_rows(outcome, ["x", HARM]) == [
         {"letter": "A", "strategy": "x", "solved": 2, "only this one": 1},
         {"letter": "B", "strategy": HARM, "solved": 1, "only this one": 0},
     ]
@@ -321,14 +329,16 @@ def test_stored_names_are_data_of_a_chart_and_no_part_of_its_specification() -> 
         view.level_chart(compared[0]),
         view.repository_chart(compared[0]),
     ):
-        made = specification(chart)
+        spec = specification(chart)
 
         def without_data(part: Any) -> Any:
             if isinstance(part, dict):
                 # A sorted axis lists its values, which Vega takes as values too.
                 return {
-                    name: without_data(one) for name, one in part.items() if name not in {"data", "datasets", "sort"}
+                    name: without_data(inner)
+                    for name, inner in part.items()
+                    if name not in {"data", "datasets", "sort"}
                 }
-            return [without_data(one) for one in part] if isinstance(part, list) else part
+            return [without_data(inner) for inner in part] if isinstance(part, list) else part
 
-        assert "script" in json.dumps(made) and "script" not in json.dumps(without_data(made))
+        assert "script" in json.dumps(spec) and "script" not in json.dumps(without_data(spec))

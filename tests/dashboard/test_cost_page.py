@@ -1,4 +1,4 @@
-"""The page Cost on a database of real runs: what it says is what `ctxbench leaderboard` says."""
+"""The Cost page on a database of real runs: its numbers are those of `ctxbench leaderboard`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.attempts import construction
 from tests.dashboard.browser import Site, app, cells, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
-from tests.dashboard.test_compare_page import frame, said, stored
+from tests.dashboard.test_compare_page import frame, page_text, stored
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
@@ -34,68 +34,68 @@ def amount(number: float | None) -> float | None:
 
 @pytest.mark.parametrize("cost", ["tokens_in", "tokens_out", "context_tokens", "calls", "seconds"])
 def test_every_number_is_that_of_the_leaderboard(database: Home, cost: str) -> None:
-    shown = app("cost", database.root, samples="demo", generator="incontext", metric="es", cost=cost)
-    assert not shown.exception and not shown.error
-    rows = {row["strategy"]: row for row in frame(shown, "front")}
-    told = [row for row in stored(database, "demo") if row["generator"] == "incontext"]
-    assert rows.keys() == {one["strategy"] for one in told} and len(told) == 3
-    for one in told:
-        row, found = rows[one["strategy"]], one["es"]
-        assert one[cost] is not None and row[view.COSTS[cost]] == amount(one[cost])
-        half = numbers.half_width(found["low"], found["high"])
-        assert row["es"] == float(numbers.value(found["mean"], half))
-        assert row["95% interval"] == f"[{numbers.value(found['low'], half)}, {numbers.value(found['high'], half)}]"
+    page = app("cost", database.root, samples="demo", generator="incontext", metric="es", cost=cost)
+    assert not page.exception and not page.error
+    rows = {row["strategy"]: row for row in frame(page, "front")}
+    records = [row for row in stored(database, "demo") if row["generator"] == "incontext"]
+    assert rows.keys() == {record["strategy"] for record in records} and len(records) == 3
+    for record in records:
+        row, value = rows[record["strategy"]], record["es"]
+        assert record[cost] is not None and row[view.COSTS[cost]] == amount(record[cost])
+        half = numbers.half_width(value["low"], value["high"])
+        assert row["es"] == float(numbers.value(value["mean"], half))
+        assert row["95% interval"] == f"[{numbers.value(value['low'], half)}, {numbers.value(value['high'], half)}]"
         beaten = any(
-            other[cost] <= one[cost]
-            and other["es"]["mean"] >= found["mean"]
-            and (other[cost] < one[cost] or other["es"]["mean"] > found["mean"])
-            for other in told
+            other[cost] <= record[cost]
+            and other["es"]["mean"] >= value["mean"]
+            and (other[cost] < record[cost] or other["es"]["mean"] > value["mean"])
+            for other in records
         )
         assert row["front"] == ("" if beaten else "on the front")
 
 
 def test_a_samples_time_is_that_of_the_leaderboard(database: Home) -> None:
-    shown = app("cost", database.root, samples="functions")
-    assert not shown.exception and not shown.error
-    rows = {row["strategy"]: row for row in frame(shown, "method")}
-    told = stored(database, "functions")
-    assert rows.keys() == {one["strategy"] for one in told}
-    for one in told:
-        row = rows[one["strategy"]]
-        wanted = [one[name] for name in ("strategy_seconds", "generator_seconds", "test_seconds")]
+    page = app("cost", database.root, samples="functions")
+    assert not page.exception and not page.error
+    rows = {row["strategy"]: row for row in frame(page, "method")}
+    records = stored(database, "functions")
+    assert rows.keys() == {record["strategy"] for record in records}
+    for record in records:
+        row = rows[record["strategy"]]
+        seconds = [record[name] for name in ("strategy_seconds", "generator_seconds", "test_seconds")]
         # Three digits of it; the JSON has six decimals.
-        assert [row[stage] for stage in ("method", "model", "tests")] == pytest.approx(wanted, rel=0.0051, abs=6e-7)
+        assert [row[stage] for stage in ("method", "model", "tests")] == pytest.approx(seconds, rel=0.0051, abs=6e-7)
 
 
 def test_construction_is_what_the_store_holds(database: Home) -> None:
-    shown = app("cost", database.root, samples="demo", generator="incontext")
-    runs = [one["run"] for one in stored(database, "demo") if one["generator"] == "incontext"]
+    page = app("cost", database.root, samples="demo", generator="incontext")
+    runs = [record["run"] for record in stored(database, "demo") if record["generator"] == "incontext"]
     with open_store(database.database) as store:
         built = construction(store, runs)
     assert built
-    rows = frame(shown, "stage")
-    assert {(row["repository"], row["stage"]) for row in rows} == {(one.repo, one.stage) for one in built}
+    rows = frame(page, "stage")
+    assert {(row["repository"], row["stage"]) for row in rows} == {(stage.repo, stage.stage) for stage in built}
     for row in rows:
-        mine = [one for one in built if (one.repo, one.stage) == (row["repository"], row["stage"])]
-        assert row["attempts"] == len({one.attempt for one in mine})
-        assert row["seconds"] == amount(sum(one.seconds for one in mine) / row["attempts"])
+        mine = [stage for stage in built if (stage.repo, stage.stage) == (row["repository"], row["stage"])]
+        assert row["attempts"] == len({stage.attempt for stage in mine})
+        assert row["seconds"] == amount(sum(stage.seconds for stage in mine) / row["attempts"])
 
 
 def test_what_others_recorded_has_no_cost_and_that_is_said(database: Home) -> None:
-    shown = app("cost", database.root, samples="demo", generator=_recorder(database))
-    assert not shown.exception and "Nobody knows what these runs cost" in said(shown)
-    assert PLANTED.strip() not in said(shown)
+    page = app("cost", database.root, samples="demo", generator=_recorder(database))
+    assert not page.exception and "The costs of these runs are not known" in page_text(page)
+    assert PLANTED.strip() not in page_text(page)
 
 
 def _recorder(home: Home) -> str:
-    (found,) = {row["generator"] for row in stored(home, "demo")} - {"incontext"}
-    assert "harm" in HARMFUL and "harm" in found
-    return str(found)
+    (generator,) = {row["generator"] for row in stored(home, "demo")} - {"incontext"}
+    assert "harm" in HARMFUL and "harm" in generator
+    return str(generator)
 
 
 def test_no_run_at_all(empty_home: Home) -> None:
-    shown = app("cost", empty_home.root)
-    assert not shown.exception and "ctxbench quickstart" in said(shown)
+    page = app("cost", empty_home.root)
+    assert not page.exception and "ctxbench quickstart" in page_text(page)
 
 
 def test_a_database_that_is_none_is_one_line(tmp_path: Path) -> None:
@@ -103,36 +103,36 @@ def test_a_database_that_is_none_is_one_line(tmp_path: Path) -> None:
     home.root.mkdir()
     Path(home.database.removeprefix("sqlite:///")).write_bytes(b"no database at all" * 100)
     for name in ("cost", "compare"):
-        shown = app(name, home.root)
-        assert not shown.exception and len(shown.error) == 1
+        page = app(name, home.root)
+        assert not page.exception and len(page.error) == 1
 
 
 def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
     home = Home(tmp_path / "failed")
-    made = make_set(home, repos=2, per_repo=2)
+    sample_set = make_set(home, repos=2, per_repo=2)
 
     def answer(request: Request) -> str:
         raise MachineFault("the server is down", where="here", cure="start it")
 
-    make_runs(home, made, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"))
+    make_runs(home, sample_set, Scripted(answer, version="1"), ("lc.infile", "lc.repocoder"))
     for name in ("cost", "compare"):
-        shown = app(name, home.root, samples="demo")
-        assert not shown.exception, name
-        assert not shown.dataframe and not shown.error, name
-        assert "has a score of this metric profile yet" in said(shown) and "ctxbench run" in said(shown), name
-        assert "ctxbench rescore" in said(shown), name
+        page = app(name, home.root, samples="demo")
+        assert not page.exception, name
+        assert not page.dataframe and not page.error, name
+        assert "has a score of this metric profile yet" in page_text(page) and "ctxbench run" in page_text(page), name
+        assert "ctxbench rescore" in page_text(page), name
 
 
 def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "cost", samples="demo", generator="incontext", metric="es", cost="tokens_in")
-    told = {row["strategy"]: row for row in stored(database, "demo") if row["generator"] == "incontext"}
+    records = {row["strategy"]: row for row in stored(database, "demo") if row["generator"] == "incontext"}
     rows: list[dict[str, Any]] = cells(page)
-    assert {row["strategy"] for row in rows} == told.keys()
+    assert {row["strategy"] for row in rows} == records.keys()
     for row in rows:
-        one = told[row["strategy"]]
-        assert float(row["tokens in"].replace(",", "")) == amount(one["tokens_in"])
-        half = numbers.half_width(one["es"]["low"], one["es"]["high"])
-        assert float(row["es"]) == float(numbers.value(one["es"]["mean"], half))
+        record = records[row["strategy"]]
+        assert float(row["tokens in"].replace(",", "")) == amount(record["tokens_in"])
+        half = numbers.half_width(record["es"]["low"], record["es"]["high"])
+        assert float(row["es"]) == float(numbers.value(record["es"]["mean"], half))
     # Accuracy against cost, time by stage, construction.
     assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 3
     page.set_viewport_size({"width": 390, "height": 844})

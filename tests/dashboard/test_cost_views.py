@@ -1,4 +1,4 @@
-"""What the page Cost shows, as plain values."""
+"""Tables and charts of the Cost page, from plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views import cost_time as time
-from ctxbench.dashboard.views.cost_front import front
+from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, records
 from ctxbench.harness.leaderboard.rows import Group
 from ctxbench.harness.results import COSTS, RunTable
@@ -67,7 +67,7 @@ def test_the_front_is_what_the_definition_says_of_any_points() -> None:
         points = [(float(draw.randint(0, 5)), float(draw.randint(0, 5))) for _ in range(draw.randint(1, 12))]
         for lower in (False, True):
             sign = -1 if lower else 1
-            wanted = {
+            undominated = {
                 at
                 for at, (cost, value) in enumerate(points)
                 if not any(
@@ -75,41 +75,41 @@ def test_the_front_is_what_the_definition_says_of_any_points() -> None:
                     for other, its in points
                 )
             }
-            assert front(points, lower_is_better=lower) == wanted
+            assert front(points, lower_is_better=lower) == undominated
 
 
 def test_points_are_those_of_the_json() -> None:
-    found = {one.run: one for one in view.points(GROUP, "es", "tokens_in")}
-    told = {one["run"]: one for one in records.records(board([CHEAP, DEAR, WASTE, GOLD]))}
-    assert found.keys() == told.keys()
-    for run, one in found.items():
-        assert one.cost == told[run]["tokens_in"]
-        assert (one.mean, one.low, one.high) == pytest.approx(
-            tuple(told[run]["es"][part] for part in ("mean", "low", "high"))
+    points = {point.run: point for point in view.points(GROUP, "es", "tokens_in")}
+    printed = {record["run"]: record for record in records.records(board([CHEAP, DEAR, WASTE, GOLD]))}
+    assert points.keys() == printed.keys()
+    for run, point in points.items():
+        assert point.cost == printed[run]["tokens_in"]
+        assert (point.mean, point.low, point.high) == pytest.approx(
+            tuple(printed[run]["es"][part] for part in ("mean", "low", "high"))
         )
-    assert {run for run, one in found.items() if one.front} == {"cheap", "dear"}
-    assert [run for run, one in found.items() if one.control] == ["gold"]
+    assert {run for run, point in points.items() if point.front} == {"cheap", "dear"}
+    assert [run for run, point in points.items() if point.control] == ["gold"]
 
 
 def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
-    found = view.points(GROUP, "es", "price")
-    assert view.left_out(found) == ["waste", "gold"]
-    (steps, bars, dots, beside) = data_of(view.chart(found, "es", "%", "price"))
+    points = view.points(GROUP, "es", "price")
+    assert view.undrawn(points) == ["waste", "gold"]
+    (steps, bars, dots, beside) = data_of(view.chart(points, "es", "%", "price"))
     assert [row["name"] for row in dots] == [row["name"] for row in bars] == ["lc.repocoder", "lc.infile"]
     assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
-    specification = view.chart(found, "es", "%", "price").to_dict()
+    specification = view.chart(points, "es", "%", "price").to_dict()
     assert specification["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["on the front"], "what is drawn alone"
     # As the command prints a price: at least cents.
     assert [row["costs"] for row in dots] == ["0.0123", "0.00100"]
-    rows = view.rows(found, "es", "price")
+    rows = view.rows(points, "es", "price")
     assert [row["strategy"] for row in rows] == ["lc.infile", "lc.repocoder", "gold", "waste"]
     # Three significant digits, and the mean to two digits of its interval's half width.
     assert [row["price (US$)"] for row in rows] == [0.001, 0.0123, None, None]
     for row in rows:
-        one = next(one for one in found if one.name == row["strategy"])
-        assert one.mean is not None and one.low is not None and one.high is not None
-        assert 1 <= (one.high - one.low) / 2 < 10 and row["es"] == round(one.mean, 1)
-        assert row["95% interval"] == f"[{one.low:.1f}, {one.high:.1f}]"
+        point = next(point for point in points if point.name == row["strategy"])
+        assert point.mean is not None and point.low is not None and point.high is not None
+        assert 1 <= (point.high - point.low) / 2 < 10 and row["es"] == round(point.mean, 1)
+        assert row["95% interval"] == f"[{point.low:.1f}, {point.high:.1f}]"
     # The number beside a point is that of its row.
     numbers_drawn = {row["name"]: row["number"] for row in beside}
     assert {row["strategy"]: row["point"] for row in rows} == {"gold": None, "waste": None, **numbers_drawn}
@@ -118,17 +118,17 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
 
 
 def test_costs_that_nobody_knows_are_not_offered() -> None:
-    assert view.known(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
+    assert view.available_costs(GROUP) == ["tokens_in", "context_tokens", "calls", "seconds", "price"]
     nothing = (None,) * len(CHEAP.sample)
     recorded = replace(noisy("x", 0.3), context_tokens=nothing, calls=nothing, seconds=nothing)
-    assert view.known(group_of(recorded)) == []
+    assert view.available_costs(group_of(recorded)) == []
     assert {*view.COSTS, *time.STAGES} == {*COSTS, "context_tokens", "calls", "seconds"}
 
 
 def test_the_front_leaves_an_unmeasured_metric_out() -> None:
-    found = view.points(GROUP, "context_gain", "tokens_in")
-    assert len(view.left_out(found)) == 4 and not any(one.front for one in found)
-    assert data_of(view.chart(found, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
+    points = view.points(GROUP, "context_gain", "tokens_in")
+    assert len(view.undrawn(points)) == 4 and not any(point.front for point in points)
+    assert data_of(view.chart(points, "context_gain", "bits", "tokens_in")) == [[], [], [], []]
 
 
 def test_a_samples_time_by_stage() -> None:
@@ -151,7 +151,7 @@ def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() 
     def built(attempt: int, repo: str, stage: str, seconds: float) -> ConstructionTime:
         return ConstructionTime(run="r", attempt=attempt, repo=repo, stage=stage, seconds=seconds)
 
-    found = time.construction(
+    stage_times = time.construction(
         [
             built(1, "b", "units", 1.0),
             built(1, "b", "units", 2.0),
@@ -160,12 +160,12 @@ def test_construction_adds_up_within_an_attempt_and_is_averaged_over_attempts() 
             built(1, "a", "units", 100.0),
         ]
     )
-    assert time.construction_rows(found) == [
+    assert time.construction_rows(stage_times) == [
         {"repository": "a", "stage": "units", "seconds": 100.0, "attempts": 1},
         {"repository": "b", "stage": "index", "seconds": 0.123, "attempts": 1},
         {"repository": "b", "stage": "units", "seconds": 4.0, "attempts": 2},
     ]
-    (parts,) = data_of(time.construction_chart(found))
+    (parts,) = data_of(time.construction_chart(stage_times))
     assert [(row["name"], row["stage"], row["seconds"]) for row in parts] == [
         ("a", "units", 100.0),
         ("b", "index", 0.12345),
@@ -179,10 +179,10 @@ def test_a_chart_of_construction_draws_the_slowest_and_keeps_colours_apart() -> 
         ConstructionTime(run="r", attempt=1, repo=f"r{at:03}", stage=f"s{at % 3}", seconds=float(at))
         for at in range(60)
     ]
-    found = time.construction(many)
-    (parts,) = data_of(time.construction_chart(found))
+    stage_times = time.construction(many)
+    (parts,) = data_of(time.construction_chart(stage_times))
     assert {row["name"] for row in parts} == {f"r{at:03}" for at in range(60 - time.MOST_BARS, 60)}
-    scale = json.loads(time.construction_chart(found).to_json())["encoding"]["color"]["scale"]
+    scale = json.loads(time.construction_chart(stage_times).to_json())["encoding"]["color"]["scale"]
     assert scale["domain"] == ["s0", "s1", "s2"] and len(set(scale["range"])) == 3
 
 

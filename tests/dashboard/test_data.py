@@ -1,4 +1,4 @@
-"""What the pages read: the stored runs, read again only when rows were added."""
+"""The data of the pages: cached, and read again only when rows were added."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxbench.harness.store.reading import open_reader
 from tests.dashboard.stored import HARMFUL, STRATEGIES
 from tests.harness.store.making import make_samples, make_spec
 
-_ASKED: list[str] = []
+_QUESTIONS: list[str] = []
 
 
 @pytest.fixture
@@ -28,18 +28,18 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def asked(store: Store, what: str) -> int:
-    _ASKED.append(what)
-    return len(_ASKED)
+def count_rows(store: Store, what: str) -> int:
+    _QUESTIONS.append(what)
+    return len(_QUESTIONS)
 
 
 def test_what_is_read_is_kept_until_rows_are_added(small: Home) -> None:
-    first = data.kept(asked, "a")
-    assert data.kept(asked, "a") == first
-    assert data.kept(asked, "b") != first
+    first = data.cached(count_rows, "a")
+    assert data.cached(count_rows, "a") == first
+    assert data.cached(count_rows, "b") != first
     with open_store(small.database) as store:
         store.add_run(make_spec(generator="new"), make_samples(2))
-    assert data.kept(asked, "a") != first
+    assert data.cached(count_rows, "a") != first
     assert data.sets()[0].generators == ("new", "scripted")
 
 
@@ -78,9 +78,9 @@ def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_tables_are_those_of_one_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(database.root))
-    assert [one.samples for one in data.sets()] == ["demo", "functions", "demo[:4]", "planted"]
-    assert {one.run.generator for one in data.tables("demo")} == {"incontext", HARMFUL}
-    assert [one.run.strategy for one in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
+    assert [choice.samples for choice in data.sets()] == ["demo", "functions", "demo[:4]", "planted"]
+    assert {table.run.generator for table in data.tables("demo")} == {"incontext", HARMFUL}
+    assert [table.run.strategy for table in data.tables("demo", "python", "incontext")] == list(STRATEGIES)
     assert data.tables("demo", "java") == [] and data.tables("gone") == []
     [limited] = data.tables("demo[:4]")
     assert len(limited.sample) == 4

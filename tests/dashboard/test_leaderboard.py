@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import leaderboard as view
-from ctxbench.dashboard.views.leaderboard_chart import chart
+from ctxbench.dashboard.views.leaderboard import chart
 from ctxbench.harness.leaderboard import Group, board, numbers
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import PHONE, Site, app, cells, settled, show
@@ -43,24 +43,24 @@ def group() -> Group:
 
 
 def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
-    made = view.lines(group)
-    assert [line["strategy"] for line in made] == ["lc.repocoder", "lc.infile", "theirs", "oracle (control)"]
+    lines = view.lines(group)
+    assert [line["strategy"] for line in lines] == ["lc.repocoder", "lc.infile", "theirs", "oracle (control)"]
     assert [row.run.strategy for row in group.rows] == ["lc.repocoder", "lc.infile", "theirs", "oracle"]
-    first, row = made[0], group.rows[0]
-    found = row.metrics["es"]
-    half = numbers.half_width(found.low, found.high)
-    assert first["es %"] == float(numbers.value(found.mean, half)) and first["n"] == 16
-    assert first["low"] == float(numbers.value(found.low, half))
-    assert [line["rank"] for line in made][-1] == "-" and made[-1]["origin"] == "control"
-    assert {line["origin"] for line in made} == {"run", "imported", "control"}
+    first, row = lines[0], group.rows[0]
+    value = row.metrics["es"]
+    half = numbers.half_width(value.low, value.high)
+    assert first["es %"] == float(numbers.value(value.mean, half)) and first["n"] == 16
+    assert first["low"] == float(numbers.value(value.low, half))
+    assert [line["rank"] for line in lines][-1] == "-" and lines[-1]["origin"] == "control"
+    assert {line["origin"] for line in lines} == {"run", "imported", "control"}
 
 
 def test_figures_keep_their_last_zero_and_p_its_star(group: Group) -> None:
     first = view.lines(group)[0]
-    shown = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
-    found = group.rows[0].difference["es"]
-    assert shown["to lc.infile"] == "50.0" and shown["p"] == f"{numbers.p_value(found.p_holm)}*"
-    assert first["p"] == found.p_holm and len(str(shown["es %"]).partition(".")[2]) == 2
+    texts = {name: getattr(first[name], "text", None) for name in ("es %", "low", "to lc.infile", "p")}
+    difference = group.rows[0].difference["es"]
+    assert texts["to lc.infile"] == "50.0" and texts["p"] == f"{numbers.p_value(difference.p_holm)}*"
+    assert first["p"] == difference.p_holm and len(str(texts["es %"]).partition(".")[2]) == 2
 
 
 def test_columns_that_nobody_fills_are_left_out(group: Group) -> None:
@@ -74,9 +74,9 @@ def test_search_takes_every_word_of_name_or_origin(group: Group) -> None:
 
 
 def test_links_stand_behind_their_rows(group: Group) -> None:
-    made = view.lines(group, {"lc.repocoder": {"samples": "/samples?run=lc.repocoder"}})
-    assert [line.get("samples") for line in made] == [
-        "/samples?run=lc.repocoder" if line["strategy"] == "lc.repocoder" else None for line in made
+    lines = view.lines(group, {"lc.repocoder": {"samples": "/samples?run=lc.repocoder"}})
+    assert [line.get("samples") for line in lines] == [
+        "/samples?run=lc.repocoder" if line["strategy"] == "lc.repocoder" else None for line in lines
     ]
 
 
@@ -87,7 +87,7 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert "does not tell it from b" in view.headline(same)
     alone = board([table("a", [0.5] * 16)]).groups[0]
     assert "Nothing else here is ranked" in view.headline(alone)
-    few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=one, strategy=one) for one in "ab"]
+    few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
     assert "With 2 repositories and 1 comparison no lead can be told" in view.headline(board(few).groups[0])
 
 
@@ -106,13 +106,13 @@ def test_nothing_scored_is_said_and_not_drawn() -> None:
 def test_the_chart_draws_means_intervals_and_the_baseline(group: Group) -> None:
     drawn = chart(group)
     assert drawn is not None
-    made = drawn.to_dict()
-    assert [layer["mark"]["type"] for layer in made["layer"]] == ["rule", "bar", "point"]
-    rule, points = (made["datasets"][layer["data"]["name"]] for layer in made["layer"][:2])
+    spec = drawn.to_dict()
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rule", "bar", "point"]
+    rule, points = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"][:2])
     assert [point["strategy"] for point in points] == [row.run.strategy for row in group.rows]
     for point, row in zip(points, group.rows, strict=True):
-        found = row.metrics["es"]
-        assert (point["low"], point["value"], point["high"]) == (found.low, found.mean, found.high)
+        value = row.metrics["es"]
+        assert (point["low"], point["value"], point["high"]) == (value.low, value.mean, value.high)
     [base] = [row for row in group.rows if row.run.strategy == "lc.infile"]
     assert rule == [{"value": base.metrics["es"].mean}]
 
@@ -121,18 +121,20 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     status = [Status.SCORED] * 3 + [Status.INFRA_FAILED]
     values = {"pass@1": [1.0, 1.0, 0.0, None]}
     run: dict[str, Any] = {"functions": True, "benchmark": "codereval", "level": ["class_runnable"] * 4}
-    made = board([make_table(values, "abcd", id="x", status=status, **run)], published="auto")
-    [some] = view.published(made, made.groups[0])
-    [every] = view.published(made, made.groups[0], every=True)
-    assert view.unshown(made) and len(some.lines) < len(every.lines) == 66
-    said = [*view.sentences(made.groups[0]), *some.notes, *every.notes]
-    assert any("66 rows" not in one and "where Published rows says all" in one for one in some.notes)
-    assert not any("shown where" in one for one in every.notes)
-    assert any("the page Runs has the command" in one for one in said)
-    assert [one for one in said if "--" in one] == [one for one in said if "--sandbox none" in one]
+    ranked = board([make_table(values, "abcd", id="x", status=status, **run)], published="auto")
+    [some] = view.published(ranked, ranked.groups[0])
+    [every] = view.published(ranked, ranked.groups[0], every=True)
+    assert view.unshown(ranked) and len(some.lines) < len(every.lines) == 66
+    sentences = [*view.sentences(ranked.groups[0]), *some.notes, *every.notes]
+    assert any("66 rows" not in note and "where Published rows says all" in note for note in some.notes)
+    assert not any("shown where" in note for note in every.notes)
+    assert any("the page Runs has the command" in sentence for sentence in sentences)
+    assert [sentence for sentence in sentences if "--" in sentence] == [
+        sentence for sentence in sentences if "--sandbox none" in sentence
+    ]
     lines = make_table({"es": [0.5] * 3}, "abc", benchmark="projbench")
     beside = board([lines], published="auto")
-    assert any("below More choices" in one for one in view.published(beside, beside.groups[0])[0].notes)
+    assert any("below More choices" in note for note in view.published(beside, beside.groups[0])[0].notes)
     assert not view.unshown(board([lines]))
 
 
@@ -145,9 +147,9 @@ def test_metrics_and_levels_that_can_be_chosen() -> None:
 def rows(home: Home, *arguments: str) -> list[dict[str, Any]]:
     result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *arguments)
     assert result.code == 0, result.err
-    found: list[dict[str, Any]] = json.loads(result.out)
+    records: list[dict[str, Any]] = json.loads(result.out)
     # Limited runs have no ranking with the others.
-    return [row for row in found if "[:" not in row["samples"]]
+    return [row for row in records if "[:" not in row["samples"]]
 
 
 _AMOUNTS = {
@@ -160,14 +162,16 @@ _AMOUNTS = {
 }
 
 
-def expected(found: dict[str, Any], metric: str) -> dict[str, Any]:
+def expected(record: dict[str, Any], metric: str) -> dict[str, Any]:
     """Return what the page must show of a row of the JSON, which has full precision: heading -> cell."""
-    one = found[metric]
-    made: dict[str, Any] = {name: found[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
-    ranks = sorted({found["rank_low"], found["rank_high"]})
-    made["rank"] = "-".join(map(str, ranks))
-    made |= dict(zip((_heading(metric), "low", "high"), _interval(one), strict=True))
-    made["by repo"] = float(numbers.value(one["mean_of_repositories"], numbers.half_width(one["low"], one["high"])))
+    value = record[metric]
+    cells: dict[str, Any] = {name: record[name] for name in ("strategy", "tier", "n", "unscored", "origin")}
+    ranks = sorted({record["rank_low"], record["rank_high"]})
+    cells["rank"] = "-".join(map(str, ranks))
+    cells |= dict(zip((_heading(metric), "low", "high"), _interval(value), strict=True))
+    cells["by repo"] = float(
+        numbers.value(value["mean_of_repositories"], numbers.half_width(value["low"], value["high"]))
+    )
     costs = {
         "tokens": "context_tokens",
         "tokens in": "tokens_in",
@@ -175,15 +179,15 @@ def expected(found: dict[str, Any], metric: str) -> dict[str, Any]:
         "cached": "tokens_cached",
     }
     for name, key in {"calls": "calls", "seconds": "seconds", **costs}.items():
-        made[name] = None if found[key] is None else float(numbers.amount(found[key]))
-    if other := found["difference"].get(metric):
-        made |= dict(zip((f"to {found['baseline']}", "to low", "to high"), _interval(other), strict=True))
+        cells[name] = None if record[key] is None else float(numbers.amount(record[key]))
+    if other := record["difference"].get(metric):
+        cells |= dict(zip((f"to {record['baseline']}", "to low", "to high"), _interval(other), strict=True))
         corrected = other["p"] if other["p_holm"] is None else other["p_holm"]
-        made["p"] = corrected
-    for name, value in found.items():
+        cells["p"] = corrected
+    for name, value in record.items():
         if isinstance(value, dict) and "mean" in value and name not in (metric, "made_up_names"):
-            made[_heading(name)] = _interval(value)[0]
-    return made
+            cells[_heading(name)] = _interval(value)[0]
+    return cells
 
 
 def _heading(metric: str) -> str:
@@ -192,30 +196,30 @@ def _heading(metric: str) -> str:
     )
 
 
-def _interval(found: dict[str, Any]) -> list[float | None]:
-    half = numbers.half_width(found["low"], found["high"])
-    parts = (found["mean"], found["low"], found["high"])
+def _interval(value: dict[str, Any]) -> list[float | None]:
+    half = numbers.half_width(value["low"], value["high"])
+    parts = (value["mean"], value["low"], value["high"])
     return [None if part is None else float(numbers.value(part, half)) for part in parts]
 
 
-def _width(found: Any) -> float | None:
-    return numbers.half_width(found["low"], found["high"]) if isinstance(found, dict) and "low" in found else None
+def _width(value: Any) -> float | None:
+    return numbers.half_width(value["low"], value["high"]) if isinstance(value, dict) and "low" in value else None
 
 
-def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str) -> None:
+def check(lines: list[dict[str, Any]], records: list[dict[str, Any]], metric: str) -> None:
     """Compare every cell of a table with the JSON, and ask for every number of the JSON that is there at all."""
-    assert len(shown) == len(wanted) > 0
-    full = [expected(row, metric) for row in wanted]
-    alike = {_heading(name) for row in wanted for name, one in row.items() if _width(one) == 0}
+    assert len(lines) == len(records) > 0
+    full = [expected(row, metric) for row in records]
+    alike = {_heading(name) for row in records for name, value in row.items() if _width(value) == 0}
     alike |= {"low", "high", "by repo"} if _heading(metric) in alike else set()
-    alike |= {f"to {row['baseline']}" for row in wanted} | {"to low", "to high"} if alike else set()
-    seen = set(shown[0]) - {"compare", "samples"}
-    assert seen <= {name for row in full for name in row}
-    for line, row in zip(shown, full, strict=True):
+    alike |= {f"to {row['baseline']}" for row in records} | {"to low", "to high"} if alike else set()
+    headings = set(lines[0]) - {"compare", "samples"}
+    assert headings <= {name for row in full for name in row}
+    for line, row in zip(lines, full, strict=True):
         for name, value in row.items():
-            if name not in seen:
+            if name not in headings:
                 # A column that is empty in every row is left out.
-                assert all(one.get(name) is None for one in full), name
+                assert all(record.get(name) is None for record in full), name
                 continue
             cell = line[name]
             missing = cell is None or cell != cell
@@ -224,12 +228,12 @@ def check(shown: list[dict[str, Any]], wanted: list[dict[str, Any]], metric: str
             # The JSON has six decimals: of what takes microseconds, fewer than three digits.
             same = same or (name in {*_AMOUNTS, "p"} and cell == pytest.approx(value, abs=1e-6))
             assert missing if value is None else same, (row["strategy"], name, cell, value)
-        assert all(line[name] is None or line[name] != line[name] for name in seen - row.keys())
+        assert all(line[name] is None or line[name] != line[name] for name in headings - row.keys())
 
 
 @pytest.mark.slow
 def test_every_number_of_the_page_is_the_json(database: Home) -> None:
-    found = [*rows(database, "--samples", "demo"), *rows(database, "--samples", "functions")]
+    records = [*rows(database, "--samples", "demo"), *rows(database, "--samples", "functions")]
     for samples, generator, metric in (
         ("demo", "incontext", "context_gain"),
         ("demo", HARMFUL, "es"),
@@ -237,17 +241,17 @@ def test_every_number_of_the_page_is_the_json(database: Home) -> None:
     ):
         test = app("leaderboard", database.root, samples=samples, generator=generator)
         assert not test.exception, test.exception
-        wanted = [row for row in found if (row["samples"], row["generator"]) == (samples, generator)]
-        check(test.dataframe[0].value.to_dict("records"), wanted, metric)
+        matching = [row for row in records if (row["samples"], row["generator"]) == (samples, generator)]
+        check(test.dataframe[0].value.to_dict("records"), matching, metric)
 
 
 @pytest.mark.slow
 def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
     query = {"samples": "demo", "generator": "incontext", "metric": "es", "baseline": "lc.repocoder"}
-    shown = app("leaderboard", database.root, **query).dataframe[0].value.to_dict("records")
-    wanted = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
-    check(shown, [row for row in wanted if row["generator"] == "incontext"], "es")
-    assert "to lc.repocoder" in shown[0]
+    lines = app("leaderboard", database.root, **query).dataframe[0].value.to_dict("records")
+    records = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
+    check(lines, [row for row in records if row["generator"] == "incontext"], "es")
+    assert "to lc.repocoder" in lines[0]
 
 
 @pytest.mark.slow
@@ -255,22 +259,22 @@ def test_the_csv_is_the_commands(database: Home) -> None:
     from ctxbench.dashboard import data
 
     app("leaderboard", database.root, samples="demo", generator="incontext")
-    made = data.board("demo", "python", "incontext")
-    text = view.csv(made, made.groups[0])
+    ranked = data.board("demo", "python", "incontext")
+    text = view.csv(ranked, ranked.groups[0])
     result = run_cli("leaderboard", "--home", str(database.root), "--samples", "demo", "--format", "csv")
-    found = [row for row in csv.DictReader(io.StringIO(result.out)) if "[:" not in row["samples"]]
-    found = [row for row in found if row["generator"] == "incontext"]
+    printed = [row for row in csv.DictReader(io.StringIO(result.out)) if "[:" not in row["samples"]]
+    printed = [row for row in printed if row["generator"] == "incontext"]
     ours = list(csv.DictReader(io.StringIO(text)))
-    assert len(ours) == len(found) == len(STRATEGIES)
-    for one, other in zip(ours, found, strict=True):
-        assert one == {name: other[name] for name in one}
+    assert len(ours) == len(printed) == len(STRATEGIES)
+    for line, other in zip(ours, printed, strict=True):
+        assert line == {name: other[name] for name in line}
 
 
 @pytest.mark.slow
 def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", samples="demo", generator="incontext")
-    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
-    for line, row in zip(cells(page), wanted, strict=True):
+    records = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    for line, row in zip(cells(page), records, strict=True):
         for name, text in expected_of_sight(row).items():
             # A number is read aloud as itself; that its text is seen says the next test.
             alike = line[name] == text if name in ("rank", "tier", "strategy") else float(line[name]) == float(text)
@@ -283,28 +287,30 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
 def test_what_is_seen_has_the_digits_of_the_command(database: Home) -> None:
     from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
-    [sent] = [one.proto for one in app("leaderboard", database.root, samples="demo", generator="incontext").dataframe]
-    seen = convert_arrow_bytes_to_pandas_df(sent.arrow_data.styler.display_values).to_dict("records")
-    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
-    for line, row in zip(seen, wanted, strict=True):
+    [sent] = [
+        element.proto for element in app("leaderboard", database.root, samples="demo", generator="incontext").dataframe
+    ]
+    displayed = convert_arrow_bytes_to_pandas_df(sent.arrow_data.styler.display_values).to_dict("records")
+    records = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    for line, row in zip(displayed, records, strict=True):
         full = expected_of_sight(row)
         assert {name: line[name] for name in full} == full
-    other = wanted[0]["difference"]["context_gain"]
-    assert seen[0]["p"].rstrip("*") == numbers.p_value(other["p_holm"])
+    other = records[0]["difference"]["context_gain"]
+    assert displayed[0]["p"].rstrip("*") == numbers.p_value(other["p_holm"])
 
 
 def expected_of_sight(row: dict[str, Any]) -> dict[str, str]:
     """Return the first cells as they are seen: numbers with the digits of the command."""
-    found = row["context_gain"]
-    half = numbers.half_width(found["low"], found["high"])
+    gain = row["context_gain"]
+    half = numbers.half_width(gain["low"], gain["high"])
     ranks = sorted({row["rank_low"], row["rank_high"]})
     return {
         "rank": "-".join(map(str, ranks)),
         "tier": row["tier"],
         "strategy": row["strategy"],
-        "context_gain bits": numbers.value(found["mean"], half),
-        "low": numbers.value(found["low"], half),
-        "high": numbers.value(found["high"], half),
+        "context_gain bits": numbers.value(gain["mean"], half),
+        "low": numbers.value(gain["low"], half),
+        "high": numbers.value(gain["high"], half),
     }
 
 
@@ -326,8 +332,8 @@ def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, pa
 @pytest.mark.slow
 def test_the_order_is_chosen_by_keys_and_shared_by_its_address(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", samples="demo", generator="incontext")
-    wanted = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
-    assert [line["strategy"] for line in cells(page)] == [row["strategy"] for row in wanted]
+    records = [row for row in rows(database, "--samples", "demo") if row["generator"] == "incontext"]
+    assert [line["strategy"] for line in cells(page)] == [row["strategy"] for row in records]
     page.get_by_role("combobox", name="Order").focus()
     page.keyboard.type("strategy, Z")
     page.keyboard.press("Enter")

@@ -58,8 +58,8 @@ class Run:
     def stop(self) -> tuple[int, str]:
         """Interrupt it; return its exit code and what it said."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output
 
 
 class Reader:
@@ -119,8 +119,8 @@ def watched(home: Home, database: str, rounds: Rounds, page: Callable[[], None])
             alone, beside = _rounds(reader, rounds, page)
         assert run.process.poll() is None, run.process.communicate()
     finally:
-        code, said = run.stop()
-    assert code == 130 and "locked" not in said and "Traceback" not in said, (code, said)
+        code, output = run.stop()
+    assert code == 130 and "locked" not in output and "Traceback" not in output, (code, output)
     # More states than rounds: the reader met the run at work, and did not read one state again and again.
     assert len(reader.stamps) > rounds[0]
     assert reader.finished > 0 and statistics.mean(alone) > 0
@@ -146,7 +146,7 @@ def _when_begun(database: str, run: Run) -> Store:
         except InputFault:
             time.sleep(0.2)
             continue
-        if any(one.finished for one in works(store)):
+        if any(work.finished for work in works(store)):
             return store
         store.close()
         time.sleep(0.2)

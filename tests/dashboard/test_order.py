@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.dashboard.views.figure import Figure
-from ctxbench.dashboard.views.order import Order, arranged, orders
+from ctxbench.dashboard.views.tables import Figure, Order, arranged, orders
 
 ROWS: list[dict[str, Any]] = [
     {"strategy": "b", "es %": Figure("9.0"), "open": "/x", "price": None},
@@ -28,9 +27,9 @@ def test_unasked_the_rows_stay_as_they_come() -> None:
 
 
 def test_every_column_with_a_cell_is_offered_both_ways_the_usual_way_first() -> None:
-    found = orders(ROWS, ("open",))
-    assert [one.written for one in found] == ["", "strategy", "-strategy", "-es %", "es %"]
-    assert [one.spelled("rank") for one in found] == [
+    options = orders(ROWS, ("open",))
+    assert [option.written for option in options] == ["", "strategy", "-strategy", "-es %", "es %"]
+    assert [option.spelled("rank") for option in options] == [
         "rank",
         "strategy, A first",
         "strategy, Z first",
@@ -40,7 +39,7 @@ def test_every_column_with_a_cell_is_offered_both_ways_the_usual_way_first() -> 
 
 
 @pytest.mark.parametrize(
-    ("order", "wanted"),
+    ("order", "strategies"),
     [
         (Order("es %", falling=True, number=True), "cbaA"),
         (Order("es %", falling=False, number=True), "bacA"),
@@ -48,8 +47,8 @@ def test_every_column_with_a_cell_is_offered_both_ways_the_usual_way_first() -> 
         (Order("strategy", falling=True), "cbAa"),
     ],
 )
-def test_numbers_order_as_numbers_and_what_is_unknown_comes_last(order: Order, wanted: str) -> None:
-    assert names(order) == wanted
+def test_numbers_order_as_numbers_and_what_is_unknown_comes_last(order: Order, strategies: str) -> None:
+    assert names(order) == strategies
 
 
 def test_a_figure_is_its_number_and_keeps_its_text() -> None:

@@ -86,14 +86,14 @@ def read(text: str) -> Node:
 
 def lines(table: Node) -> list[list[str]]:
     """Return the headings and the cells of a table, the drawings left out."""
-    fields = [[one for one in row.children if isinstance(one, Node)] for row in table.all("tr")]
-    drawn = [at for at, one in enumerate(fields[0]) if list(one.all("svg"))]
-    return [[one.text for at, one in enumerate(row) if at not in drawn] for row in fields]
+    fields = [[node for node in row.children if isinstance(node, Node)] for row in table.all("tr")]
+    drawn = [at for at, field in enumerate(fields[0]) if list(field.all("svg"))]
+    return [[field.text for at, field in enumerate(row) if at not in drawn] for row in fields]
 
 
 def fill(home: Path, *names: str, attempts: bool = True) -> dict[str, RunSpec]:
     """Store a run a strategy over 12 samples in 6 repositories; later ones are better."""
-    samples = [one for repo in "abcdef" for one in make_samples(2, f"org/{repo}")]
+    samples = [sample for repo in "abcdef" for sample in make_samples(2, f"org/{repo}")]
     specs = {}
     with open_store(f"sqlite:///{home / 'results.db'}") as store:
         store.add_generations([make_generation()])
@@ -103,7 +103,7 @@ def fill(home: Path, *names: str, attempts: bool = True) -> dict[str, RunSpec]:
             attempt = store.start_attempt(run, "cells") if attempts else 0
             for index, sample in enumerate(samples):
                 es = min(1.0, 0.2 + 0.25 * place + 0.01237 * (index * (7 + 4 * place) % 13))
-                made = StoredCompletion(
+                completion = StoredCompletion(
                     generation_id="g",
                     status=make_finished(sample.id).status,
                     text="1",
@@ -114,7 +114,7 @@ def fill(home: Path, *names: str, attempts: bool = True) -> dict[str, RunSpec]:
                         ("context", "bits"): 3 - es,
                     },
                 )
-                store.add_finished(run, "c", make_finished(sample.id, completions=(made,)))
+                store.add_finished(run, "c", make_finished(sample.id, completions=(completion,)))
             if attempts:
                 store.end_attempt(attempt, reason="done", finished=len(samples), missing=0)
     return specs
@@ -126,10 +126,10 @@ def report(home: Path, out: Path, *options: str) -> Result:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    made = tmp_path / "home"
-    made.mkdir()
-    fill(made, "lc.infile", "lc.repocoder(window=20)", HOSTILE)
-    return made
+    home = tmp_path / "home"
+    home.mkdir()
+    fill(home, "lc.infile", "lc.repocoder(window=20)", HOSTILE)
+    return home
 
 
 def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
@@ -146,35 +146,37 @@ def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
         assert (cell["tier"], cell["n"], cell["unscored"]) == (record["tier"], "12", "0")
         assert cell["rank"] == (f"{record['rank_low']}-{record['rank_high']}").replace("1-1", "1")
         if record["baseline"]:
-            found = record["difference"]["es"]
-            assert cell["to lc.infile"] == numbers.interval(found["mean"], found["low"], found["high"], sign=True)
-            assert cell["p"].rstrip("*") == numbers.p_value(found["p_holm"])
+            difference = record["difference"]["es"]
+            assert cell["to lc.infile"] == numbers.interval(
+                difference["mean"], difference["low"], difference["high"], sign=True
+            )
+            assert cell["p"].rstrip("*") == numbers.p_value(difference["p_holm"])
     head, *rows = lines(beside)
     for row, record in zip(rows, records, strict=True):
         cell = dict(zip(head, row, strict=True))
-        assert cell["em % [95%]"] == numbers.interval(*(record["em"][one] for one in ("mean", "low", "high")))
-        assert [cell[one] for one in ("calls", "seconds")] == ["1", "0.75"]
+        assert cell["em % [95%]"] == numbers.interval(*(record["em"][part] for part in ("mean", "low", "high")))
+        assert [cell[name] for name in ("calls", "seconds")] == ["1", "0.75"]
 
 
 def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html", "--metric", "em")
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
     table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
-    ticks = [(float(one.attributes["x"] or 0), float(one.text)) for one in table.all("text")]
+    ticks = [(float(label.attributes["x"] or 0), float(label.text)) for label in table.all("text")]
     assert len(ticks) >= 2
     (x0, v0), (x1, v1) = ticks[0], ticks[-1]
 
     def value(x: str | None) -> float:
         return v0 + (float(x or "nan") - x0) * (v1 - v0) / (x1 - x0)
 
-    drawn = [one for one in table.all("td") if one.attributes.get("class") == "drawn"]
+    drawn = [field for field in table.all("td") if field.attributes.get("class") == "drawn"]
     assert len(drawn) == len(records)
     for cell, record in zip(drawn, records, strict=True):
-        reach = next(one for one in cell.all("line") if one.attributes["class"] == "reach")
+        reach = next(line for line in cell.all("line") if line.attributes["class"] == "reach")
         (dot,) = cell.all("circle")
-        shown = value(dot.attributes["cx"]), value(reach.attributes["x1"]), value(reach.attributes["x2"])
-        wanted = tuple(record["em"][one] for one in ("mean", "low", "high"))
-        assert shown == pytest.approx(wanted, abs=0.3)
+        drawn_ends = value(dot.attributes["cx"]), value(reach.attributes["x1"]), value(reach.attributes["x2"])
+        numbers_of_cli = tuple(record["em"][part] for part in ("mean", "low", "high"))
+        assert drawn_ends == pytest.approx(numbers_of_cli, abs=0.3)
 
 
 def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
@@ -183,41 +185,43 @@ def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
     other.mkdir()
     fill(other, "lc.infile", "lc.repocoder(window=20)", "tame")
     report(other, tmp_path / "tame.html")
-    hostile, tame = (read((tmp_path / f"{one}.html").read_text(encoding="utf-8")) for one in ("hostile", "tame"))
-    for one, two in zip(hostile.nodes(), tame.nodes(), strict=True):
-        assert (one.tag, one.attributes) == (two.tag, two.attributes)
-    assert "script" not in {one.tag for one in hostile.nodes()}
-    shown = HOSTILE.replace("\x0b", "\ufffd")
-    assert [one.text for one in hostile.all("th")].count(shown) == 2
+    hostile, tame = (read((tmp_path / f"{name}.html").read_text(encoding="utf-8")) for name in ("hostile", "tame"))
+    for node, other in zip(hostile.nodes(), tame.nodes(), strict=True):
+        assert (node.tag, node.attributes) == (other.tag, other.attributes)
+    assert "script" not in {node.tag for node in hostile.nodes()}
+    printable = HOSTILE.replace("\x0b", "\ufffd")
+    assert [heading.text for heading in hostile.all("th")].count(printable) == 2
 
 
 def test_the_page_loads_nothing_and_allows_nothing_but_its_own_style(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html")
     tree = read((tmp_path / "r.html").read_text(encoding="utf-8"))
     policy = next(
-        one for one in tree.all("meta") if (one.attributes.get("http-equiv") or "").lower() == "content-security-policy"
+        meta
+        for meta in tree.all("meta")
+        if (meta.attributes.get("http-equiv") or "").lower() == "content-security-policy"
     )
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[\w+/=]{44}'; base-uri 'none'; form-action 'none'",
         policy.attributes["content"] or "",
     )
-    for one in tree.nodes():
-        assert not {"style", "src", "srcset", "action", "data"} & one.attributes.keys()
-        assert not any(name.startswith("on") for name in one.attributes)
-        assert one.attributes.get("href", "#").startswith("#")  # type: ignore[union-attr]
+    for node in tree.nodes():
+        assert not {"style", "src", "srcset", "action", "data"} & node.attributes.keys()
+        assert not any(name.startswith("on") for name in node.attributes)
+        assert node.attributes.get("href", "#").startswith("#")  # type: ignore[union-attr]
     assert "url(" not in next(iter(tree.all("style"))).text and "@import" not in next(iter(tree.all("style"))).text
     for table in tree.all("table"):
         assert next(iter(table.all("caption"))).text
-        assert all(one.attributes.get("scope") in ("col", "row") for one in table.all("th"))
+        assert all(heading.attributes.get("scope") in ("col", "row") for heading in table.all("th"))
 
 
 def test_reports_of_the_same_runs_are_equal_and_dated_by_the_runs(home: Path, tmp_path: Path) -> None:
-    one, two = tmp_path / "one.html", tmp_path / "two.html"
-    two.write_text("what stood here before", encoding="utf-8")
-    report(home, one)
-    report(home, two)
-    assert one.read_bytes() == two.read_bytes()
-    assert re.search(r"Newest run: 20\d\d-\d\d-\d\d \d\d:\d\d UTC", one.read_text(encoding="utf-8"))
+    first, second = tmp_path / "one.html", tmp_path / "two.html"
+    second.write_text("what stood here before", encoding="utf-8")
+    report(home, first)
+    report(home, second)
+    assert first.read_bytes() == second.read_bytes()
+    assert re.search(r"Newest run: 20\d\d-\d\d-\d\d \d\d:\d\d UTC", first.read_text(encoding="utf-8"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "one.html", "two.html"]
 
 
@@ -238,26 +242,26 @@ def test_other_formats_are_the_leaderboards(home: Path, tmp_path: Path) -> None:
 
 
 def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.html"
-    kept.write_text("old", encoding="utf-8")
+    untouched = tmp_path / "kept.html"
+    untouched.write_text("old", encoding="utf-8")
     assert_fault(report(home, tmp_path / "none" / "r.html"), "no such folder", "--out")
     assert_fault(report(home, tmp_path), "is a folder")
-    assert_fault(report(home, kept, "--metric", "esprit"), "esprit")
-    assert_fault(report(home, kept, "--samples", "demmo"), "demo")
-    assert_fault(report(tmp_path / "nowhere", kept), "no runs are stored")
-    assert kept.read_text(encoding="utf-8") == "old"
+    assert_fault(report(home, untouched, "--metric", "esprit"), "esprit")
+    assert_fault(report(home, untouched, "--samples", "demmo"), "demo")
+    assert_fault(report(tmp_path / "nowhere", untouched), "no runs are stored")
+    assert untouched.read_text(encoding="utf-8") == "old"
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
-    made = board([coder_eval()], published="auto")
-    tree = read(page.html(model.report(made, {})))
-    titles = [one.text for one in tree.all("h2")]
-    at = next(index for index, one in enumerate(titles) if one.startswith("published numbers"))
+    ranked = board([coder_eval()], published="auto")
+    tree = read(page.html(model.report(ranked, {})))
+    titles = [heading.text for heading in tree.all("h2")]
+    at = next(index for index, text in enumerate(titles) if text.startswith("published numbers"))
     section = list(tree.all("section"))[at]
     assert "never ranked" in section.text and not list(section.all("circle"))
-    captions = [one.text for one in tree.all("caption")]
-    assert "pass@1 by level" in captions and any(one.endswith("as printed") for one in captions)
+    captions = [caption.text for caption in tree.all("caption")]
+    assert "pass@1 by level" in captions and any(caption.endswith("as printed") for caption in captions)
     assert not re.search(r"Newest run", tree.text)
 
 
@@ -279,11 +283,11 @@ def test_an_empty_board_is_a_page_that_says_so() -> None:
 )
 def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> None:
     mean = (least + most) / 2
-    made = bars.axis([(mean, least, most), (mean, None, None)])
-    assert made is not None
-    assert 0 <= made.place(least) <= made.place(most) <= bars.WIDTH
-    assert 1 <= len(made.ticks) <= 6 and all(0 <= one.x <= bars.WIDTH for one in made.ticks)
-    bar = made.bar((mean, None, None))
+    scale = bars.axis([(mean, least, most), (mean, None, None)])
+    assert scale is not None
+    assert 0 <= scale.place(least) <= scale.place(most) <= bars.WIDTH
+    assert 1 <= len(scale.ticks) <= 6 and all(0 <= tick.x <= bars.WIDTH for tick in scale.ticks)
+    bar = scale.bar((mean, None, None))
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
@@ -294,26 +298,28 @@ def test_no_axis_without_values() -> None:
 def test_contrast_is_enough_in_both_schemes() -> None:
     css = (Path(page.__file__).parent / "report.css").read_text(encoding="utf-8")
     for colours in re.findall(r":root \{(.*?)\}", css):
-        found = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", colours))
+        palette = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", colours))
         for name in ("ink", "soft", "first", "other"):
             for ground in ("ground", "shade"):
-                assert contrast(found[name], found[ground]) >= 4.5, (name, ground, colours)
-        assert contrast(found["base"], found["ground"]) >= 3
+                assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground, colours)
+        assert contrast(palette["base"], palette["ground"]) >= 3
 
 
-def contrast(one: str, two: str) -> float:
+def contrast(colour: str, other: str) -> float:
     """Return the contrast ratio of two colours, as WCAG 2.2 defines it."""
-    light, dark = sorted(map(_luminance, (one, two)), reverse=True)
+    light, dark = sorted(map(_luminance, (colour, other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 def _luminance(colour: str) -> float:
     parts: list[Any] = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    red, green, blue = (
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in parts
+    )
     return 0.2126 * float(red) + 0.7152 * float(green) + 0.0722 * float(blue)
 
 
 def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:
     specs = [make_spec(strategy="lc.infile").id]
     with open_store(f"sqlite:///{home / 'results.db'}") as store:
-        assert [one.id for one in works(store, specs)] == specs
+        assert [work.id for work in works(store, specs)] == specs

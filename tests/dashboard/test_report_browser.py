@@ -31,35 +31,35 @@ def test_a_browser_shows_the_report(
     assert run_cli("report", "--home", str(database.root), "--out", str(out)).code == 0
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on("request", lambda request: asked.append(request.url))
+    errors: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(out.as_uri())
     # A style sheet that the policy refused would leave Times and an empty margin, and say so.
     assert page.evaluate("getComputedStyle(document.querySelector('caption')).textAlign") == "left"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 29)")
-    shown = page.evaluate(_TABLES)
+    tables = page.evaluate(_TABLES)
     context.close()
-    assert (said, asked) == ([], [out.as_uri()])
-    _same_numbers(shown, database)
+    assert (errors, requests) == ([], [out.as_uri()])
+    _same_numbers(tables, database)
 
 
-def _same_numbers(shown: list[dict[str, object]], database: Home) -> None:
+def _same_numbers(tables: list[dict[str, object]], database: Home) -> None:
     """Compare the rankings with the leaderboard's JSON, row by row in its order."""
     records = json.loads(run_cli("leaderboard", "--home", str(database.root), "--format", "json").out)
-    records = [one for one in records if one["origin"] != "published" and one["language"] != "both"]
+    records = [record for record in records if record["origin"] != "published" and record["language"] != "both"]
     cells = []
-    for section in shown:
+    for section in tables:
         head, *rows = section["rows"]  # type: ignore[misc]
         at = next((place for place, text in enumerate(head) if text.endswith("[95%]")), None)
         cells += [] if at is None else [row[at] for row in rows]
-    wanted = []
-    for one in records:
-        found = one.get(one["ranked_by"])
-        wanted.append(numbers.interval(found["mean"], found["low"], found["high"]) if found else numbers.UNKNOWN)
-    assert cells == wanted and len(wanted) > 3
+    expected = []
+    for record in records:
+        value = record.get(record["ranked_by"])
+        expected.append(numbers.interval(value["mean"], value["low"], value["high"]) if value else numbers.UNKNOWN)
+    assert cells == expected and len(expected) > 3

@@ -22,29 +22,29 @@ _RUN = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "s
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    found = Home(tmp_path / "my home")
-    make_set(found)
-    return found
+    home = Home(tmp_path / "my home")
+    make_set(home)
+    return home
 
 
-def asked(home: Home, *arguments: str) -> Result:
+def runs_command(home: Home, *arguments: str) -> Result:
     result = run_cli("runs", *arguments, "--home", str(home.root))
     assert result.code == 0, result.err
     return result
 
 
 def records(home: Home, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked(home, *arguments, "--format", "json").out)
-    return found
+    records: list[dict[str, Any]] = json.loads(runs_command(home, *arguments, "--format", "json").out)
+    return records
 
 
 def test_the_list_says_how_far_each_run_is(home: Home) -> None:
-    done, partial = ended(home), ended(home, strategy="gold", limit=2)
+    whole, partial = ended(home), ended(home, strategy="gold", limit=2)
     going = begun(home, faults=3, message="broken\nstrategy", detail="Traceback\n  line")
-    heading, *lines = [line.split("  ") for line in asked(home).out.splitlines()]
+    heading, *lines = [line.split("  ") for line in runs_command(home).out.splitlines()]
     assert [word.strip() for word in heading if word][:4] == ["run", "state", "finished", "planned"]
     cells = {line[0]: [word.strip() for word in line if word.strip()] for line in lines}
-    assert list(cells) == [going, partial, done]
+    assert list(cells) == [going, partial, whole]
     assert [row[1:4] for row in cells.values()] == [
         ["no end noted", "1", "8"],
         ["done", "2", "2"],
@@ -57,7 +57,7 @@ def test_the_list_says_how_far_each_run_is(home: Home) -> None:
 def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     ended(home)
     going = begun(home, faults=3, message="broken", detail="Traceback\n  line 1")
-    text = asked(home, going[:6]).out
+    text = runs_command(home, going[:6]).out
     assert text.startswith(f"{going}  demo  broken  ")
     assert "1 of 8 samples" in text and "no end noted" in text and "or its process was killed" in text
     assert "3 times, last in the attempt of" in text and "strategy: broken" in text
@@ -68,25 +68,25 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
 
 def test_codes_of_a_terminal_are_shown_and_not_obeyed(home: Home) -> None:
     going = begun(home, faults=1, message="bad \x1b[2J", detail="Traceback\n  \x1b]0;owned\x07")
-    text = asked(home, going[:6]).out
+    text = runs_command(home, going[:6]).out
     assert "\x1b" not in text and "strategy: bad ␛[2J" in text and "\n    ␛]0;owned␇\n" in text
 
 
 def test_runs_over_one_set(home: Home) -> None:
     whole, part = ended(home), ended(home, limit=2)
-    assert {one["run"] for one in records(home, "--samples", "demo")} == {whole, part}
-    assert [one["run"] for one in records(home, "--samples", "demo[:2]")] == [part]
+    assert {record["run"] for record in records(home, "--samples", "demo")} == {whole, part}
+    assert [record["run"] for record in records(home, "--samples", "demo[:2]")] == [part]
     assert_fault(run_cli("runs", "--samples", "demoo", "--home", str(home.root)), "did you mean demo")
 
 
 def test_json_has_all_that_is_stored_of_a_run(home: Home) -> None:
     going = begun(home, faults=2, message="broken", detail="Traceback")
-    (one,) = records(home, going)
-    assert (one["run"], one["state"], one["finished"], one["planned"]) == (going, "no end noted", 1, 8)
-    assert one["attempts"][0]["ended"] is None and one["attempts"][0]["faults"] == 2
-    assert one["faults"][0]["count"] == len(one["faults"][0]["samples"]) == 2
-    assert (one["faults"][0]["message"], one["faults"][0]["detail"]) == ("broken", "Traceback")
-    assert one["sampling"]["temperature"] == 0 and one["judge"] is None and one["origin"] == "run"
+    (record,) = records(home, going)
+    assert (record["run"], record["state"], record["finished"], record["planned"]) == (going, "no end noted", 1, 8)
+    assert record["attempts"][0]["ended"] is None and record["attempts"][0]["faults"] == 2
+    assert record["faults"][0]["count"] == len(record["faults"][0]["samples"]) == 2
+    assert (record["faults"][0]["message"], record["faults"][0]["detail"]) == ("broken", "Traceback")
+    assert record["sampling"]["temperature"] == 0 and record["judge"] is None and record["origin"] == "run"
 
 
 @pytest.mark.slow
@@ -94,22 +94,22 @@ def test_the_command_goes_on_with_the_run_wherever_it_is_stored(home: Home) -> N
     url = f"sqlite:///{home.root.parent / 'else where.db'}"
     first = run_cli(*_RUN, "--limit", "5", "--home", str(home.root), "--db", url)
     assert first.code == 0, first.err
-    (one,) = json.loads(run_cli("runs", "--format", "json", "--home", str(home.root), "--db", url).out)
-    program, *words = shlex.split(one["command"])
+    (record,) = json.loads(run_cli("runs", "--format", "json", "--home", str(home.root), "--db", url).out)
+    program, *words = shlex.split(record["command"])
     again = run_cli(*words)
     assert program == "ctxbench" and again.code == 0, again.err
-    assert again.out == first.out and again.out.startswith(one["run"])
+    assert again.out == first.out and again.out.startswith(record["run"])
 
 
 def test_every_run_of_a_real_database(database: Home) -> None:
-    found = records(database)
-    text = asked(database).out
-    assert len(found) == len(text.splitlines()) - 1 > 5
-    (imported,) = [one for one in found if one["generator"] == HARMFUL and one["origin"] == "imported"]
+    stored = records(database)
+    text = runs_command(database).out
+    assert len(stored) == len(text.splitlines()) - 1 > 5
+    (imported,) = [record for record in stored if record["generator"] == HARMFUL and record["origin"] == "imported"]
     assert imported["command"].startswith("ctxbench results import --format ctxbench --samples demo")
-    for one in found:
-        told = asked(database, one["run"]).out
-        assert f"\n{one['command']}\n" in told and (one["judge"] is None or f"\n{one['judge']}\n" in told)
+    for record in stored:
+        output = runs_command(database, record["run"]).out
+        assert f"\n{record['command']}\n" in output and (record["judge"] is None or f"\n{record['judge']}\n" in output)
 
 
 def test_nothing_stored(home: Home) -> None:
@@ -127,6 +127,6 @@ def test_a_run_that_is_not_there(home: Home) -> None:
 
 
 def test_a_password_is_in_no_command(home: Home) -> None:
-    shown = "postgresql+psycopg://me@host/db"
-    assert place(home, "postgresql://me:secret@host/db", shown) == ["--home", str(home.root), "--db", shown]
+    url = "postgresql+psycopg://me@host/db"
+    assert place(home, "postgresql://me:secret@host/db", url) == ["--home", str(home.root), "--db", url]
     assert place(home, home.database, "whatever") == ["--home", str(home.root)]

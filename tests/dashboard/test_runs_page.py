@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 def ended(home: Home, **changes: Any) -> str:
     """Store a run over `demo` that is done; return its id."""
-    made = sets.load(home, changes.get("samples", "demo"))
-    planned = plan.choose(made.samples, changes.get("limit"))
+    sample_set = sets.load(home, changes.get("samples", "demo"))
+    planned = plan.choose(sample_set.samples, changes.get("limit"))
     with open_store(home.database) as store:
-        run = store.add_run(make_spec(samples_digest=made.digest, **changes), planned)
+        run = store.add_run(make_spec(samples_digest=sample_set.digest, **changes), planned)
         attempt = store.start_attempt(run, "process")
         store.add_generations([make_generation()])
         for sample in planned:
@@ -46,24 +46,26 @@ def ended(home: Home, **changes: Any) -> str:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """Return a home with two runs, one of them over two samples only."""
-    found = Home(tmp_path / "home")
-    make_set(found)
-    ended(found)
-    ended(found, strategy="gold", limit=2)
-    return found
+    home = Home(tmp_path / "home")
+    make_set(home)
+    ended(home)
+    ended(home, strategy="gold", limit=2)
+    return home
 
 
 def begun(
     home: Home, *, faults: int = 0, message: str = "server down", detail: str = "", claims: Claims | None = None
 ) -> str:
     """Store a run that was begun and not ended, with faults; return its id."""
-    made = sets.load(home, "demo")
+    sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
-        run = store.add_run(make_spec(samples_digest=made.digest, strategy=message, generator=PLANTED), made.samples)
+        run = store.add_run(
+            make_spec(samples_digest=sample_set.digest, strategy=message, generator=PLANTED), sample_set.samples
+        )
         attempt = store.start_attempt(run, "process", claims=claims)
         store.add_generations([make_generation()])
-        store.add_finished(run, "", make_finished(made.samples[0].id))
-        for sample in made.samples[1 : 1 + faults]:
+        store.add_finished(run, "", make_finished(sample_set.samples[0].id))
+        for sample in sample_set.samples[1 : 1 + faults]:
             store.add_fault(attempt, StoredFault(sample_id=sample.id, kind="strategy", message=message, detail=detail))
     return run
 
@@ -75,16 +77,16 @@ def claims(home: Home) -> Iterator[Claims]:
         yield opened
 
 
-def said(page: AppTest) -> str:
+def page_text(page: AppTest) -> str:
     """Return all that a page says, without the backslashes that take Markdown's meaning away."""
     assert not page.exception
     parts = [*page.markdown, *page.subheader, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(one.value) for one in parts))
+    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(element.value) for element in parts))
 
 
 def test_no_runs_yet(empty_home: Home) -> None:
     page = app("runs", empty_home.root)
-    assert "ctxbench quickstart" in said(page) and not page.dataframe
+    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
 
 
 def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
@@ -95,15 +97,17 @@ def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
     assert page.code[0].value == (
         f"ctxbench run --samples demo --strategy gold --generator scripted --limit 2 --home {home.root}"
     )
-    assert "None is stored." in said(page)
+    assert "None is stored." in page_text(page)
 
 
 def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
     run = begun(home)
     page = app("runs", home.root, run=run)
     # How long it still takes is told of no run that may be dead.
-    assert not page.get("progress") and " left" not in said(page)
-    assert "1 of 8 samples: no end noted" in said(page) and "it goes on, or its process was killed" in said(page)
+    assert not page.get("progress") and " left" not in page_text(page)
+    assert "1 of 8 samples: no end noted" in page_text(page) and "it goes on, or its process was killed" in page_text(
+        page
+    )
     assert page.dataframe[0].value["state"].tolist().count("done") == 2
 
 
@@ -118,8 +122,8 @@ def test_a_run_is_dead_as_soon_as_its_process_is(home: Home, claims: Claims) -> 
     with own_main():
         # Nothing in the database has changed.
         page.run()
-    assert not page.get("progress") and " left" not in said(page)
-    assert "1 of 8 samples: died" in said(page) and "its process is gone" in said(page)
+    assert not page.get("progress") and " left" not in page_text(page)
+    assert "1 of 8 samples: died" in page_text(page) and "its process is gone" in page_text(page)
     assert page.dataframe[0].value["state"].tolist() == ["died", "done", "done"]
 
 
@@ -131,17 +135,17 @@ def test_faults_stand_together_and_are_text(home: Home) -> None:
     assert (list(faults["count"]), list(faults["kind"])) == ([3], ["strategy"])
     (detail,) = page.expander
     assert "<script>" not in detail.label.replace("\\<script\\>", "")
-    message, traceback = (one.value for one in detail.code)
+    message, traceback = (code.value for code in detail.code)
     # Characters that are not seen are shown by their numbers.
     assert message.startswith(PLANTED) and message.endswith("long " * 100) and "\u202e" not in message
     assert traceback == f"Traceback of {PLANTED}"
-    assert not any(PLANTED in one.value for one in [*page.markdown, *page.subheader, *page.caption])
-    assert all(PLANTED not in one.value for one in page.get("html"))
+    assert not any(PLANTED in element.value for element in [*page.markdown, *page.subheader, *page.caption])
+    assert all(PLANTED not in element.value for element in page.get("html"))
 
 
 def test_a_run_that_is_not_there(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
-    assert "there is no no such run here" in said(page) and "there is no other here" in said(page)
+    assert "there is no no such run here" in page_text(page) and "there is no other here" in page_text(page)
 
 
 def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
@@ -149,7 +153,7 @@ def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
     home.root.mkdir()
     (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
     page = app("runs", home.root)
-    assert len(page.error) == 1 and "is not a database" in said(page)
+    assert len(page.error) == 1 and "is not a database" in page_text(page)
 
 
 @pytest.mark.slow
@@ -158,11 +162,11 @@ def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) 
     with open_store(database.database) as store:
         stored = works(store)
     table = cells(page)
-    assert {row["run"] for row in table} == {one.id for one in stored}
+    assert {row["run"] for row in table} == {work.id for work in stored}
     assert {(row["run"], row["finished"], row["planned"]) for row in table} == {
-        (one.id, str(one.finished), str(one.planned)) for one in stored
+        (work.id, str(work.finished), str(work.planned)) for work in stored
     }
-    imported = next(one for one in stored if one.imported)
+    imported = next(work for work in stored if work.imported)
     server.visit(page, "runs", run=imported.id)
     assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
 

@@ -1,4 +1,4 @@
-"""What the Runs page says of runs: states, pace and words, from plain values."""
+"""States, speed and sentences of the Runs page, from plain values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any)
     return RunWork(**{**fields, **changes})
 
 
-def seen(since: float = NOW - 10, first: int = 30, grew: float | None = None, last: int = 30) -> Sighting:
+def sighting_of(since: float = NOW - 10, first: int = 30, grew: float | None = None, last: int = 30) -> Sighting:
     return Sighting(since=since, first=first, grew=grew, last=last)
 
 
@@ -67,14 +67,14 @@ def seen(since: float = NOW - 10, first: int = 30, grew: float | None = None, la
     [
         (work(), None, "not begun"),
         (work(attempts=[attempt()]), None, "no end noted"),
-        (work(attempts=[attempt()]), seen(), "no end noted"),
-        (work(attempts=[attempt()]), seen(grew=NOW), "goes on"),
+        (work(attempts=[attempt()]), sighting_of(), "no end noted"),
+        (work(attempts=[attempt()]), sighting_of(grew=NOW), "goes on"),
         (work(attempts=[attempt()], alive=True), None, "goes on"),
         (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), None, "goes on"),
         (work(attempts=[attempt()], alive=False), None, "died"),
-        (work(attempts=[attempt()], alive=False), seen(grew=NOW), "died"),
+        (work(attempts=[attempt()], alive=False), sighting_of(grew=NOW), "died"),
         (work(90, [attempt()], alive=False), None, "done"),
-        (work(attempts=[attempt(), attempt(ended=NOW)]), seen(grew=NOW), "left"),
+        (work(attempts=[attempt(), attempt(ended=NOW)]), sighting_of(grew=NOW), "left"),
         (work(90, [attempt(), attempt(ended=NOW)]), None, "done"),
         (work(90, [attempt(ended=NOW)], unjudged=2), None, "unjudged"),
     ],
@@ -85,20 +85,22 @@ def test_a_state_says_what_is_known_and_no_more(run: RunWork, sighting: Sighting
 
 
 def test_the_pace_since_the_attempt_began() -> None:
-    found = view.pace(work(30, [attempt(NOW - 60)], alive=True), NOW)
-    assert found == view.Pace(per_minute=30.0, left=120.0)
+    speed = view.speed(work(30, [attempt(NOW - 60)], alive=True), NOW)
+    assert speed == view.Speed(per_minute=30.0, seconds_left=120.0)
 
 
 def test_what_an_earlier_attempt_stored_is_not_this_ones() -> None:
     earlier = attempt(NOW - 900, NOW - 600, finished=20)
-    assert view.pace(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Pace(per_minute=10.0, left=360.0)
+    assert view.speed(work(30, [earlier, attempt(NOW - 60)], alive=True), NOW) == view.Speed(
+        per_minute=10.0, seconds_left=360.0
+    )
 
 
 def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
     run = work(30, [attempt(NOW - 9000), attempt(NOW - 60)], alive=True)
-    assert view.pace(run, NOW) is None
-    found = view.pace(run, NOW, seen(since=NOW - 30, first=20, grew=NOW - 1))
-    assert found == view.Pace(per_minute=20.0, left=180.0)
+    assert view.speed(run, NOW) is None
+    speed = view.speed(run, NOW, sighting_of(since=NOW - 30, first=20, grew=NOW - 1))
+    assert speed == view.Speed(per_minute=20.0, seconds_left=180.0)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +109,16 @@ def test_after_a_killed_attempt_only_watching_tells_the_pace() -> None:
         (work(30, [attempt(ended=NOW)]), None),
         (work(0, [attempt()], alive=True), None),
         (work(30, [attempt(NOW + 5)], alive=True), None),
-        (work(30, [attempt(NOW - 60)], alive=True), seen(since=NOW - 61)),
-        (work(30, [attempt(NOW - 600)], alive=True), seen(since=NOW - 100, first=20, grew=NOW - 70)),
+        (work(30, [attempt(NOW - 60)], alive=True), sighting_of(since=NOW - 61)),
+        (work(30, [attempt(NOW - 600)], alive=True), sighting_of(since=NOW - 100, first=20, grew=NOW - 70)),
         # Whether it goes on nobody knows; and that it does not.
         (work(30, [attempt(NOW - 60)]), None),
         (work(30, [attempt(NOW - 60)], alive=False), None),
-        (work(30, [attempt(NOW - 60)], alive=False), seen(grew=NOW - 1)),
+        (work(30, [attempt(NOW - 60)], alive=False), sighting_of(grew=NOW - 1)),
     ],
 )
 def test_no_pace_where_nothing_tells_one(run: RunWork, sighting: Sighting | None) -> None:
-    assert view.pace(run, NOW, sighting) is None
+    assert view.speed(run, NOW, sighting) is None
 
 
 def test_what_a_reader_saw() -> None:
@@ -131,12 +133,12 @@ def test_what_a_reader_saw() -> None:
 
 def test_how_far_it_is_in_words() -> None:
     run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5}, alive=True)
-    said = view.sentence(run, NOW)
-    assert said == "30 of 90 samples, 5 failed by the model, 30 a minute, about 2 min left: goes on"
+    text = view.sentence(run, NOW)
+    assert text == "30 of 90 samples, 5 failed by the model, 30 a minute, about 2 min left: goes on"
     assert view.sentence(replace(run, alive=False), NOW) == "30 of 90 samples, 5 failed by the model: died"
     run = replace(run, alive=None)
-    still = view.sentence(run, NOW, seen(since=NOW - 600))
-    assert still == "30 of 90 samples, 5 failed by the model, none more for 10 min: no end noted"
+    still = view.sentence(run, NOW, sighting_of(since=NOW - 600))
+    assert still == "30 of 90 samples, 5 failed by the model, no new sample for 10 min: no end noted"
     functions = work(90, [attempt(ended=NOW)], unjudged=3, functions=True)
     assert view.sentence(functions, NOW) == "90 of 90 samples, 3 completions without a verdict: unjudged"
 
@@ -163,8 +165,8 @@ def test_a_limited_run_and_one_that_shows_what_follows_the_cursor() -> None:
 
 
 def test_attempts_last_first() -> None:
-    made = [attempt(NOW - 7200, NOW - 3600, reason="faults", finished=5, missing=2, faults=2), attempt(NOW - 60)]
-    last, first = view.attempt_rows(made)
+    attempts = [attempt(NOW - 7200, NOW - 3600, reason="faults", finished=5, missing=2, faults=2), attempt(NOW - 60)]
+    last, first = view.attempt_rows(attempts)
     assert (first["took"], first["end"], first["finished"]) == ("60 min", "faults", 5)
     assert (last["took"], last["end"], last["finished"]) == ("", "no end noted", None)
     assert set(last) == set(view.ATTEMPT_HELP)

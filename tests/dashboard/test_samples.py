@@ -14,6 +14,7 @@ import pytest
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import UNTESTED, Kind, Reference
+from ctxbench.dashboard.pages.samples import PHONE_STYLE
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store import notes as notes_of
@@ -56,7 +57,7 @@ def completion(text: str, es: float, generation: str = "g", **changes: Any) -> S
 
 def fill(store: Store, digest: str) -> dict[str, str]:
     """Store two runs that agree on ``demo/0`` and differ elsewhere; of the second ``demo/2`` is missing."""
-    found = {}
+    run_ids = {}
     store.add_generations([make_generation(text=f"{ANSWER}\n# more"), make_generation(
         id="bad", prompt=HARMFUL + HIDING, prompt_digest="b", text=HARMFUL + HIDING + "x" * LONG, finish=HARMFUL,
     )])  # fmt: skip
@@ -72,10 +73,10 @@ def fill(store: Store, digest: str) -> dict[str, str]:
                     f"demo/{number}", prompt="# found\nx = ", prompt_digest="q", blocks=blocks, bits=(),
                     completions=(completion(text, value),),
                 ))  # fmt: skip
-        found[strategy] = run
+        run_ids[strategy] = run
     fault = StoredFault(sample_id="demo/2", kind="machine", message=f"lost: {HARMFUL}")
-    store.add_fault(store.start_attempt(found["lc.b"], "full"), fault)
-    return found
+    store.add_fault(store.start_attempt(run_ids["lc.b"], "full"), fault)
+    return run_ids
 
 
 def fill_harmful(store: Store, digest: str) -> None:
@@ -95,18 +96,20 @@ def fill_harmful(store: Store, digest: str) -> None:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("samples"))
-    references = [Reference(id=one.id, target=ANSWER if one.id != HARMFUL else HARMFUL) for one in samples_of()]
-    made = sets.save(home, "demo", samples_of(), references, {"repositories": {}})
+    references = [
+        Reference(id=sample.id, target=ANSWER if sample.id != HARMFUL else HARMFUL) for sample in samples_of()
+    ]
+    sample_set = sets.save(home, "demo", samples_of(), references, {"repositories": {}})
     with open_store(home.database) as store:
-        fill(store, made.digest)
-        fill_harmful(store, made.digest)
+        fill(store, sample_set.digest)
+        fill_harmful(store, sample_set.digest)
     return home
 
 
 def runs(home: Home) -> dict[str, str]:
     """Return strategy -> id of its run."""
     with open_store(home.database) as store:
-        return {one.run.strategy: one.run.id for one in run_tables(store)}
+        return {table.run.strategy: table.run.id for table in run_tables(store)}
 
 
 def sound(test: Any) -> Any:
@@ -116,7 +119,7 @@ def sound(test: Any) -> Any:
 
 
 def notes(test: Any) -> str:
-    return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", one.proto.body)) for one in test.get("html"))
+    return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", element.proto.body)) for element in test.get("html"))
 
 
 def table(test: Any, key: int) -> list[dict[str, Any]]:
@@ -135,27 +138,27 @@ def test_a_run_without_a_finished_sample_says_what_to_run(tmp_path: Path) -> Non
 
 def test_a_sample_is_shown_whole(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es", sample="demo/1"))
-    found = table(test, 0)
-    assert [row["sample"] for row in found] == ["demo/0", "demo/1", "demo/2", HARMFUL]
-    assert [row["A"] for row in found[:3]] == [100.0, 25.0, 50.0] and math.isnan(found[3]["A"])
-    assert [row[""] for row in found] == ["", "▸", "", ""]
-    assert found[3]["status"] == "infra-failed" and found[0]["place"] == "shop/checkout.py:4"
+    rows = table(test, 0)
+    assert [row["sample"] for row in rows] == ["demo/0", "demo/1", "demo/2", HARMFUL]
+    assert [row["A"] for row in rows[:3]] == [100.0, 25.0, 50.0] and math.isnan(rows[3]["A"])
+    assert [row[""] for row in rows] == ["", "▸", "", ""]
+    assert rows[3]["status"] == "infra-failed" and rows[0]["place"] == "shop/checkout.py:4"
     assert {row["metric"]: row["A"] for row in table(test, 1)} == {"es (%)": 25.0, "bits (bits)": 3.0}
     blocks = table(test, 2)
     assert [(row["kind"], row["state"], row["reason"]) for row in blocks] == [
         ("similar", "kept", ""), ("infile", "kept", ""), ("similar", "dropped", "no room"),
     ]  # fmt: skip
-    shown = [one.value.strip("\n") for one in test.code]
-    assert "def pay(user):\n    total = ▏" in shown and ANSWER in shown and f"{ANSWER}\n# more" in shown
-    assert "# found" in shown and "x = " in shown and "# found\nx = " in shown
-    assert [one.label for one in test.expander if "shop/tax" in one.label.replace("\\", "").replace("\u2060", "")]
+    codes = [code.value.strip("\n") for code in test.code]
+    assert "def pay(user):\n    total = ▏" in codes and ANSWER in codes and f"{ANSWER}\n# more" in codes
+    assert "# found" in codes and "x = " in codes and "# found\nx = " in codes
+    assert [box.label for box in test.expander if "shop/tax" in box.label.replace("\\", "").replace("\u2060", "")]
     assert "demo · shop/checkout.py:4:13 · single-line" in notes(test)
     assert "referenceapply_tax(user.cart, rate)completionapply_tax(cart, rate)" in notes(test)
 
 
 def test_its_values_are_the_leaderboards(home: Home) -> None:
     with open_store(home.database) as store:
-        [expected] = [one for one in run_tables(store) if one.run.strategy == "lc.a"]
+        [expected] = [table for table in run_tables(store) if table.run.strategy == "lc.a"]
     test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es"))
     values = dict(zip(expected.sample, expected.metrics["es"], strict=True))
     for row in table(test, 0):
@@ -168,17 +171,17 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
     test = sound(app("samples", home.root, **both))
     assert [row["A - B"] for row in table(test, 0)][:2] == [0.0, -50.0]
     assert "infra-failed" not in notes(test)
-    buttons = {one.label: one for one in test.button}
+    buttons = {button.label: button for button in test.button}
     assert buttons["Previous sample"].disabled and not buttons["Next sample"].disabled
     test = sound(app("samples", home.root, differs="A and B differ", **both))
     assert [row["sample"] for row in table(test, 0)] == ["demo/1"]
     test = sound(app("samples", home.root, differs="A and B differ", sample="demo/0", **both))
-    [forward] = [one for one in test.button if one.label == "Next disagreement"]
+    [forward] = [button for button in test.button if button.label == "Next disagreement"]
     sound(forward.click().run())
     assert test.query_params["sample"] in ("demo/1", ["demo/1"])
     assert table(test, 1)[1] == {"metric": "bits (bits)", "A": 3.0, "B": 3.0}
     test = sound(app("samples", home.root, differs="A is better", **both))
-    assert "No sample fits" in test.info[0].value
+    assert "No sample matches" in test.info[0].value
 
 
 def test_a_missing_sample_says_why(home: Home) -> None:
@@ -198,7 +201,7 @@ def test_samples_are_filtered_by_the_url(home: Home) -> None:
         test = sound(app("samples", home.root, run=run, metric="es", **query))
         assert [row["sample"] for row in table(test, 0)] == expected, query
     test = sound(app("samples", home.root, run=run, words="nowhere"))
-    assert "No sample fits these filters" in test.info[0].value
+    assert "No sample matches these filters" in test.info[0].value
 
 
 def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
@@ -210,11 +213,15 @@ def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
     Path(away.root / "results.db").write_bytes(Path(home.root / "results.db").read_bytes())
     test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
     assert "The reference is not on this machine" in notes(test)
-    assert "apply_tax(cart, rate)" in [one.value for one in test.code]
-    made = sets.save(
-        away, "demo", samples_of(), [Reference(id=one.id, target="x") for one in samples_of()], {"repositories": {}}
+    assert "apply_tax(cart, rate)" in [code.value for code in test.code]
+    sample_set = sets.save(
+        away,
+        "demo",
+        samples_of(),
+        [Reference(id=sample.id, target="x") for sample in samples_of()],
+        {"repositories": {}},
     )
-    assert made.samples
+    assert sample_set.samples
     test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
     assert "The reference is not on this machine" in notes(test), "another set of that name has other answers"
 
@@ -228,7 +235,7 @@ def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path)
     (away.root / "samples/demo/references.jsonl").write_text(answers.replace("rate", "late"))
     test = sound(app("samples", away.root, run=runs(home)["lc.a"], sample="demo/1"))
     assert "was changed after it was built" in test.error[0].value
-    assert "apply_tax(cart, rate)" in [one.value for one in test.code]
+    assert "apply_tax(cart, rate)" in [code.value for code in test.code]
 
 
 def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
@@ -244,25 +251,25 @@ def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
     assert "Tests: PASSED · 3 tests run" in notes(test)
     test = sound(app("samples", home.root, run=run, sample="demo/0", completionA="2"))
     assert "Tests: FAILED (1 of 3) · 3 tests run" in notes(test)
-    assert "E  assert 1 == 2" in [one.value.strip("\n") for one in test.code]
+    assert "E  assert 1 == 2" in [code.value.strip("\n") for code in test.code]
     assert f"Marked as broken: {HARMFUL}" in notes(sound(app("samples", home.root, sample="demo/1")))
-    found = sound(app("samples", home.root, verdict="FAILED"))
-    assert [row["sample"] for row in table(found, 0)] == ["demo/0"]
+    page = sound(app("samples", home.root, verdict="FAILED"))
+    assert [row["sample"] for row in table(page, 0)] == ["demo/0"]
 
 
 def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
     home = Home(tmp_path)
     sample = make_sample(id="demo/0", kind=Kind.FUNCTION, subkind=UNTESTED)
     reference = Reference(id="demo/0", target="def f():\n    return 1", tests=("tests/test_f.py::test_f",))
-    made = sets.save(home, "demo", [sample], [reference], {"repositories": {}})
+    sample_set = sets.save(home, "demo", [sample], [reference], {"repositories": {}})
     with open_store(home.database) as store:
-        run = store.add_run(make_spec(samples_digest=made.digest), [sample])
+        run = store.add_run(make_spec(samples_digest=sample_set.digest), [sample])
         store.add_generations([make_generation()])
         wrong = completion("def f():\n    return 2", 0.9)
         store.add_finished(run, "c", make_finished("demo/0", completions=(wrong,)))
     test = sound(app("samples", home.root))
-    shown = [one.value.strip("\n") for one in test.code]
-    assert "  def f():\n-     return 1\n+     return 2" in shown and "tests/test_f.py::test_f" in shown
+    codes = [code.value.strip("\n") for code in test.code]
+    assert "  def f():\n-     return 1\n+     return 2" in codes and "tests/test_f.py::test_f" in codes
 
 
 def test_no_stored_text_is_more_than_text(home: Home) -> None:
@@ -271,16 +278,26 @@ def test_no_stored_text_is_more_than_text(home: Home) -> None:
         runs(home)[HARMFUL], [runs(home)[HARMFUL]],
     )  # fmt: skip
     assert table(test, 0)[3]["place"] == f"{HARMFUL}⟨U+202E⟩.py:4"
-    for one in test.get("html"):
-        assert "\u202e" not in one.proto.body
-        assert _Tags(one.proto.body).tags <= {"p", "div", "span", "code", "del", "ins"}
-    labels = [one.label for kind in ("expander", "button", "selectbox", "text_input") for one in test.get(kind)]
-    read = [*labels, *(one.value for kind in ("markdown", "caption", "subheader", "info") for one in test.get(kind))]
+    for element in test.get("html"):
+        assert "\u202e" not in element.proto.body
+        assert element.proto.body == PHONE_STYLE or _Tags(element.proto.body).tags <= {
+            "p",
+            "div",
+            "span",
+            "code",
+            "del",
+            "ins",
+        }
+    labels = [element.label for kind in ("expander", "button", "selectbox", "text_input") for element in test.get(kind)]
+    read = [
+        *labels,
+        *(element.value for kind in ("markdown", "caption", "subheader", "info") for element in test.get(kind)),
+    ]
     for text in read:
         assert "**b**" not in text and "<script>" not in text and "](http" not in text and "$x$" not in text, text
     assert any("script" in text for text in read), "it is there, as text"
-    for one in test.code:
-        assert len(one.value) <= 30_000 and not set(one.value) & set("\u202e\u200b\x1b\0\x07"), one.value[:80]
+    for code in test.code:
+        assert len(code.value) <= 30_000 and not set(code.value) & set("\u202e\u200b\x1b\0\x07"), code.value[:80]
     assert "Compared: the first 20,000 characters" in notes(test)
-    saved = [one for one in test.get("download_button") if one.label == "Save all of it"]
+    saved = [button for button in test.get("download_button") if button.label == "Save all of it"]
     assert len(saved) >= 4, "the completion, the raw output, the block and the prompt"

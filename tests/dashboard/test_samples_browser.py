@@ -10,7 +10,7 @@ import pytest
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.queries import run_tables
-from tests.dashboard.browser import DESKTOP, PATIENCE, Site, cells, settled
+from tests.dashboard.browser import PATIENCE, PHONE, Site, cells, settled
 from tests.dashboard.stored import PLANTED
 
 if TYPE_CHECKING:
@@ -38,19 +38,17 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
         }
     first, second = tables["lc.infile"], tables["lc.repocoder"]
     pairs = zip(first.sample, first.metrics["es"], second.metrics["es"], strict=True)
-    differ = [(sample, one, other) for sample, one, other in pairs if one != other]
+    differ = [(sample, value, other_value) for sample, value, other_value in pairs if value != other_value]
     assert len(differ) >= 2, "the two strategies must differ somewhere"
     server.visit(
         page, "samples", samples="demo", run=first.run.id, other=second.run.id, metric="es", differs="A and B differ"
     )
-    compared = page.locator("del, ins").first.bounding_box()
-    assert compared is not None and compared["y"] + compared["height"] < DESKTOP[1], "it is in sight without scrolling"
     rows = cells(page)
     assert [row["sample"] for row in rows] == [sample for sample, *_ in differ][: len(rows)]
-    for row, (_, one, other) in zip(rows, differ, strict=False):
-        assert one is not None and other is not None
-        assert float(row["A"]) == pytest.approx(one * 100, abs=0.05)
-        assert float(row["A - B"]) == pytest.approx((one - other) * 100, abs=0.05)
+    for row, (_, value, other_value) in zip(rows, differ, strict=False):
+        assert value is not None and other_value is not None
+        assert float(row["A"]) == pytest.approx(value * 100, abs=0.05)
+        assert float(row["A - B"]) == pytest.approx((value - other_value) * 100, abs=0.05)
     page.locator("h1").first.click()
     page.keyboard.press("n")
     wait_for(page, differ[1][0])
@@ -68,13 +66,42 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     assert page.locator("h3", has_text=differ[1][0]).count() == 1
 
 
+@pytest.mark.parametrize("size", [PHONE, (1280, 800)], ids=["phone", "desktop"])
+def test_the_difference_stands_in_the_first_screen(
+    database: Home, server: Site, page: Page, size: tuple[int, int]
+) -> None:
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    server.visit(page, "samples", **_two_runs(database))
+    compared = page.locator("del, ins").first.bounding_box()
+    assert compared is not None and compared["y"] + compared["height"] < height, "in sight without scrolling"
+    heading, grid = (
+        page.locator("h3").first.bounding_box(),
+        page.locator("[data-testid=stDataFrame]").first.bounding_box(),
+    )
+    assert heading is not None and grid is not None
+    assert (grid["y"] > heading["y"]) == (size == PHONE), "on a phone the list stands below the sample"
+
+
+def _two_runs(home: Home) -> dict[str, str]:
+    """Return the URL's query for the samples at which two strategies differ."""
+    with open_store(home.database) as store:
+        runs = {
+            table.run.strategy: table.run.id
+            for table in run_tables(store, samples="demo")
+            if "[:" not in table.run.samples
+        }
+    both = {"run": runs["lc.infile"], "other": runs["lc.repocoder"]}
+    return {"samples": "demo", "metric": "es", "differs": "A and B differ", **both}
+
+
 def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:
     server.visit(page, "samples", samples="planted")
-    shown = page.locator("[data-testid=stCode]").all_text_contents()
-    assert [text for text in shown if PLANTED in text], "the completion is there, word for word"
+    codes = page.locator("[data-testid=stCode]").all_text_contents()
+    assert [text for text in codes if PLANTED in text], "the completion is there, word for word"
     assert page.locator("[data-testid=stMain] a[href*='harm.example']").count() == 0
     assert page.locator("[data-testid=stMain] img").count() == 0
-    assert max(map(len, shown)) < 40_000
+    assert max(map(len, codes)) < 40_000
     assert page.locator("[data-testid=stDownloadButton]", has_text="Save all of it").count() >= 1
     page.locator("[data-testid=stExpander] summary", has_text="Raw output").first.click()
     settled(page)
@@ -86,4 +113,4 @@ def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:
 
 def _hostile_runs(server: Site) -> list[str]:
     with open_store(Home(server.home).database) as store:
-        return [one.run.id for one in run_tables(store, samples="demo") if "<script>" in one.run.strategy]
+        return [table.run.id for table in run_tables(store, samples="demo") if "<script>" in table.run.strategy]

@@ -1,4 +1,4 @@
-"""What the samples page shows, made of plain values: differences, hidden characters, rows and filters."""
+"""Differences, hidden characters, rows and filters of the Samples page, from plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxbench.bench.types import Place
 from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
-from ctxbench.dashboard.views import samples_one as one
+from ctxbench.dashboard.views import samples_one
 from ctxbench.harness.answers import Task
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
@@ -57,30 +57,54 @@ def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None
     if reference == completion:
         assert {part.kind for part in parts} <= {"same"}
     lines = diff.by_lines(reference, completion).split("\n")[:-1]
-    assert [line[2:] for line in lines if line[0] in " -"] == reference.split("\n")
-    assert [line[2:] for line in lines if line[0] in " +"] == completion.split("\n")
+    for side, text in (("-", reference), ("+", completion)):
+        unread = text.split("\n")
+        for line in lines:
+            if line[0] == "@":
+                del unread[: int(line.split()[1])]
+            elif line[0] in f" {side}":
+                assert line[2:] == unread.pop(0)
+        assert not unread, "every line is shown, or counted"
 
 
 def test_words_that_differ_are_told_apart() -> None:
     assert diff.by_words("tax(user.cart, rate)", "tax(cart, rate)") == (
-        diff.Part("same", "tax("),
-        diff.Part("missing", "user."),
-        diff.Part("same", "cart, rate)"),
+        diff.DiffPart("same", "tax("),
+        diff.DiffPart("missing", "user."),
+        diff.DiffPart("same", "cart, rate)"),
     )
     assert diff.equal(" x\n", "x") and not diff.equal("x", "y")
     assert diff.by_lines("a\nb", "a\nc") == "  a\n- b\n+ c\n"
 
 
+def test_equal_lines_far_from_a_difference_are_folded() -> None:
+    reference = [f"line {number}" for number in range(20)]
+    completion = ["other" if number in (9, 16) else line for number, line in enumerate(reference)]
+    assert diff.by_lines("\n".join(reference), "\n".join(completion)).splitlines() == [
+        *("@@ 7 equal lines @@", "  line 7", "  line 8", "- line 9", "+ other", "  line 10", "  line 11"),
+        *(
+            "@@ 2 equal lines @@",
+            "  line 14",
+            "  line 15",
+            "- line 16",
+            "+ other",
+            "  line 17",
+            "  line 18",
+            "  line 19",
+        ),
+    ]
+
+
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_markup_is_ours_alone(reference: str, completion: str) -> None:
-    found = _Tags(diff.markup(reference + HARMFUL, HARMFUL + completion))
-    assert found.tags <= {"div", "span", "code", "del", "ins"}
-    assert not set(found.says) & {"\u202e", "\u200b", "\x1b"}
+    tags = _Tags(diff.markup(reference + HARMFUL, HARMFUL + completion))
+    assert tags.tags <= {"div", "span", "code", "del", "ins"}
+    assert not set(tags.says) & {"\u202e", "\u200b", "\x1b"}
 
 
 def test_blanks_are_seen_where_they_differ() -> None:
-    shown = html.unescape(re.sub(r"<[^>]+>", "", diff.markup("a  b", "a\tb")))
-    assert "a··b" in shown and "a→b" in shown
+    text = html.unescape(re.sub(r"<[^>]+>", "", diff.markup("a  b", "a\tb")))
+    assert "a··b" in text and "a→b" in text
     assert "nbsp" in diff.markup("", "x")
 
 
@@ -111,17 +135,17 @@ def facets(*measures: tuple[str, str]) -> Facets:
 
 
 def test_metrics_are_those_of_the_profile_and_of_all() -> None:
-    found = view.metrics(
+    available = view.metrics(
         facets(
             ("context", "bits"), ("context", "x"), ("crosscodeeval", "es"), ("ctxbench", "es"), ("ctxbench", "pass")
         ),
         "crosscodeeval",
     )
-    assert [metric.name for metric in found] == ["bits", "es", "pass@1"]
-    bits, es, passes = found
+    assert [metric.name for metric in available] == ["bits", "es", "pass@1"]
+    bits, es, passes = available
     assert bits.measure == Measure(profile="context", metric="bits", worst=None, lower_is_better=True)
     assert es.measure == Measure(profile="crosscodeeval", metric="es", worst=0.0)
-    assert (es.shown(27.0), passes.shown(0.5), bits.shown(None)) == (27.0, 50.0, None)
+    assert (es.in_unit(27.0), passes.in_unit(0.5), bits.in_unit(None)) == (27.0, 50.0, None)
     assert passes.measure.metric == "pass" and passes.measure.worst == 0.0
 
 
@@ -136,13 +160,13 @@ def test_metrics_are_those_of_the_profile_and_of_all() -> None:
     ],
 )
 def test_the_metric_that_ranks_comes_unasked(names: tuple[str, ...], generator: str, expected: str) -> None:
-    found = view.preferred(view.metrics(facets(*(("ctxbench", name) for name in names)), "ctxbench"), generator)
-    assert found is not None and found.name == expected
+    metric = view.preferred(view.metrics(facets(*(("ctxbench", name) for name in names)), "ctxbench"), generator)
+    assert metric is not None and metric.name == expected
 
 
 def test_contexts_rank_where_the_generator_measures_them() -> None:
-    found = view.metrics(facets(("context", "context_gain"), ("ctxbench", "es")), "ctxbench")
-    gain, es = view.preferred(found, "incontext(x=1)"), view.preferred(found, "hf(model=m)")
+    available = view.metrics(facets(("context", "context_gain"), ("ctxbench", "es")), "ctxbench")
+    gain, es = view.preferred(available, "incontext(x=1)"), view.preferred(available, "hf(model=m)")
     assert gain is not None and es is not None and (gain.name, es.name) == ("context_gain", "es")
     assert view.preferred((), "incontext") is None
 
@@ -160,7 +184,7 @@ def test_found_samples_are_rows() -> None:
     sample = FoundSample(
         ordinal=0, id="a", repo="r", path="p.py", line=3, level="l", status=Status.SCORED, value=0.25, other=1.0
     )
-    assert view.found_rows([sample], es, "a", compared=True) == [
+    assert view.sample_rows([sample], es, "a", compared=True) == [
         {
             "": "▸", "sample": "a", "repository": "r", "place": "p.py:4", "level": "l", "status": "scored",
             "A": 25.0, "B": 100.0, "A - B": -75.0,
@@ -169,8 +193,8 @@ def test_found_samples_are_rows() -> None:
     missing = FoundSample(
         ordinal=0, id="b", repo="r", path="p", line=0, level="l", status=Status.INFRA_FAILED, value=None, other=1.0
     )
-    assert view.found_rows([missing], es, "a", compared=True)[0]["A - B"] is None
-    assert list(view.found_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
+    assert view.sample_rows([missing], es, "a", compared=True)[0]["A - B"] is None
+    assert list(view.sample_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
 
 
@@ -198,12 +222,12 @@ def piece(**changes: Any) -> StoredPiece:
 
 def test_blocks_are_rows_and_labels() -> None:
     dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
-    first, second = one.piece_rows([piece(), dropped])
+    first, second = samples_one.piece_rows([piece(), dropped])
     assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
     assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", None)
     assert "gain" not in first
-    assert one.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
-    assert one.piece_label(2, piece(gain=-3.0)) == (
+    assert samples_one.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
+    assert samples_one.piece_label(2, piece(gain=-3.0)) == (
         "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
     )
 
@@ -217,22 +241,30 @@ def call(**changes: Any) -> StoredCall:
 
 
 def test_calls_add_up() -> None:
-    rows = one.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
+    rows = samples_one.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
     assert [row["call"] for row in rows] == ["1", "2", "all"]
     assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, 0.75, 0.5)
     assert [getattr(rows[2][name], "text", "") for name in ("price", "seconds")] == ["$0.75", "0.5"]
-    assert one.call_rows([call(), call(price=None)])[2]["price"] is None, "a sum of what nobody knows is not known"
-    assert len(one.call_rows([call()])) == 1 and one.call_rows([]) == []
-    assert one.calls_of([call()]) == ["1 draft"]
-    assert [one.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == ["-", "0", "<0.001", "0.25", "123"]
+    assert samples_one.call_rows([call(), call(price=None)])[2]["price"] is None, (
+        "a sum of what nobody knows is not known"
+    )
+    assert len(samples_one.call_rows([call()])) == 1 and samples_one.call_rows([]) == []
+    assert samples_one.calls_of([call()]) == ["1 draft"]
+    assert [samples_one.seconds(time) for time in (None, 0.0, 0.0002, 0.25, 123.4)] == [
+        "-",
+        "0",
+        "<0.001",
+        "0.25",
+        "123",
+    ]
 
 
 def test_scores_stand_side_by_side() -> None:
-    def made(**scores: float) -> CompletionFacts:
+    def facts_of(**scores: float) -> CompletionFacts:
         kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
         return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, judged=None)
 
-    rows = one.score_rows([("A", made(es=0.5, em=0.0)), ("B", made(es=1.0)), ("C", None)], "ctxbench")
+    rows = samples_one.score_rows([("A", facts_of(es=0.5, em=0.0)), ("B", facts_of(es=1.0)), ("C", None)], "ctxbench")
     assert rows == [
         {"metric": "em (%)", "A": 0.0, "B": None, "C": None},
         {"metric": "es (%)", "A": 50.0, "B": 100.0, "C": None},
@@ -242,23 +274,26 @@ def test_scores_stand_side_by_side() -> None:
 
 
 def test_a_verdict_says_what_it_took() -> None:
-    said = CompletionVerdict(
+    judged = CompletionVerdict(
         verdict="FAILED", reason="1 of 3", tests_run=3, seconds=0.25, peak_bytes=1 << 26, image="i", sandbox="docker"
     )
-    assert one.verdict(said) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
+    assert samples_one.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
 def test_flags_are_said_in_words() -> None:
-    said = CompletionVerdict(
+    judged = CompletionVerdict(
         verdict="PASSED", reason="", tests_run=3, seconds=0.25, peak_bytes=0, image="i", sandbox=""
     )
-    assert one.flagged(said) == "" and one.doubted(dataclasses.replace(said, verdicts=("PASSED",))) == ""
-    later = dataclasses.replace(said, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
-    assert one.doubted(later) == (
+    assert (
+        samples_one.flagged(judged) == ""
+        and samples_one.doubted(dataclasses.replace(judged, verdicts=("PASSED",))) == ""
+    )
+    later = dataclasses.replace(judged, earlier="FAILED: late", verdicts=("FAILED", "PASSED", "PASSED"))
+    assert samples_one.doubted(later) == (
         "first FAILED: late; then once more with no other job beside it · in turn FAILED, PASSED, PASSED, "
         "of which PASSED counts"
     )
-    assert one.flagged(dataclasses.replace(said, flags=("gc", "soon"))) == (
+    assert samples_one.flagged(dataclasses.replace(judged, flags=("gc", "soon"))) == (
         f"gc: {FLAGS['gc']}; soon: flagged by another version"
     )
 
@@ -268,6 +303,6 @@ def test_a_task_ends_at_the_cursor() -> None:
         prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
         known=True,
     )  # fmt: skip
-    assert one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
-    long = one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))
+    assert samples_one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
+    long = samples_one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))
     assert long.startswith("…a") and long.endswith("ab▏") and len(long) < 5_000

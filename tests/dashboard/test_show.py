@@ -16,7 +16,7 @@ from ctxbench.dashboard.theme import FILE, INK, SERIES
 from tests.dashboard.stored import PLANTED
 
 
-def shown(body: str, **names: Any) -> AppTest:
+def run_show(body: str, **names: Any) -> AppTest:
     """Run a few lines that call `show`; `names` are literals they may use."""
     head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
     test = AppTest.from_string(f"from ctxbench.dashboard import show\n{head}{body}", default_timeout=60).run()
@@ -26,22 +26,22 @@ def shown(body: str, **names: Any) -> AppTest:
 
 def unescaped(text: str) -> str:
     """Return what Markdown makes of an escaped text that holds no markup."""
-    found, index = [], 0
+    words, index = [], 0
     while index < len(text):
         index += text[index] == "\\"
-        found.append(text[index])
+        words.append(text[index])
         index += 1
-    return "".join(found).replace("\u2060", "")
+    return "".join(words).replace("\u2060", "")
 
 
 @pytest.mark.parametrize("text", [PLANTED.strip(), "a_b*c`d", "\\*", "1 < 2 -> 3", "user@example.org", "# x"])
 def test_plain_takes_the_meaning_and_leaves_the_text(text: str) -> None:
-    made = show.plain(text)
-    assert unescaped(made) == text
-    for position, one in enumerate(made):
-        if one in "*_`[]<>#$:~|!@&{}()\\":
-            before = len(made[:position]) - len(made[:position].rstrip("\\"))
-            assert before % 2 or one == "\\", (one, made)
+    escaped = show.plain(text)
+    assert unescaped(escaped) == text
+    for position, character in enumerate(escaped):
+        if character in "*_`[]<>#$:~|!@&{}()\\":
+            before = len(escaped[:position]) - len(escaped[:position].rstrip("\\"))
+            assert before % 2 or character == "\\", (character, escaped)
 
 
 def test_plain_breaks_what_is_found_in_escaped_text_too() -> None:
@@ -64,60 +64,60 @@ def test_plain_is_one_line_and_shows_what_hides() -> None:
 
 
 def test_long_text_is_cut_and_can_be_saved_whole() -> None:
-    test = shown("show.text(value, key='whole')", value="x" * 30_000)
+    test = run_show("show.text(value, key='whole')", value="x" * 30_000)
     assert len(test.code[0].value.strip()) == 20_000
     assert "30,000" in test.caption[0].value
     assert [button.key for button in test.get("download_button")] == ["whole"]
 
 
 def test_short_text_stands_alone() -> None:
-    test = shown("show.text(value, key='whole')", value="x = 1\n")
+    test = run_show("show.text(value, key='whole')", value="x = 1\n")
     assert test.code[0].value.strip() == "x = 1" and not test.get("download_button")
 
 
 def test_a_note_holds_no_markup() -> None:
-    [found] = shown("show.note(value)", value=PLANTED).get("html")
-    assert "<script" not in found.proto.body and "&lt;script&gt;" in found.proto.body
+    [element] = run_show("show.note(value)", value=PLANTED).get("html")
+    assert "<script" not in element.proto.body and "&lt;script&gt;" in element.proto.body
 
 
 def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
     rows = [{"strategy": PLANTED, "n": 2}, {"strategy": "b", "n": None}]
-    test = shown("show.frame(rows, help={}, key='t', csv='strategy\\n')", rows=rows)
-    found = test.dataframe[0].value
-    assert list(found["strategy"]) == [PLANTED, "b"] and found["n"][0] == 2
+    test = run_show("show.frame(rows, help={}, key='t', csv='strategy\\n')", rows=rows)
+    frame = test.dataframe[0].value
+    assert list(frame["strategy"]) == [PLANTED, "b"] and frame["n"][0] == 2
     assert [button.key for button in test.get("download_button")] == ["t-csv"]
 
 
 def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     body = (
-        "from ctxbench.dashboard.views.figure import Figure\n"
+        "from ctxbench.dashboard.views.tables import Figure\n"
         "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
     )
     rows = [{"block": 1, "share %": 33.3}, {"block": None, "share %": None}, {"block": 12345, "share %": 2.0}]
-    data = shown(body, rows=rows).dataframe[0].proto.arrow_data
+    data = run_show(body, rows=rows).dataframe[0].proto.arrow_data
     drawn = pa.ipc.open_stream(data.styler.display_values).read_pandas()
     assert [drawn["block"][0], drawn["block"][2]] == ["1", "12345"] and list(drawn["score"]) == ["0.50"] * 3
     assert [drawn["share %"][0], drawn["share %"][2]] == ["33.3", "2"]
-    held = pa.ipc.open_stream(data.data).read_all()
+    arrow = pa.ipc.open_stream(data.data).read_all()
     # An empty cell is empty, and no number.
-    assert held["block"].to_pylist() == [1, None, 12345] and held["share %"].null_count == 1
+    assert arrow["block"].to_pylist() == [1, None, 12345] and arrow["share %"].null_count == 1
 
 
 def test_a_frame_without_rows_has_its_headings() -> None:
-    test = shown("show.frame([], help={'a': 'x', 'b': 'y'}, key='t')")
+    test = run_show("show.frame([], help={'a': 'x', 'b': 'y'}, key='t')")
     assert list(test.dataframe[0].value.columns) == ["a", "b"]
 
 
 def test_a_fault_says_where_what_and_cure() -> None:
     fault = InputFault("is *broken*", where="a_b.toml", cure="mend <it>")
     body = "from ctxbench.bench.errors import InputFault\nshow.fault(InputFault(what, where=where, cure=cure))"
-    test = shown(body, what=fault.what, where=fault.where, cure=fault.cure)
+    test = run_show(body, what=fault.what, where=fault.where, cure=fault.cure)
     assert unescaped(test.error[0].value) == "a_b.toml: is *broken*"
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
 
 
 def test_an_empty_state_says_what_to_run() -> None:
-    test = shown("show.empty('Nothing here.', 'ctxbench quickstart')")
+    test = run_show("show.empty('Nothing here.', 'ctxbench quickstart')")
     assert test.code[0].value == "ctxbench quickstart" and unescaped(test.info[0].value) == "Nothing here."
 
 
@@ -125,7 +125,7 @@ def test_terms_are_explained_in_a_sentence() -> None:
     assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())
 
 
-def _contrast(one: str, other: str) -> float:
+def _contrast(colour: str, ground: str) -> float:
     """Return WCAG 2's contrast ratio of two colours."""
 
     def light(colour: str) -> float:
@@ -133,7 +133,7 @@ def _contrast(one: str, other: str) -> float:
         red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    low, high = sorted((light(one), light(other)))
+    low, high = sorted((light(colour), light(ground)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -151,14 +151,14 @@ def test_what_is_written_can_be_read(kind: str) -> None:
     for behind in (ground, theme["secondaryBackgroundColor"]):
         assert min(_contrast(_faded(text, behind, 0.6), behind), _contrast(theme["linkColor"], behind)) >= 4.5
     assert _contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and _contrast(INK[kind], ground) >= 4.5
-    assert min(_contrast(one, ground) for one in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
+    assert min(_contrast(colour, ground) for colour in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
 
 
 @pytest.mark.parametrize(
     ("name", "pinned", "width"), [("short", True, None), ("n" * 31, None, None), ("n" * 45, None, 330)]
 )
 def test_names_stay_in_sight_unless_they_are_long(name: str, pinned: bool | None, width: int | None) -> None:
-    test = shown("show.frame([{'strategy': name, 'generator': 'g', 'es %': 1.0}], help={}, key='k')", name=name)
+    test = run_show("show.frame([{'strategy': name, 'generator': 'g', 'es %': 1.0}], help={}, key='k')", name=name)
     columns = json.loads(test.dataframe[0].proto.columns)
     assert (columns["strategy"].get("pinned"), columns["strategy"].get("width")) == (pinned, width)
     assert not columns["es %"].get("pinned") and columns["generator"].get("width") is None

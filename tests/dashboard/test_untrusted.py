@@ -1,4 +1,4 @@
-"""What a model wrote, or somebody called a method, does no harm on any page: it is text there."""
+"""Hostile stored texts stay text on every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.dashboard.stored import HARMFUL
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-NAMES = [one.name for one in PAGES]
+NAMES = [page.name for page in PAGES]
 MARKUP = ("img[src=x]", "a[href*='harm.example']", "[data-testid=stMain] script", "[data-testid=stMain] iframe[srcdoc]")
 """What the stored texts would be on a page that takes them for markup."""
 
@@ -43,7 +43,7 @@ def test_an_address_with_markup_is_text(name: str, database: Home) -> None:
     harm = "<script>window.harmed = 1</script> **b** [x](http://harm.example/)"
     test = app(name, database.root, samples=harm, language=harm, generator=harm, metric=harm, run=harm, sample=harm)
     assert not test.exception, test.exception
-    for found in (*test.markdown, *test.caption, *test.subheader, *test.error, *test.info, *test.warning):
-        assert "<script" not in found.value.replace("\\<", "") and "](" not in found.value, found.value
+    for element in (*test.markdown, *test.caption, *test.subheader, *test.error, *test.info, *test.warning):
+        assert "<script" not in element.value.replace("\\<", "") and "](" not in element.value, element.value
     for note in test.get("html"):
         assert "<script" not in note.proto.body

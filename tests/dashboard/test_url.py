@@ -13,12 +13,12 @@ from ctxbench.dashboard import url
 
 options = st.session_state.get("options", ["a", "b", "<b>"])
 url.enter(st.session_state.get("page", "one"))
-one = url.choose("One", options, name="one", default="b", shown=str.upper, written=str)
+one = url.choose("One", options, name="one", default="b", label_of=str.upper, key_of=str)
 many = url.choose_many("Many", ["x", "y", "z"], name="many", default=["x"], most=2)
 text = url.text("Text", name="text")
 number = url.number("Number", 1, 10, name="number", default=3)
 st.button("Put", on_click=lambda: url.put("one", "a"))
-st.session_state["found"] = (one, many, text, number)
+st.session_state["chosen_values"] = (one, many, text, number)
 url.flush()
 """
 
@@ -32,20 +32,20 @@ def opened(**query: str | list[str]) -> AppTest:
     return test
 
 
-def found(test: AppTest) -> tuple[object, ...]:
-    made: tuple[object, ...] = test.session_state["found"]
-    return made
+def chosen_values(test: AppTest) -> tuple[object, ...]:
+    values: tuple[object, ...] = test.session_state["chosen_values"]
+    return values
 
 
 def test_without_a_query_the_defaults_hold_and_are_written() -> None:
     test = opened()
-    assert found(test) == ("b", ["x"], "", 3)
+    assert chosen_values(test) == ("b", ["x"], "", 3)
     assert test.query_params == {"one": "b", "many": "x", "number": "3"}
 
 
 def test_a_query_decides() -> None:
     test = opened(one="<b>", many=["y", "z"], text="find me", number="7")
-    assert found(test) == ("<b>", ["y", "z"], "find me", 7)
+    assert chosen_values(test) == ("<b>", ["y", "z"], "find me", 7)
     assert test.selectbox[0].value == "<b>" and test.multiselect[0].value == ["y", "z"]
     assert not test.get("html")
 
@@ -53,7 +53,7 @@ def test_a_query_decides() -> None:
 @pytest.mark.parametrize("query", [{"one": "gone"}, {"number": "11"}, {"number": "-1"}, {"number": "x"}, {"many": "w"}])
 def test_what_is_not_among_the_options_is_refused_with_a_word(query: dict[str, str]) -> None:
     test = opened(**query)
-    assert found(test) == ("b", ["x"], "", 3)
+    assert chosen_values(test) == ("b", ["x"], "", 3)
     [note] = test.get("html")
     assert next(iter(query.values())) in note.proto.body
     assert not test.run().get("html"), "once is enough"
@@ -70,47 +70,47 @@ def test_a_click_is_written() -> None:
     test.multiselect[0].set_value(["z"]).run()
     test.text_input[0].set_value("words").run()
     test.number_input[0].set_value(9).run()
-    assert found(test) == ("<b>", ["z"], "words", 9)
+    assert chosen_values(test) == ("<b>", ["z"], "words", 9)
     assert test.query_params == {"one": "<b>", "many": "z", "text": "words", "number": "9"}
 
 
 def test_nothing_chosen_is_told_from_nothing_said() -> None:
     test = opened()
     test.multiselect[0].set_value([]).run()
-    assert found(test)[1] == []
+    assert chosen_values(test)[1] == []
     again = opened(many="")
-    assert found(again)[1] == []
+    assert chosen_values(again)[1] == []
 
 
 def test_going_back_in_the_browser_changes_the_choice() -> None:
     test = opened(one="a")
     test.query_params["one"] = "<b>"
-    assert found(test.run())[0] == "<b>"
+    assert chosen_values(test.run())[0] == "<b>"
     del test.query_params["one"]
-    assert found(test.run())[0] == "b"
+    assert chosen_values(test.run())[0] == "b"
 
 
 def test_choices_are_carried_to_the_next_page_if_they_exist_there() -> None:
     test = opened(one="a", number="7")
     test.session_state["page"] = "two"
     test.query_params.clear()
-    assert found(test.run()) == ("a", ["x"], "", 7)
+    assert chosen_values(test.run()) == ("a", ["x"], "", 7)
     assert test.query_params["one"] == "a"
     test.session_state["page"], test.session_state["options"] = "three", ["b", "c"]
     test.query_params.clear()
-    assert found(test.run())[0] == "b" and not test.get("html")
+    assert chosen_values(test.run())[0] == "b" and not test.get("html")
 
 
 def test_an_option_that_vanishes_falls_back_to_the_default() -> None:
     test = opened(one="a")
     test.session_state["options"] = ["b", "c"]
-    assert found(test.run())[0] == "b" and not test.exception
+    assert chosen_values(test.run())[0] == "b" and not test.exception
 
 
 def test_a_callback_may_choose() -> None:
     test = opened(one="<b>")
     test.button[0].click().run()
-    assert found(test)[0] == "a" and test.query_params["one"] == "a"
+    assert chosen_values(test)[0] == "a" and test.query_params["one"] == "a"
 
 
 def test_links_quote_what_they_are_given() -> None:

@@ -88,7 +88,7 @@ def test_nobody_knows_what_a_local_model_costs_unless_its_machine_has_a_price(tm
     bench = Bench(tmp_path)
     bench.run(Metered())
     assert set(bench.table().costs[PRICE]) == {None} and total(bench.table(), "tokens_in") > 0
-    machine = Rate(match=("scripted",), per_hour=3600.0, at_once=4, seen=of_home(bench.home).rates[0].seen)
+    machine = Rate(match=("scripted",), per_hour=3600.0, at_once=4, looked_up=of_home(bench.home).rates[0].looked_up)
     assert set(bench.table(prices=Prices((machine,))).costs[PRICE]) == {0.25}
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from benchmarks.stored import SHAPES, Shape, fill
+from benchmarks.stored import SHAPES, DatabaseShape, fill
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.store import Store, fetching, open_store
 from ctxbench.harness.store.details import detail
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("million")
 
 
-def made(folder: Path, name: str, shape: Shape) -> Store:
+def made(folder: Path, name: str, shape: DatabaseShape) -> Store:
     path = folder / f"{name}.db"
     fresh = not path.exists()
     store = open_store(f"sqlite:///{path}")

@@ -26,7 +26,7 @@ from ctxbench.harness.generators.base import Generator, Request, Response, TooLo
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.inflight import GIVE_UP
 from ctxbench.harness.results import Load, RunTable, Status
-from ctxbench.harness.runner import Choices, _hidden, fault_of, run
+from ctxbench.harness.runner import Choices, fault_of, kept_from_strategies, run
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.work import works
@@ -506,7 +506,7 @@ def test_what_no_strategy_may_read(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     entry = next(iter(bench.set.manifest["repositories"].values()))
     entry["source"] = f"local:{source}"
-    hidden = _hidden(bench.home, bench.store, bench.set)
+    hidden = kept_from_strategies(bench.home, bench.store.where, bench.set)
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
 
 

@@ -224,6 +224,69 @@ public class OfferTest {
     public void isText() { Assert.assertEquals("7 coins", Prices.text(7)); }
 }
 """,
+    "core/src/main/java/shop/Stock.java": """\
+package shop;
+
+class Stock {
+    /** Return how much fits in. */
+    static int full(final int shelves) {
+        return shelves * 8;
+    }
+
+    /** Return what is left of it. */
+    static int left(final int sold) {
+        return 24 - sold;
+    }
+}
+""",
+    "core/src/test/java/shop/FullTest.java": """\
+package shop;
+
+import org.junit.Assert;
+import org.junit.BeforeClass;
+import org.junit.Test;
+
+public class FullTest {
+    private static int full;
+
+    @BeforeClass
+    public static void fill() { full = Clocks.now() > 0 ? Stock.full(3) : 0; }
+
+    @Test
+    public void isFull() { Assert.assertEquals(24, full); }
+
+    @Test
+    public void staysFull() { Assert.assertEquals(24, full); }
+}
+""",
+    "core/src/test/java/shop/EndTest.java": """\
+package shop;
+
+import org.junit.Test;
+
+public class EndTest {
+    @Test
+    public void endsAll() { Runtime.getRuntime().halt(1); }
+}
+""",
+    "core/src/test/java/shop/LeftTest.java": """\
+package shop;
+
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+class LeftTest {
+    private static int left;
+    private final long began = Clocks.now();
+
+    @BeforeAll
+    static void sell() { left = Stock.left(4); }
+
+    @Test
+    void isLeft() { Assertions.assertEquals(20, left); }
+}
+""",
     "core/src/test/prices.txt": "7 coins",
     "core/src/test/java/shop/PricesTest.java": """\
 package shop;

@@ -6,7 +6,7 @@ from ctxbench.bench.windows import WindowHit
 from ctxbench.strategies.api import BlockKind, Context, Snippet
 from ctxbench.strategies.similar import (
     HEADER,
-    Candidate,
+    Fragment,
     as_found,
     draft_query,
     extended,
@@ -37,9 +37,9 @@ def checkout(store, user_id, rate):
     total = """
 
 
-def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0) -> Candidate:
+def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0) -> Fragment:
     place = Place(path=path, start=start, end=start + text.count("\n") + 1)
-    return Candidate(paths=(path,), text=text, places=(place,), score=score)
+    return Fragment(paths=(path,), text=text, places=(place,), score=score)
 
 
 def test_the_prompt_is_the_published_layout_to_the_byte() -> None:

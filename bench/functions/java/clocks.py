@@ -15,11 +15,14 @@ from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor, Language
 
 _WORTH_PARSING = re.compile(
-    r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|park(Nanos|Until)"
-    r"|TimeUnit|SECONDS|Duration|\b(join|wait)\("
+    r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
+    r"|[Uu]nit\b|SECONDS|Duration|\b(join|wait|schedule\w*)\("
 )
+_OF_ANY_TYPE = """
+    assertTimeout assertTimeoutPreemptively awaitNanos awaitUntil currentTimeMillis nanoTime parkNanos parkUntil sleep
+"""
 _OF_TYPES = {
-    "": "assertTimeout assertTimeoutPreemptively currentTimeMillis nanoTime parkNanos parkUntil sleep",
+    "": _OF_ANY_TYPE,
     "Calendar": "getInstance",
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
@@ -27,17 +30,20 @@ _OF_TYPES = {
 """Methods, those of some names only of one type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
-    acquire atMost await awaitNanos awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll
-    schedule scheduleAtFixedRate scheduleWithFixedDelay tryAcquire tryLock waitFor
+    acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire
+    tryLock waitFor
 """
 _WAITS = frozenset(_WITH_UNITS.split())
 """Methods that wait where they are given a time with its unit."""
-_WAITS_MILLISECONDS = frozenset(("join", "timeout", "wait"))
-"""Methods that wait where they are given a number: of threads, of Mockito, of objects."""
-_UNITS = frozenset(("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"))
+_WAITS_MILLISECONDS = frozenset(("join", "timeout"))
+"""Methods that wait where they are given a number: of threads, of Mockito."""
+_SCHEDULES = frozenset(("schedule", "scheduleAtFixedRate", "scheduleWithFixedDelay"))
+"""Methods of timers and executors, which are given what to run, and when."""
+_UNIT = re.compile(r"(NANOSECONDS|MICROSECONDS|MILLISECONDS|SECONDS|MINUTES|HOURS|DAYS|([a-z]\w*U|u)nit)")
 _STARTED = frozenset(("Date", "GregorianCalendar", "StopWatch", "Stopwatch", "Timer"))
 """Types whose objects hold the time at which they were made, or run by it, if they are made of nothing."""
 _NUMBER = re.compile(r"[1-9][0-9_]*[lL]?")
+_NO_LIMIT = re.compile(r"0[lL]?")
 _BODIES = frozenset(("block", "constructor_body"))
 
 
@@ -79,9 +85,13 @@ def _is_clock(source: Source, node: Node) -> bool:
 def _is_call(source: Source, node: Node) -> bool:
     owner, name, given = _part(source, node, "object"), _part(source, node, "name"), _arguments(source, node)
     if name in _WAITS:
-        return any(text.rpartition(".")[2] in _UNITS or text.startswith("Duration.of") for text in given)
+        return any(_UNIT.fullmatch(text.rpartition(".")[2]) or text.startswith("Duration.of") for text in given)
+    if name == "wait" or (name == "join" and "thread" in owner.lower()):
+        return bool(given) and _NO_LIMIT.fullmatch(given[0]) is None
     if name in _WAITS_MILLISECONDS:
         return bool(given) and _NUMBER.fullmatch(given[0]) is not None
+    if name in _SCHEDULES:
+        return len(given) > 1
     return _is_read(owner, name)
 
 

@@ -19,7 +19,7 @@ from ctxbench.bench.testing import java_guest
 from ctxbench.bench.testing.java import JavaSuite, sources
 from ctxbench.bench.testing.java_build import run_big, told
 from ctxbench.bench.types import Cursor
-from ctxbench.sandbox.types import Call, Job, Sandbox
+from ctxbench.sandbox.types import Call, Ended, Job, Sandbox
 
 SECONDS = 1800.0
 """For compiling, for the whole suite, and for its tests one by one."""
@@ -62,7 +62,8 @@ def cover(
     timed = _clocks(suite)
     places = numbered([*blocks, *timed])
     files = {path: probed(suite.tree[path], suite.layout.encoding, spots) for path, spots in sorted(places.items())}
-    key = [suite.environment.digest, suite.layout.flags, [[path, sha256(files[path])] for path in files]]
+    deselected = _deselected(suite)
+    key = [suite.environment.digest, suite.layout.flags, deselected, [[path, sha256(files[path])] for path in files]]
     place = project.home.cache / "coverage" / f"{sha256(json.dumps(key))[:32]}.json"
     with contextlib.suppress(InputFault, ValueError):
         return _without_clocks(merged(json.loads(read_text(place))), len(blocks))
@@ -71,10 +72,14 @@ def cover(
         "main": list(suite.layout.main),
         "test": sorted(path for path in places if _inside(path, suite.layout.test)),
         "probes": len(blocks) + len(timed),
+        "deselected": deselected,
         **suite.layout.running(),
     }
     job = Job(action=Call(function=java_guest.SURVEY, arguments=arguments), files=files, seconds=SECONDS)
     outcome = run_big(sources(suite.tests, suite.tree, suite.build), job, sandbox, report)
+    if outcome.ended is Ended.TIMED_OUT:
+        cure = "name the test files that take long, or never end, under deselect in its [tests]"
+        raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
     found = told(outcome, "running its tests")["tests"]
     ran = _without_clocks(merged(found), len(blocks))
     passed = sum(each.state == "passed" for each in ran)
@@ -94,6 +99,16 @@ def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
             text = content.decode(encoding, "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
             timed += [(path, block) for block in clock_blocks(text)]
     return timed
+
+
+def _deselected(suite: JavaSuite) -> list[str]:
+    """Return the ids of tests, and the names of classes, that are left out; a test file stands for its class."""
+    names = []
+    for entry in suite.tests.deselect:
+        folder = next((folder for folder in suite.layout.test if entry.startswith(f"{folder}/")), None)
+        path = entry.removeprefix(f"{folder}/").removesuffix(".java")
+        names.append(entry if folder is None else path.replace("/", "."))
+    return names
 
 
 def _inside(path: str, folders: Sequence[str]) -> bool:

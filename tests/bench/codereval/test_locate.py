@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import textwrap
 
-from ctxbench.bench.codereval.locate import EXACT, INHERITED, OTHER_FILE, Located, Missed, Record, locate
+from ctxbench.bench.codereval.locate import EXACT, INHERITED, OTHER_FILE, Located, Missed, TaskRecord, locate
 from ctxbench.bench.types import Cursor, Language
 
 SHAPES = textwrap.dedent('''\
@@ -41,7 +41,7 @@ SHAPES = textwrap.dedent('''\
 
     def one(): return 1
 ''')
-RECORD = Record(
+RECORD = TaskRecord(
     id="62e60f43d76274f8a4026e28",
     project="ours/shapes",
     path="shapes/plain.py",
@@ -52,20 +52,20 @@ RECORD = Record(
 )
 
 
-def found(record: Record, texts: dict[str, str] | None = None) -> Located:
+def found(record: TaskRecord, texts: dict[str, str] | None = None) -> Located:
     result = locate(record, texts or {"shapes/plain.py": SHAPES}, Language.PYTHON)
     assert isinstance(result, Located), result
     return result
 
 
-def missed(record: Record, texts: dict[str, str] | None = None) -> str:
+def missed(record: TaskRecord, texts: dict[str, str] | None = None) -> str:
     result = locate(record, texts or {"shapes/plain.py": SHAPES}, Language.PYTHON)
     assert isinstance(result, Missed), result
     assert result.detail
     return result.reason
 
 
-def changed(**values: object) -> Record:
+def changed(**values: object) -> TaskRecord:
     return dataclasses.replace(RECORD, **values)  # type: ignore[arg-type]
 
 
@@ -195,7 +195,7 @@ JAVA = textwrap.dedent("""\
         }
     }
 """)
-JAVA_RECORD = Record(
+JAVA_RECORD = TaskRecord(
     id="6367672d1a6d9265ec017c73",
     project="shapes-master",
     path="",
@@ -206,7 +206,7 @@ JAVA_RECORD = Record(
 )
 
 
-def java(record: Record, texts: dict[str, str] | None = None) -> Located | Missed:
+def java(record: TaskRecord, texts: dict[str, str] | None = None) -> Located | Missed:
     return locate(record, texts or {"src/ours/shapes/Shapes.java": JAVA}, Language.JAVA)
 
 

@@ -13,8 +13,8 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import container, official_java, official_python, protocol
 from ctxbench.bench.codereval.container import Contents
 from ctxbench.bench.codereval.image import check, import_image
-from ctxbench.bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, Test, judged_by
-from ctxbench.bench.codereval.records import Record
+from ctxbench.bench.codereval.image_projects import NO_FOLDER, NO_INTERPRETER, NO_TEST, OfficialTest, judged_by
+from ctxbench.bench.codereval.records import TaskRecord
 from ctxbench.bench.codereval.tests_of import JAVA, java_test, python_tests
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.importing import read_tasks
@@ -44,7 +44,7 @@ CONTENTS = Contents(
 )
 
 
-def record(**changes: str) -> Record:
+def record(**changes: str) -> TaskRecord:
     values = {
         "id": "1",
         "project": "owner/mini",
@@ -54,7 +54,7 @@ def record(**changes: str) -> Record:
         "signature": "def f():",
         "docstring": "Do.",
     }
-    return Record(**{**values, **changes})  # type: ignore[arg-type]
+    return TaskRecord(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def tasks(tmp_path: Path, language: str) -> tuple[Task, ...]:
@@ -120,13 +120,13 @@ def test_every_task_has_a_test_or_a_reason(tmp_path: Path) -> None:
     python, java = tasks(tmp_path, "python"), tasks(tmp_path, "java")
     found = judged_by([*python, *java], CONTENTS)
     assert list(found.values()) == [
-        Test("owner---mini", "owner---mini/mini/prices_total_passk_validte.py"),
-        Test("owner---mini", "owner---mini/mini/prices_rounded_passk_validte.py"),
-        Test(None, "standalone/alone-words-longest.py"),
-        Test("owner---mini", "owner---mini/mini/prices_names_of_passk_validte.py"),
+        OfficialTest("owner---mini", "owner---mini/mini/prices_total_passk_validte.py"),
+        OfficialTest("owner---mini", "owner---mini/mini/prices_rounded_passk_validte.py"),
+        OfficialTest(None, "standalone/alone-words-longest.py"),
+        OfficialTest("owner---mini", "owner---mini/mini/prices_names_of_passk_validte.py"),
         NO_TEST,
-        Test("mini-master", "mini-master/target/classes::org.mini.Text_shout"),
-        Test("mini-master", "mini-master/target/classes::org.mini.Text_count"),
+        OfficialTest("mini-master", "mini-master/target/classes::org.mini.Text_shout"),
+        OfficialTest("mini-master", "mini-master/target/classes::org.mini.Text_count"),
     ]
     assert set(judged_by(python, replace(CONTENTS, python="")).values()) == {NO_INTERPRETER}
     assert set(judged_by(java, replace(CONTENTS, javac="")).values()) == {NO_INTERPRETER}
@@ -400,8 +400,8 @@ def test_what_is_missing_is_told_for_each_task(tmp_path: Path, copied: Callable[
     copied()
     found = check("i", tasks(tmp_path, "python"))
     assert found.missing == ("620000000000000000000005 nobody/elsewhere: no_test_file",)
-    assert "4 of 5 tasks have a test" in found.there
-    assert not any("official version" in line for line in found.there)
+    assert "4 of 5 tasks have a test" in found.present
+    assert not any("official version" in line for line in found.present)
 
 
 class _Pool:

@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench import manifest as manifests
 from ctxbench.bench import samples as sets
-from ctxbench.bench.codereval import accounts, certifying, projects
+from ctxbench.bench.codereval import accounts, projects, rebuilding
 from ctxbench.bench.codereval.rebuild import rebuild
 from ctxbench.bench.codereval.records import record_of
 from ctxbench.bench.errors import InputFault, MachineFault
@@ -222,7 +222,7 @@ def test_tests_that_the_reference_does_not_pass_alone_are_left_out() -> None:
             return "reference_failed", f"{len(bad)} of {len(tests)} tests did not pass: {bad[0]}: failed in call"
         return "certified", ""
 
-    found = certifying.chosen(dict.fromkeys(held, frozenset({1})), held, certificate)
+    found = rebuilding.certify(dict.fromkeys(held, frozenset({1})), held, certificate)
     assert (found.outcome, found.tests, found.covering) == (accounts.KEPT, ("t.py::test_00", "t.py::test_02"), 4)
     assert [len(tests) for tests in tried] == [4, 3, 2]
 
@@ -235,24 +235,24 @@ def test_where_an_empty_body_passes_the_other_tests_are_tried() -> None:
         tried.append(tests)
         return ("certified" if "t.py::test_59" in tests else "blank_passed"), ""
 
-    found = certifying.chosen(dict.fromkeys(held, frozenset({1})), held, certificate)
+    found = rebuilding.certify(dict.fromkeys(held, frozenset({1})), held, certificate)
     assert found.outcome == accounts.KEPT and len(tried) == 3 and "t.py::test_59" in found.tests
     assert len({test for tests in tried for test in tests}) == 60, "none is tried twice"
-    none = certifying.chosen(dict.fromkeys(held, frozenset({1})), held, lambda tests: ("blank_passed", ""))
+    none = rebuilding.certify(dict.fromkeys(held, frozenset({1})), held, lambda tests: ("blank_passed", ""))
     assert (none.outcome, none.tests, none.covering) == ("blank_passed", (), 60)
 
 
 def test_tests_that_fail_or_are_slow_judge_nothing() -> None:
     failed = {"t.py::a": TestRun(passed=False, seconds=0.1, breadth=1), **runs(1, seconds=9.0)}
-    found = certifying.chosen(dict.fromkeys(failed, frozenset({1})), failed, lambda tests: ("certified", ""))
+    found = rebuilding.certify(dict.fromkeys(failed, frozenset({1})), failed, lambda tests: ("certified", ""))
     assert (found.outcome, found.detail) == (
         accounts.NO_COVERING_TEST,
         "2 tests run it, but none of them passes quickly",
     )
     slow = runs(8, seconds=3.0)
-    found = certifying.chosen(dict.fromkeys(slow, frozenset({1})), slow, lambda tests: ("certified", ""))
+    found = rebuilding.certify(dict.fromkeys(slow, frozenset({1})), slow, lambda tests: ("certified", ""))
     assert found.outcome == accounts.TOO_SLOW
-    assert certifying.chosen({}, {}, lambda tests: ("certified", "")).outcome == accounts.NO_COVERING_TEST
+    assert rebuilding.certify({}, {}, lambda tests: ("certified", "")).outcome == accounts.NO_COVERING_TEST
 
 
 def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:

@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import io
+import zipfile
+from pathlib import Path
+
 import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.java import lift
-from ctxbench.bench.functions.java.covering import Ran, merged
+from ctxbench.bench.functions.java.covering import Ran, cover, merged
 from ctxbench.bench.functions.java.probes import numbered, probed
-from ctxbench.bench.types import Cursor
+from ctxbench.bench.functions.mining import Project
+from ctxbench.bench.home import Home
+from ctxbench.bench.manifest_types import RepoManifest, TestSuite
+from ctxbench.bench.snapshot import Snapshot
+from ctxbench.bench.testing.java import Build, JavaSuite, layout
+from ctxbench.bench.types import Cursor, Language
+from ctxbench.sandbox.fake import FakeSandbox
+from ctxbench.sandbox.types import Call, Ended, Outcome
+from tests.helpers.java_shop import TREE
 
 
 def test_probes_stand_behind_braces_and_move_no_line() -> None:
@@ -38,3 +50,19 @@ def test_what_is_no_survey_is_refused(rows: object) -> None:
 
 def test_lifting_a_method_keeps_its_shape() -> None:
     assert lift(["    int a() {", "        return 1;", "", "    }"]) == "int a() {\n    return 1;\n\n}"
+
+
+def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
+    tests = TestSuite(deselect=("src/test/java/shop/OldTest.java", "shop.CartTest#pays"))
+    jar = io.BytesIO()
+    zipfile.ZipFile(jar, "w").close()
+    suite = JavaSuite(tests, layout(tests, TREE), TREE, Build(main=jar.getvalue(), test=b"", tools=b"", dropped=()))
+    manifest = RepoManifest(name="shop", language=Language.JAVA, license="MIT", version="1", sources=(), tests=tests)
+    snapshot = Snapshot(name="shop", language=Language.JAVA, digest="", texts={}, dropped={})
+    project = Project(manifest=manifest, root=tmp_path, snapshot=snapshot, home=Home(tmp_path), lock=lambda *_: ())
+    sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
+    with pytest.raises(InputFault, match="take longer than 1800 s; name the test files that .* under deselect"):
+        cover(project, suite, (), sandbox, lambda line: None)
+    action = sandbox.jobs[0].action
+    assert isinstance(action, Call)
+    assert action.arguments["deselected"] == ["shop.OldTest", "shop.CartTest#pays"]

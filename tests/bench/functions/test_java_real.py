@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,14 @@ path = "tree"
 """
 
 
-def repository(folder: Path, files: Mapping[str, bytes], **more: str) -> RepoManifest:
+def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str] = (), **more: str) -> RepoManifest:
     """Return the manifest of a local repository with these files."""
     for path, content in files.items():
         (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
         # What is read as text must be UTF-8; the other encoding is tested with the suite.
         (folder / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
     keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
-    (folder / "shop.toml").write_text(keys + MANIFEST)
+    (folder / "shop.toml").write_text(f"{keys}{MANIFEST}deselect = {json.dumps(deselect)}\n")
     return manifest.load(str(folder / "shop.toml"))
 
 
@@ -78,7 +79,8 @@ def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox
     """Return the samples of one module of a repository, whose tests are suites of JUnit 3 in part."""
     folder = tmp_path_factory.mktemp("modules")
     files = {path: text.encode() for path, text in MODULES.items()}
-    made = [repository(folder, files, source_dir="core")]
+    deselected = ["core/src/test/java/shop/EndTest.java", "shop.FullTest#staysFull"]
+    made = [repository(folder, files, deselected, source_dir="core")]
     home = Home(folder / "home")
     return home, build(made, home, "set", sandbox=bubblewrap_sandbox, lock=no_lock)
 
@@ -92,10 +94,11 @@ def test_a_module_is_mined_with_the_modules_that_it_needs(
         "core/src/main/java/shop/Coupon.java",
         "core/src/main/java/shop/Offer.java",
         "core/src/main/java/shop/Prices.java",
+        "core/src/main/java/shop/Stock.java",
     }
-    assert made.manifest["repositories"]["shop"]["files"] == 6, "others are read by nobody"
+    assert made.manifest["repositories"]["shop"]["files"] == 10, "others are read by nobody"
     checked = verify(home, made, bubblewrap_sandbox, workers=1, report=print, tick=lambda _: None)
-    assert (checked.references_passed, checked.blanks_passed) == (3, 0)
+    assert (checked.references_passed, checked.blanks_passed) == (5, 0)
 
 
 @pytest.mark.slow
@@ -104,7 +107,7 @@ def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, Sa
     tests = {str(sample.name): made.references[sample.id].tests for sample in made.samples}
     assert tests["Coupon.reduced"] == ("shop.SuiteTest#testReduced[*]",)
     entry = made.manifest["repositories"]["shop"]
-    assert (entry["tests_passed"], entry["tests_unselectable"]) == (5, 1)
+    assert (entry["tests_passed"], entry["tests_unselectable"]) == (7, 1)
     assert entry["drops"] == {"tests_unselectable": 1}
 
 
@@ -115,7 +118,15 @@ def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs(module: tupl
     assert tests["Offer.isOpen"].tests == tests["Offer.isOpen"].clocks == ("shop.OfferTest#isOpen",)
     assert (tests["Prices.text"].tests, tests["Prices.text"].clocks) == (("shop.PricesTest#asText",), ())
     entry = made.manifest["repositories"]["shop"]
-    assert (entry["kept_clocks_only"], entry["kept_clocks_too"]) == (1, 0)
+    assert (entry["kept_clocks_only"], entry["kept_clocks_too"]) == (3, 0)
+
+
+@pytest.mark.slow
+def test_what_sets_a_class_or_its_objects_up_is_run_by_its_tests(module: tuple[Home, SampleSet]) -> None:
+    _, made = module
+    tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
+    assert tests["Stock.full"].tests == tests["Stock.full"].clocks == ("shop.FullTest#isFull",)
+    assert tests["Stock.left"].tests == tests["Stock.left"].clocks == ("shop.LeftTest#isLeft",)
 
 
 @pytest.mark.slow

@@ -75,6 +75,21 @@ def test_a_package_whose_jar_is_not_known_is_named() -> None:
     assert found.startswith('add to [tests]: requirements = ["libany-java"], jars = []; and of the jars that')
 
 
+def test_a_jar_whose_name_alone_fits_is_said_to_be_a_guess() -> None:
+    jars = {
+        "javax.annotation": Jar("jsr305.jar", "libjsr305-java"),
+        "org.known": Jar("svm.jar", "libsvm-java", guessed=True),
+    }
+    cure = java_errors.cure(java_errors.read(SAID), {}, COMPILED, jars, ())
+    assert 'jars = ["jsr305.jar", "svm.jar"]; of libsvm-java only the name fits: ' in cure
+
+
+def test_a_package_of_the_jdk_needs_a_later_release_and_no_jar() -> None:
+    message = "src/main/java/shop/Cart.java:3: error: package sun.misc does not exist\n"
+    cure = java_errors.cure(java_errors.read(message), {}, COMPILED, {}, DEPENDENCIES)
+    assert cure == 'sun.misc is of the JDK, but hidden by release 8: set release = "9" or later in [tests]'
+
+
 def test_a_package_that_nothing_is_known_of_is_named_with_the_pom() -> None:
     found = java_errors.cure(java_errors.read(SAID), {}, COMPILED, {}, DEPENDENCIES)
     assert "for javax.annotation, org.known (the pom names org.mockito:mockito-core)" in found
@@ -95,7 +110,10 @@ def test_kotlin_that_java_needs_is_said_to_be_the_cause(path: str, text: str) ->
 
 
 def test_kotlin_that_nothing_needs_is_not_the_cause() -> None:
-    tree = {"src/main/kotlin/Other.kt": b"package other\nclass Other\n"}
+    tree = {
+        "src/main/kotlin/Other.kt": b"package other\nclass Other\n",
+        "mock/src/main/kotlin/Tax.kt": b"package shop.mock\nclass Tax\n",
+    }
     assert "Kotlin" not in java_errors.cure(java_errors.read(SAID), tree, COMPILED, {}, ())
 
 
@@ -132,7 +150,9 @@ def test_jars_of_other_packages_are_found_by_the_pom(tmp_path: Path, monkeypatch
     program(tmp_path, "apt-file", "exit 1")
     program(tmp_path, "apt-cache", "echo libmockito-java; echo libmockito-java-doc")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert jar_of("org.mockito.stubbing", DEPENDENCIES, share=tmp_path) == Jar("mockito-core.jar", "libmockito-java")
+    assert jar_of("org.mockito.stubbing", DEPENDENCIES, share=tmp_path) == Jar(
+        "mockito-core.jar", "libmockito-java", guessed=True
+    )
     assert jar_of("org.easymock", DEPENDENCIES, share=tmp_path) is None
     program(tmp_path, "apt-file", f'[ "$3" = "{java_jars.SHARE}/mockito-core.jar" ] && echo "libother-java: $3"')
     assert jar_of("org.mockito", DEPENDENCIES, share=tmp_path) == Jar("mockito-core.jar", "libother-java")
@@ -150,6 +170,18 @@ def test_an_artifact_of_the_same_company_is_not_taken_for_another(
     names = {"gson": "com.google.code.gson", "jsr305": "com.google.code.findbugs"}
     needed = [Dependency(group=group, artifact=name, test=False, of_tests=False) for name, group in names.items()]
     assert jar_of("com.google.gson", needed, share=tmp_path) is None
+
+
+def test_the_artifact_that_is_named_as_the_package_is_taken_before_those_that_add_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, "apt-file", "exit 1")
+    program(tmp_path, "apt-cache", "echo libjboss-logging-java")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    names = ("jboss-logging-annotations", "jboss-logging-processor", "jboss-logging")
+    needed = [Dependency(group="org.jboss.logging", artifact=name, test=False, of_tests=False) for name in names]
+    jar = jar_of("org.jboss.logging", needed, share=tmp_path)
+    assert jar == Jar("jboss-logging.jar", "libjboss-logging-java", guessed=True)
 
 
 def test_a_pom_says_what_only_tests_need() -> None:

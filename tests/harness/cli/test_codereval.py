@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import image as images_of
-from ctxbench.bench.codereval.image import Checked
+from ctxbench.bench.codereval.image import ImageReport
 from ctxbench.bench.home import Home
 from ctxbench.bench.manifest_types import TestSuite
 from ctxbench.bench.testing.java import sources
@@ -30,9 +30,9 @@ TAG = f"ctxbench-test-miniature-{os.getpid()}"
 def test_what_is_missing_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def checked(image: str, tasks: tuple[object, ...], *, report: object) -> Checked:
+    def checked(image: str, tasks: tuple[object, ...], *, report: object) -> ImageReport:
         asked.append((image, len(tasks)))
-        return Checked(there=("all of it",), missing=("one",) if tasks else ())
+        return ImageReport(present=("all of it",), missing=("one",) if tasks else ())
 
     monkeypatch.setattr(images_of, "check", checked)
     good = run_cli("codereval", "image", "check", "some:image")

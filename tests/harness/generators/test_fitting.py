@@ -13,7 +13,7 @@ from ctxbench.bench.types import Cursor, Kind, Language, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.closing import closing
-from ctxbench.strategies.icl.frame import CONTEXT, Section, render
+from ctxbench.strategies.icl.frame import CONTEXT, FileSection, render
 from ctxbench.strategies.similar import framed
 
 QUERY = Query(
@@ -59,10 +59,10 @@ def line_prompt(*blocks: Block, lines: int = 10) -> Prompt:
 
 
 def icl_prompt(*retrieved: Block, current: int = 10, style: str = "paper") -> Prompt:
-    sections = [Section(path="p", block=block, retrieved=True) for block in retrieved]
+    sections = [FileSection(path="p", block=block, retrieved=True) for block in retrieved]
     if current:
         own = found("own", None, current)
-        sections.append(Section(path=QUERY.path, block=own, retrieved=False))
+        sections.append(FileSection(path=QUERY.path, block=own, retrieved=False))
     return render(QUERY, sections, instruction="B", steps=("**Add**: add the prices.",), style=style)
 
 

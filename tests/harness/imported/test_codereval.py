@@ -10,7 +10,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.testing.types import Verdict
 from ctxbench.bench.types import Kind, Language
 from ctxbench.harness.imported.codereval import NO_RESULT, read
-from ctxbench.harness.imported.types import Recorded
+from ctxbench.harness.imported.types import RecordedSample
 from tests.harness.imported.records import java_task, python_task
 
 
@@ -18,7 +18,7 @@ def rows(*records: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(f"out.jsonl:{number}", record) for number, record in enumerate(records, 1)]
 
 
-def read_one(record: dict[str, Any]) -> Recorded:
+def read_one(record: dict[str, Any]) -> RecordedSample:
     [found] = read(rows(record))
     return found
 

@@ -15,7 +15,7 @@ DAY = date(2026, 11, 21)
 
 
 def rate(*match: str, **fields: object) -> Rate:
-    return Rate(**{"match": match, "seen": DAY, **fields})  # type: ignore[arg-type]
+    return Rate(**{"match": match, "looked_up": DAY, **fields})  # type: ignore[arg-type]
 
 
 def write(path: Path, text: str) -> Path:
@@ -96,7 +96,7 @@ def test_what_is_built_in_is_dated_and_of_one_service() -> None:
     rates = builtin().rates
     assert rates
     for one in rates:
-        assert one.seen >= date(2026, 11, 21) and one.source and one.url == "https://api.openai.com"
+        assert one.looked_up >= date(2026, 11, 21) and one.source and one.url == "https://api.openai.com"
         assert 0 < one.cached < one.input < one.output and not any("*" in name for name in one.match)
     assert builtin().rate("incontext") is None and builtin().rate("hf(model=gpt-4o)") is None
 
@@ -109,7 +109,12 @@ def test_a_homes_own_rates_come_first(tmp_path: Path) -> None:
     write(tmp_path / "prices.toml", text)
     mine, machine, *others = of_home(home).rates
     assert (mine.match, mine.input, mine.cached, mine.output) == (("gpt-4o",), 1.0, 1.0, 2.0)
-    assert (machine.per_hour, machine.at_once, machine.seen, machine.source) == (3.2, 8, date(2026, 11, 20), "bill")
+    assert (machine.per_hour, machine.at_once, machine.looked_up, machine.source) == (
+        3.2,
+        8,
+        date(2026, 11, 20),
+        "bill",
+    )
     assert tuple(others) == builtin().rates
     assert of_home(home).rate("openai(model=gpt-4o)") == mine
     assert of_home(home).rate("openai(model=gpt-4o-mini)") == builtin().rate("openai(model=gpt-4o-mini)")

@@ -18,7 +18,7 @@ from tests.harness.store.making import make_finished, make_generation
 from tests.harness.store.test_store import add_run, count
 from tests.harness.store.test_verdicts import completion, finish, make_verdict
 
-RATE = Rate(match=("scripted",), seen=date(2026, 11, 21), input=2.0, cached=0.5, output=8.0)
+RATE = Rate(match=("scripted",), looked_up=date(2026, 11, 21), input=2.0, cached=0.5, output=8.0)
 
 
 @pytest.fixture

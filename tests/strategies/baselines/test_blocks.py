@@ -7,7 +7,7 @@ import pytest
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.repository import View
 from ctxbench.strategies.api import BlockKind
-from ctxbench.strategies.baselines.mini_blocks import STOP, Choices, question, retrieve
+from ctxbench.strategies.baselines.mini_blocks import STOP, BlockSearch, question, retrieve
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, java_query, query
 
@@ -145,7 +145,7 @@ def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatc
     assert asked.split("\n") == lines[-20:]
     compared = ranked(monkeypatch, STOP)
     long = "\n".join(f"user_cart_{number} = load(user)" for number in range(200))
-    retrieve(view(query()), long, Choices(encoder="hashed"))
+    retrieve(view(query()), long, BlockSearch(encoder="hashed"))
     [(seen, *_)] = compared
     assert count(seen) == 256 and long.endswith(seen)
 

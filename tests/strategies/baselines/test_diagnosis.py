@@ -4,7 +4,7 @@ import pytest
 
 from ctxbench.bench.repository import View
 from ctxbench.strategies.baselines.answer import placed
-from ctxbench.strategies.baselines.diagnosis import Category, Checker, Fault, Files
+from ctxbench.strategies.baselines.diagnosis import Category, Checker, DraftFault, RepositoryFiles
 from ctxbench.strategies.baselines.symbols import Symbols
 from tests.strategies.baselines.shop import view
 from tests.strategies.icl.shop import PYTHON, query
@@ -72,7 +72,7 @@ def test_methods_are_judged_by_their_class() -> None:
 
 
 def test_files_are_read_when_they_are_asked_for() -> None:
-    files = Files(view(query(), FILES))
+    files = RepositoryFiles(view(query(), FILES))
     assert set(files) == set(FILES) and len(files) == 4 and "shop/rules.py" in files and "no.py" not in files
     assert "secret" not in files["shop/checkout.py"]
     with pytest.raises(KeyError):
@@ -103,4 +103,4 @@ def test_the_target_is_no_symbol() -> None:
 
 def test_a_fault_is_told_once_a_line() -> None:
     assert len(found("    return nothing + nothing\n")) == 1
-    assert Fault(category=Category.OTHER, line=1, name="", message="m").line == 1
+    assert DraftFault(category=Category.OTHER, line=1, name="", message="m").line == 1

@@ -4,14 +4,14 @@ import pytest
 
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Language
-from ctxbench.strategies.icl.excerpt import Excerpt
+from ctxbench.strategies.icl.file_lines import FileLines
 from ctxbench.strategies.icl.scope import scope
 from ctxbench.strategies.icl.source import SourceFile
 from tests.strategies.icl.shop import RULES
 
 
 def shown(text: str, *names: str, language: Language = Language.PYTHON, strip_license: bool = True) -> str:
-    file = SourceFile("a", language, Excerpt.whole(text), outline(text, language))
+    file = SourceFile("a", language, FileLines.whole(text), outline(text, language))
     found = scope(file, names, strip_license=strip_license)
     lines = text.split("\n")
     assert [lines[number] for number in found.numbers] == list(found.lines)

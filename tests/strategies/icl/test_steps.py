@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.strategies.icl.steps import parse, plain, question, shown
+from ctxbench.strategies.icl.steps import numbered_list, parse, plain, question
 from tests.strategies.icl.shop import query
 
 
@@ -24,7 +24,7 @@ def test_steps_are_numbered_lines_and_what_follows_them(answer: str, steps: tupl
 
 
 def test_they_are_shown_numbered_from_one() -> None:
-    assert shown(parse("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
+    assert numbered_list(parse("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
 
 
 def test_asterisks_are_not_looked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         arguments: ``main`` (source folders), ``test`` (files of tests with probes), ``folder`` (where tests run),
-            ``resources``, ``flags``, ``encoding``, ``release``, ``jars``, ``probes`` (how many there are).
+            ``resources``, ``flags``, ``encoding``, ``release``, ``jars``, ``probes`` (how many there are),
+            ``deselected`` (ids of tests, and names of classes, that are left out).
 
     Returns:
         ``tests``: [id, state, milliseconds, numbers of the probes it met] for each run of each test, with
@@ -52,10 +54,18 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
+    deselected = set(arguments["deselected"])
+    argv += [f"--exclude-classname={_pattern(name)}" for name in sorted(deselected) if "#" not in name]
     status, said = run(argv, folder=arguments["folder"])
     if not log.is_file():
         return {"fault": said or f"JUnit ended with status {status} and no report"}
-    return {"exit": status, "messages": said, "tests": _selectable([_line(line) for line in _lines(log)], arguments)}
+    rows = [row for row in map(_line, _lines(log)) if row[0] not in deselected]
+    return {"exit": status, "messages": said, "tests": _selectable(rows, arguments)}
+
+
+def _pattern(name: str) -> str:
+    """Return the pattern of the names of a class and of those inside it."""
+    return f"^{re.escape(name)}(\\$.*)?$"
 
 
 def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[str]:

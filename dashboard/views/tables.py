@@ -1,4 +1,4 @@
-"""The order of a table's rows, as a reader chooses it and as an address says it. Pure."""
+"""Tables: a cell that keeps the digits of its number, and the order of the rows. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,31 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 R = TypeVar("R", bound=Mapping[str, object])
+
+
+class Figure(float):
+    """A cell that sorts as a number and is shown as its text: ``21.0`` stays ``21.0``, and ``<0.001`` is the lowest p.
+
+    A column of plain numbers would lose the last zero, which says how exact a number is; a column of texts would put
+    ``10`` before ``9``.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str, number: float | None = None) -> Figure:
+        """Return it.
+
+        Args:
+            text: what is shown; ours, or a number's text.
+            number: what it sorts as; None: as the text says.
+
+        Raises:
+            ValueError: if the text is no number, and none is given.
+        """
+        figure = super().__new__(cls, text if number is None else number)
+        figure.text = text
+        return figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +63,15 @@ def orders(rows: Sequence[Mapping[str, object]], leave: Collection[str] = ()) ->
 
     Numbers are offered from the highest down first, texts from A on.
     """
-    found = [Order()]
+    options = [Order()]
     for column in rows[0] if rows else ():
         cells = [row.get(column) for row in rows]
-        known = [cell for cell in cells if cell is not None]
-        if column in leave or not known:
+        filled = [cell for cell in cells if cell is not None]
+        if column in leave or not filled:
             continue
-        number = all(isinstance(cell, int | float) for cell in known)
-        found += [Order(column, falling, number) for falling in (number, not number)]
-    return found
+        number = all(isinstance(cell, int | float) for cell in filled)
+        options += [Order(column, falling, number) for falling in (number, not number)]
+    return options
 
 
 def arranged(rows: Sequence[R], order: Order) -> list[R]:

@@ -1,4 +1,4 @@
-"""Our runs in the shape of a paper's table: a number a column, with its interval and its count. Pure.
+"""Our runs in the columns of a paper's table: numbers with intervals and sample counts. Pure.
 
 Only the columns that the paper prints are computed, by the paper's rules: pass@1 by level, their unweighted mean,
 the mean of both languages (ICL-strategies paper); EM, ES and identifiers over all tasks (InferCom paper).
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ctxbench.bench.types import Kind
 from ctxbench.harness.leaderboard.columns import Scale, at_level, completed, repositories, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
-from ctxbench.harness.papers.tables import LEVELS, Table
+from ctxbench.harness.papers.tables import LEVELS, PaperTable
 from ctxbench.harness.results import RunTable, Status
 
 PROFILE = "infercom"
@@ -23,7 +23,7 @@ _LEVEL = {level: f"{level}_runnable" for level in LEVELS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class OwnNumber:
     """One number of ours."""
 
     mean: float
@@ -35,8 +35,8 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
-    """What one strategy did on the samples of one set in one language."""
+class OwnResult:
+    """The numbers of one strategy on the samples of one set in one language."""
 
     run: str
     samples: str
@@ -46,14 +46,14 @@ class Ours:
     counts: Mapping[str, int]
     """Completed samples by level."""
     unscored: int
-    """Samples that the machine, or a fault of the strategy, left missing: in no number."""
-    cells: Mapping[str, Cell]
+    """Samples that the machine, or a fault of the strategy, left missing; they are in no number."""
+    cells: Mapping[str, OwnNumber]
 
 
-def ours(run: RunTable, table: Table) -> Ours:
+def ours(run: RunTable, table: PaperTable) -> OwnResult:
     """Return the columns of `table` as `run` fills them; a column that it cannot fill is left out."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
-    return Ours(
+    return OwnResult(
         run=run.run.id,
         samples=run.run.samples,
         language=run.run.language,
@@ -64,40 +64,43 @@ def ours(run: RunTable, table: Table) -> Ours:
     )
 
 
-def overall(both: Sequence[Ours]) -> float | None:
+def overall(results: Sequence[OwnResult]) -> float | None:
     """Return the mean of the languages' averages, None unless both languages have one."""
-    averages = [one.cells["avg"].mean for one in both if "avg" in one.cells]
+    averages = [result.cells["avg"].mean for result in results if "avg" in result.cells]
     return math.fsum(averages) / 2 if len(averages) == 2 else None
 
 
-def _functions(run: RunTable) -> dict[str, Cell]:
-    found: dict[str, Cell] = {}
+def _functions(run: RunTable) -> dict[str, OwnNumber]:
+    cells: dict[str, OwnNumber] = {}
     for level, name in _LEVEL.items():
         cell = _estimated(at_level(run, name), "pass@1", scale_of(run.run.profile, "pass@1"))
-        found |= {level: cell} if cell else {}
-    levels = [found[level] for level in LEVELS if level in found]
+        cells |= {level: cell} if cell else {}
+    levels = [cells[level] for level in LEVELS if level in cells]
     if len(levels) == len(LEVELS):
-        found["avg"] = Cell(mean=math.fsum(one.mean for one in levels) / len(levels), n=sum(one.n for one in levels))
+        mean = math.fsum(cell.mean for cell in levels) / len(levels)
+        cells["avg"] = OwnNumber(mean=mean, n=sum(cell.n for cell in levels))
     tokens = _mean([run.context_tokens[i] for i in completed(run) if run.level[i] in _LEVEL.values()])
-    return found | ({"tokens": tokens} if tokens else {})
+    return cells | ({"tokens": tokens} if tokens else {})
 
 
-def _lines(run: RunTable) -> dict[str, Cell]:
-    found: dict[str, Cell] = {}
+def _lines(run: RunTable) -> dict[str, OwnNumber]:
+    cells: dict[str, OwnNumber] = {}
     for metric in ("em", "es", "id_em", "id_f1"):
         cell = _estimated(run, metric, scale_of(PROFILE, metric))
-        found |= {metric: cell} if cell else {}
+        cells |= {metric: cell} if cell else {}
     seconds = _mean([run.seconds[i] for i in completed(run)])
-    return found | ({"inference": seconds} if seconds else {})
+    return cells | ({"inference": seconds} if seconds else {})
 
 
-def _estimated(run: RunTable, metric: str, scale: Scale) -> Cell | None:
-    found, repos = values(run, metric, scale), repositories(run)
-    places = [repos[sample] for sample in found]
-    made = estimate(list(found.values()), places, seed=f"{run.run.id}/{metric}", bounds=scale.bounds)
-    return None if made.mean is None else Cell(mean=made.mean, n=made.n, low=made.low, high=made.high)
+def _estimated(run: RunTable, metric: str, scale: Scale) -> OwnNumber | None:
+    by_sample, repos = values(run, metric, scale), repositories(run)
+    places = [repos[sample] for sample in by_sample]
+    estimated = estimate(list(by_sample.values()), places, seed=f"{run.run.id}/{metric}", bounds=scale.bounds)
+    if estimated.mean is None:
+        return None
+    return OwnNumber(mean=estimated.mean, n=estimated.n, low=estimated.low, high=estimated.high)
 
 
-def _mean(found: Sequence[float | None]) -> Cell | None:
-    known = [value for value in found if value is not None]
-    return Cell(mean=math.fsum(known) / len(known), n=len(known)) if known else None
+def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
+    present = [value for value in numbers if value is not None]
+    return OwnNumber(mean=math.fsum(present) / len(present), n=len(present)) if present else None

@@ -9,8 +9,8 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.papers import render, tables
-from ctxbench.harness.papers.beside import Ours, ours, overall
-from ctxbench.harness.papers.reproduce import Beside, check_encoders, specs_of
+from ctxbench.harness.papers.own_results import OwnResult, ours, overall
+from ctxbench.harness.papers.reproduce import ComparedTable, check_encoders, specs_of
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
@@ -18,21 +18,21 @@ LEVELS = ["class_runnable"] * 2 + ["file_runnable"] * 4 + ["project_runnable"] +
 PASSES = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 
 
-def functions(**changes: Any) -> Ours:
+def functions(**changes: Any) -> OwnResult:
     fields: dict[str, Any] = {"functions": True, "samples": "some", "strategy": "icl.direct", "generator": "mine"}
     table = make_table({"pass@1": PASSES}, ["one", "two"] * 5, level=LEVELS, **{**fields, **changes})
     return ours(table, tables.table("icl-table1"))
 
 
-def lines(**changes: Any) -> Ours:
+def lines(**changes: Any) -> OwnResult:
     values = {"em": [1.0, 0.0], "es": [0.75, 0.25], "id_em": [1.0, 1.0], "id_f1": [0.5, 0.0]}
     made = make_table(values, ["one", "two"], profile="infercom", **changes)
     return ours(made, tables.table("infercom-table3"))
 
 
-def beside(name: str, encoder: str | None, found: dict[str, tuple[Ours, ...]]) -> Beside:
+def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...]]) -> ComparedTable:
     table = tables.table(name)
-    return Beside(table=table, generator="mine", encoder=encoder, specs=specs_of(table, encoder), ours=found)
+    return ComparedTable(table=table, generator="mine", encoder=encoder, specs=specs_of(table, encoder), ours=found)
 
 
 def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -> None:

@@ -1,4 +1,4 @@
-"""What is retrieved, as blocks: functions, their scopes, or their files."""
+"""Retrieve functions, and show them, their scopes or their files."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Place, Query
 from ctxbench.strategies.api import Block, BlockKind
-from ctxbench.strategies.icl.excerpt import Excerpt
-from ctxbench.strategies.icl.frame import Section
+from ctxbench.strategies.icl.file_lines import FileLines
+from ctxbench.strategies.icl.frame import FileSection
 from ctxbench.strategies.icl.scope import scope
 from ctxbench.strategies.icl.source import SourceFile, bare, read_file
 
 _FIRST = 16
-"""How many functions are asked for at first."""
+"""Functions of the first search, which grows fourfold while too few of them may be shown."""
 _MOST = 10_000
-"""How many at the very most."""
+"""Functions of the last search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """Something retrieved, before it is laid out: it may still be cut."""
+class ContextExcerpt:
+    """Lines of a file for the prompt, before they are laid out: they may still be cut."""
 
     path: str
-    lines: Excerpt
+    lines: FileLines
     retrieved: bool
-    """Whether it was found; else it is of the current file."""
+    """Whether it was retrieved; else it is of the current file."""
     score: float | None = None
     focus: tuple[int, ...] = ()
-    """The lines of the functions found, by the numbers of the file."""
+    """The lines of the retrieved functions, by the numbers of the file."""
     parts: tuple[range, ...] = ()
     """The lines of its other functions."""
     documents: tuple[Place, ...] = ()
@@ -42,7 +42,7 @@ class Shown:
         """Where it comes from."""
         return self.documents or self.lines.places(self.path)
 
-    def section(self) -> Section:
+    def section(self) -> FileSection:
         """Return it as it is shown."""
         block = Block(
             kind=BlockKind.API if self.documents else BlockKind.SIMILAR,
@@ -51,7 +51,7 @@ class Shown:
             score=self.score,
             cut=self.cut,
         )
-        return Section(path=self.path, block=block, retrieved=self.retrieved)
+        return FileSection(path=self.path, block=block, retrieved=self.retrieved)
 
 
 class Finder:
@@ -73,7 +73,7 @@ class Finder:
         self.flags: list[str] = []
 
     def file(self, path: str) -> SourceFile:
-        """Return a file without the wanted function, read once."""
+        """Return a file without the target function, read once."""
         if path not in self._read:
             self._read[path] = read_file(self._repo, path, self._query)
         return self._read[path]
@@ -83,9 +83,9 @@ class Finder:
         top = max(most, _FIRST)
         while True:
             hits = self._repo.search(text, unit="function", ranker=self._encoder, top=top)
-            found = [hit for hit in hits if self._current or hit.place.path != self._query.path][:most]
-            if len(found) == most or len(hits) < top or top >= _MOST:
-                return found
+            candidates = [hit for hit in hits if self._current or hit.place.path != self._query.path][:most]
+            if len(candidates) == most or len(hits) < top or top >= _MOST:
+                return candidates
             top = min(top * 4, _MOST)
 
     def in_files(self, text: str, most: int, *, without: Sequence[str] = ()) -> list[Hit]:
@@ -101,37 +101,38 @@ class Finder:
                 return list(best.values())[:most]
             top = min(top * 4, _MOST)
 
-    def show(self, hits: Sequence[Hit], blocks: str) -> list[Shown]:
-        """Return what is shown of functions, in their order; what is already there is not repeated."""
+    def show(self, hits: Sequence[Hit], blocks: str) -> list[ContextExcerpt]:
+        """Return the excerpts that show functions, in their order; nothing is shown twice."""
         if blocks == "function":
             first = {hit.place: hit for hit in reversed(hits)}
             return [self._function(hit) for hit in hits if first[hit.place] is hit]
-        together: dict[str, list[Hit]] = {}
+        by_path: dict[str, list[Hit]] = {}
         for hit in hits:
-            together.setdefault(hit.place.path, []).append(hit)
-        shown = [self._of_file(path, found, scoped=blocks == "scope") for path, found in together.items()]
-        return [one for ones in shown for one in ones]
+            by_path.setdefault(hit.place.path, []).append(hit)
+        return [
+            excerpt
+            for path, file_hits in by_path.items()
+            for excerpt in self._of_file(path, file_hits, scoped=blocks == "scope")
+        ]
 
-    def _function(self, hit: Hit) -> Shown:
+    def _function(self, hit: Hit) -> ContextExcerpt:
         numbers = tuple(range(hit.place.start, hit.place.end))
         lines = tuple(hit.text.removesuffix("\n").split("\n"))
         if len(lines) != len(numbers):
             numbers = tuple(range(hit.place.start, hit.place.start + len(lines)))
-        return Shown(path=hit.place.path, lines=Excerpt(lines, numbers), retrieved=True, score=hit.score, focus=numbers)
+        return ContextExcerpt(
+            path=hit.place.path, lines=FileLines(lines, numbers), retrieved=True, score=hit.score, focus=numbers
+        )
 
-    def _of_file(self, path: str, hits: Sequence[Hit], *, scoped: bool) -> list[Shown]:
+    def _of_file(self, path: str, hits: Sequence[Hit], *, scoped: bool) -> list[ContextExcerpt]:
         file = self.file(path)
         if scoped and file.outline.broken:
-            self._flag("parse_failed")
+            self.flags.append("parse_failed")
             return self.show(hits, "function")
         focus = tuple(sorted({number for hit in hits for number in range(hit.place.start, hit.place.end)}))
         lines = file.lines
         if scoped:
             lines = scope(file, {bare(hit.name) for hit in hits}, strip_license=self._strip)
-        spans = (file.numbers(one) for one in file.functions)
+        spans = (file.numbers(function) for function in file.functions)
         parts = tuple(span for span in spans if not set(span) & set(focus))
-        return [Shown(path=path, lines=lines, retrieved=True, score=hits[0].score, focus=focus, parts=parts)]
-
-    def _flag(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
+        return [ContextExcerpt(path=path, lines=lines, retrieved=True, score=hits[0].score, focus=focus, parts=parts)]

@@ -1,4 +1,4 @@
-"""Lines of a file of which some were taken out, with the numbers that they have in it. Pure."""
+"""Some lines of a file, with their line numbers in it. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctxbench.bench.windows import split_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class FileLines:
     """Some lines of one file, in order."""
 
     lines: tuple[str, ...]
@@ -18,7 +18,7 @@ class Excerpt:
     """The number of each line in the file as the view shows it; 0-based, rising."""
 
     @classmethod
-    def whole(cls, text: str) -> Excerpt:
+    def whole(cls, text: str) -> FileLines:
         """Return all lines of a text."""
         lines = split_lines(text) if text else []
         return cls(tuple(lines), tuple(range(len(lines))))
@@ -35,27 +35,27 @@ class Excerpt:
 
     def places(self, path: str) -> tuple[Place, ...]:
         """Return the stretches of consecutive lines that it is made of."""
-        found: list[Place] = []
+        stretches: list[Place] = []
         for number in self.numbers:
-            if found and found[-1].end == number:
-                found[-1] = Place(path=path, start=found[-1].start, end=number + 1)
+            if stretches and stretches[-1].end == number:
+                stretches[-1] = Place(path=path, start=stretches[-1].start, end=number + 1)
             else:
-                found.append(Place(path=path, start=number, end=number + 1))
-        return tuple(found)
+                stretches.append(Place(path=path, start=number, end=number + 1))
+        return tuple(stretches)
 
-    def without(self, numbers: Collection[int]) -> Excerpt:
+    def without(self, numbers: Collection[int]) -> FileLines:
         """Return the lines that have none of these numbers."""
-        return self._kept([at for at, number in enumerate(self.numbers) if number not in numbers])
+        return self._at([at for at, number in enumerate(self.numbers) if number not in numbers])
 
-    def stripped(self) -> Excerpt:
+    def stripped(self) -> FileLines:
         """Return it with runs of blank lines made one, and none at its ends."""
-        kept: list[int] = []
+        positions: list[int] = []
         for at, line in enumerate(self.lines):
-            if line.strip() or (kept and self.lines[kept[-1]].strip()):
-                kept.append(at)
-        if kept and not self.lines[kept[-1]].strip():
-            kept.pop()
-        return self._kept(kept)
+            if line.strip() or (positions and self.lines[positions[-1]].strip()):
+                positions.append(at)
+        if positions and not self.lines[positions[-1]].strip():
+            positions.pop()
+        return self._at(positions)
 
-    def _kept(self, kept: list[int]) -> Excerpt:
-        return Excerpt(tuple(self.lines[at] for at in kept), tuple(self.numbers[at] for at in kept))
+    def _at(self, positions: list[int]) -> FileLines:
+        return FileLines(tuple(self.lines[at] for at in positions), tuple(self.numbers[at] for at in positions))

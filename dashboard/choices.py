@@ -1,0 +1,66 @@
+"""Choices that several pages share: the sample set, its language, the metric profile, and the order of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ctxbench.dashboard import data, show, url
+from ctxbench.dashboard.views import tables
+from ctxbench.harness.metrics import PROFILES
+
+R = TypeVar("R", bound=Mapping[str, object])
+
+
+def sample_set(where: Any) -> data.SetChoice:
+    """Let the reader choose one of the sample sets that runs were made over; `where` is a container of Streamlit."""
+    return url.choose(
+        "Sample set",
+        data.sets(),
+        name="samples",
+        label_of=lambda choice: choice.samples,
+        help=show.HELP["sample set"],
+        where=where,
+    )
+
+
+def language(samples: data.SetChoice, where: Any) -> str:
+    """Let the reader choose one of a sample set's languages."""
+    return url.choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where)
+
+
+def profile(where: Any) -> str:
+    """Let the reader choose a metric profile."""
+    return url.choose(
+        "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=where
+    )
+
+
+def order(
+    rows: Sequence[Mapping[str, object]], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st
+) -> tables.Order:
+    """Let the reader choose the order of a table, which a click on a heading would not put into the address.
+
+    Args:
+        rows: column -> cell, in their usual order.
+        name: of the choice in the URL.
+        usual: their usual order, in a word or two.
+        leave: columns that order nothing, e.g. links.
+        where: a container of Streamlit.
+    """
+    return url.choose(
+        "Order",
+        tables.orders(rows, leave),
+        name=name,
+        label_of=lambda order: order.spelled(usual),
+        key_of=lambda order: order.written or "usual",
+        help="Part of the address, so it is shared with it; a click on a heading sorts only for the moment.",
+        where=where,
+    )
+
+
+def ordered(rows: Sequence[R], *, name: str, usual: str, leave: Collection[str] = (), where: Any = st) -> list[R]:
+    """Return the rows in the order that the reader chooses; the arguments are those of `order`."""
+    return tables.arranged(rows, order(rows, name=name, usual=usual, leave=leave, where=where))
