@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 
 from ctxbench.dashboard.report.bars import Axis, Bar, axis
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
-from ctxbench.harness.leaderboard.sections import BoardSection, title
+from ctxbench.harness.leaderboard.sections import TEXT_COLUMNS, BoardSection, title
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.repeat import command
 from ctxbench.harness.store.work import RunWork
 
-_TEXT_COLUMNS = ("strategy", "tier", "generator", "origin")
 _METRIC = "[95%]"
 TERMS = {
     "rank": "The ranks that significant differences leave open: 1-3 means that any of the three is possible.",
@@ -162,7 +161,7 @@ def _section(section: BoardSection, group: Group | None, works: Mapping[str, Run
         table = ReportTable(
             caption=caption,
             headings=tuple(
-                Heading(text=heading, help=meaning(heading, metrics), is_text=heading in _TEXT_COLUMNS)
+                Heading(text=heading, help=meaning(heading, metrics), is_text=heading in TEXT_COLUMNS)
                 for heading in headings
             ),
             rows=tuple(_row(headings, cells, row, first) for cells, row in zip(lines, board_rows, strict=True)),
@@ -204,7 +203,7 @@ def _first(group: Group) -> list[Row]:
 def _row(headings: Sequence[str], cells: Sequence[str], row: Row | None, first: Sequence[Row]) -> ReportRow:
     return ReportRow(
         cells=tuple(
-            ReportCell(text=text, is_text=heading in _TEXT_COLUMNS, head=heading == "strategy")
+            ReportCell(text=text, is_text=heading in TEXT_COLUMNS, head=heading == "strategy")
             for heading, text in zip(headings, cells, strict=True)
         ),
         first=row in first,
