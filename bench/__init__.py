@@ -1,1 +1,1 @@
-"""What is measured and what counts as right: repositories, samples, views. Knows no model and no strategy."""
+"""The benchmark: repositories, samples, answers and the views that strategies get. Knows no model and no strategy."""

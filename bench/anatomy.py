@@ -1,6 +1,6 @@
-"""What the samples of a set are like, one by one: lengths, levels, what is hidden. Numbers only, no text is kept.
+"""Measurements of the samples of a set: lengths, levels, what is hidden. Numbers only, no text is kept.
 
-A set may be larger than memory: its files are read line by line, and of a sample a dozen numbers stay.
+A set may be larger than memory: its files are read line by line, and a dozen numbers a sample are kept.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def measure(home: Home, name: str) -> tuple[Measured, ...]:
 
 
 def _read(path: Path, files: dict[str, str], of_record: Callable[[dict[str, Any]], Any]) -> Iterator[Any]:
-    """Yield what is wanted of each record of a file whose digest the manifest tells."""
+    """Yield `of_record` of each record of a file; its digest must be the one in the manifest."""
     with explained(path), path.open("rb") as handle:
         if hashlib.file_digest(handle, "sha256").hexdigest() != files[path.name]:
             what = "was changed after it was built: its sha256 is not the manifest's"

@@ -1,4 +1,4 @@
-"""Syntax trees of Python text, also where many threads ask for them."""
+"""Syntax trees of Python text, safe to ask for from many threads."""
 
 from __future__ import annotations
 

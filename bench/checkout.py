@@ -57,9 +57,9 @@ def find(manifest: RepoManifest, home: Home) -> Checkout | None:
     """Return the checkout of the first source that was fetched, or None."""
     for source in manifest.sources:
         key = _key(manifest, source, home)
-        found = at(home, manifest.name, key) if key else None
-        if found:
-            return found
+        checkout = at(home, manifest.name, key) if key else None
+        if checkout:
+            return checkout
     return None
 
 
@@ -88,13 +88,13 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
         InputFault: if what a source gave has the wrong hash; nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
-    found = find(manifest, home)
-    if found:
-        return found
+    checkout = find(manifest, home)
+    if checkout:
+        return checkout
     with _locked(home.repos / manifest.name) as folder:
-        found = find(manifest, home)
-        if found:
-            return found
+        checkout = find(manifest, home)
+        if checkout:
+            return checkout
         reasons: list[str] = []
         for source in manifest.sources:
             report(f"{manifest.name}: fetching {source}")
@@ -169,7 +169,7 @@ def _marker(folder: Path, key: str) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder and what is in it, also where its folders are read-only."""
+    """Remove a folder with its content, even if its folders are read-only."""
     if not path.exists():
         return
     with explained(path):

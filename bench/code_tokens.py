@@ -1,4 +1,4 @@
-"""`ctxcode-1`: the code tokenizer that budgets are counted with, and whose token sets are compared.
+"""`ctxcode-1`: the code tokenizer that counts budgets, and whose token sets window retrieval compares.
 
 The papers count with p50k_base, whose vocabulary cannot be shipped. This stands in for it, and the
 run record names it. It is a fixed rule, not a vocabulary; a token is the longest match, from left

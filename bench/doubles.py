@@ -42,9 +42,9 @@ def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
     largest = np.maximum(numbers.max(axis=axis, keepdims=True), -numbers.min(axis=axis, keepdims=True))
     # Next to 1.5 * 2**(52 + n), doubles are the multiples of 2**n: adding it rounds to those, taking it away is exact.
     anchor = np.ldexp(1.5, np.frexp(largest)[1] + (_WHOLE - 1 - min(bits, _WHOLE - 2)))
-    found: Doubles = numbers + anchor
-    found -= anchor
-    return found
+    multiples: Doubles = numbers + anchor
+    multiples -= anchor
+    return multiples
 
 
 def sums(numbers: Doubles, axis: int) -> Doubles:
@@ -68,21 +68,21 @@ def exp(numbers: Doubles) -> Doubles:
 
 def exp2(numbers: Doubles) -> Doubles:
     """Return 2 to the power of each number, which may be minus infinity but not 1000 or more; right to some 1e-15."""
-    found = np.maximum(numbers, LEAST)
-    flat = found.reshape(-1)
+    powers = np.maximum(numbers, LEAST)
+    flat = powers.reshape(-1)
     for start in range(0, len(flat), SLICE):
         x = flat[start : start + SLICE]
         whole = np.rint(x)
         x -= whole
         x[:] = np.ldexp(polynomial(x, EXP2), whole.astype(np.int32))
-    return found
+    return powers
 
 
 def polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
     """Return a polynomial's values, the coefficient of the highest power first."""
-    found = x * coefficients[0]
+    values = x * coefficients[0]
     for coefficient in coefficients[1:-1]:
-        found += coefficient
-        found *= x
-    found += coefficients[-1]
-    return found
+        values += coefficient
+        values *= x
+    values += coefficients[-1]
+    return values

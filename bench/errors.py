@@ -14,12 +14,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-_SHOWN = 20
+_MOST_LISTED = 20
 """How many known names a message lists at most."""
 
 
 class CtxbenchError(Exception):
-    """An expected fault: what is wrong, where, and what cures it."""
+    """An expected fault: the problem, its place and its cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure
@@ -53,10 +53,10 @@ class MachineFault(CtxbenchError):
 class UnknownName(InputFault):
     """Raised when a name is not registered; the cure names the nearest known ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, command: str = "") -> None:
-        names = sorted(known)
+    def __init__(self, kind: str, name: str, candidates: Iterable[str], *, command: str = "") -> None:
+        names = sorted(candidates)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        shown = [*names[:_SHOWN], f"… {len(names) - _SHOWN} more"] if len(names) > _SHOWN else names
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(shown) or 'none'}"
+        listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(listed) or 'none'}"
         cure = f"{hint} (see `{command}`)" if command else hint
         super().__init__(f"no {kind} is called {name!r}", cure=cure)

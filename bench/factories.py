@@ -47,7 +47,7 @@ def arguments(factory: Callable[..., Any], spec: Spec, *, command: str = "") -> 
     """
     parameters = inspect.signature(factory).parameters
     see = f" (see `{command}`)" if command else ""
-    given: dict[str, Value] = {}
+    changed: dict[str, Value] = {}
     for key, value in spec.arguments.items():
         if key not in parameters:
             raise InputFault(
@@ -58,19 +58,19 @@ def arguments(factory: Callable[..., Any], spec: Spec, *, command: str = "") -> 
             raise InputFault(f"{key} holds what looks like a key or a password", where=spec.name, cure=cure)
         checked = _checked(parameters[key], value, spec.name)
         if checked != parameters[key].default:
-            given[key] = checked
+            changed[key] = checked
     for key, parameter in parameters.items():
-        if parameter.default is parameter.empty and key not in given:
+        if parameter.default is parameter.empty and key not in changed:
             raise InputFault(f"{spec.name} needs the parameter {key!r}", cure=f"write {spec.name}({key}=…)")
-    return given
+    return changed
 
 
 def _checked(parameter: inspect.Parameter, value: Value, where: str) -> Value:
     annotation = parameter.annotation
-    wanted = _TYPES.get(annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None))
-    if wanted is None:
+    expected = _TYPES.get(annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None))
+    if expected is None:
         return value
-    kind, expects = wanted
+    kind, expects = expected
     if kind is bool and isinstance(value, str):
         value = _SWITCH.get(value.lower(), value)
     if kind is float and type(value) is int:

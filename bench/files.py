@@ -1,4 +1,4 @@
-"""Reading and writing files safely: atomic writes, checked JSON Lines, digests.
+"""Read and write files safely: atomic writes, checked JSON Lines, digests.
 
 A file is written beside its place and renamed in, so that a reader, a crash or a full disk never
 meets half a file. Operating-system errors become one-line faults here and nowhere else.
@@ -153,7 +153,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _raw_lines(path: Path) -> Iterator[bytes]:
     """Yield lines as bytes, split at newlines only: str.splitlines would also cut at U+2028 inside a JSON string."""
     zipped = path.name.endswith(".gz")
-    left = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
+    remaining_bytes = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
     with explained(path):
         try:
             with gzip.open(path) if zipped else path.open("rb") as handle:
@@ -163,8 +163,8 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
                     if len(raw) > MAX_TEXT:
                         what = f"the line is larger than {MAX_TEXT >> 20} MiB"
                         raise InputFault(what, where=f"{path}:{number}", cure="write one record a line")
-                    left -= len(raw)
-                    if left < 0:
+                    remaining_bytes -= len(raw)
+                    if remaining_bytes < 0:
                         what = f"unpacks to more than {MAX_RATIO} times its size"
                         raise InputFault(what, where=str(path), cure="if you trust it, unpack it and give that file")
                     yield raw

@@ -1,4 +1,4 @@
-"""`Home`: where things are kept. Pure path arithmetic; making and filling folders is the owners' work."""
+"""`Home`: the paths of everything that is kept. Pure path arithmetic; whoever owns a folder makes and fills it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """What can be thrown away and made again."""
+        """Files that can be deleted and made again."""
         return self.root / "cache"
 
     @property

@@ -1,4 +1,4 @@
-"""Reading manifests: one benchmark repository, a TOML file each; every fault of a file is reported at once.
+"""Read manifests, one TOML file a repository; every fault of a file is reported at once.
 
 The shipped manifests lie in ``bench/repos/``; any other is named by its path. The form of the file is
 written down, key by key, in `bench.manifest_schema`.
@@ -20,7 +20,7 @@ BUILTIN = Path(__file__).parent / "repos"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ManifestProblem:
     """One thing that is wrong with a manifest."""
 
     where: str
@@ -36,7 +36,7 @@ class Fault:
 class ManifestFault(InputFault):
     """Raised when a manifest is wrong; holds all of its faults."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[ManifestProblem]) -> None:
         self.faults = tuple(faults)
         super().__init__(" | ".join(str(fault) for fault in self.faults))
 
@@ -71,12 +71,12 @@ def in_set(name: str) -> tuple[RepoManifest, ...]:
     Raises:
         UnknownName: if no shipped manifest is in a set of this name.
     """
-    manifests = [load(each) for each in builtin_names()]
-    found = tuple(manifest for manifest in manifests if name in manifest.sets)
-    if not found:
-        known = {each for manifest in manifests for each in manifest.sets}
-        raise UnknownName("repository set", name, known, command="ctxbench repo list")
-    return found
+    manifests = [load(builtin) for builtin in builtin_names()]
+    members = tuple(manifest for manifest in manifests if name in manifest.sets)
+    if not members:
+        set_names = {set_name for manifest in manifests for set_name in manifest.sets}
+        raise UnknownName("repository set", name, set_names, command="ctxbench repo list")
+    return members
 
 
 @functools.cache
@@ -85,7 +85,7 @@ def _builtin(name: str) -> RepoManifest:
     return _read(path, path.name)
 
 
-def _read(path: Path, shown: str) -> RepoManifest:
+def _read(path: Path, label: str) -> RepoManifest:
     # Not imported above: pydantic costs every command a tenth of a second, and few read a manifest.
     from ctxbench.bench.manifest_schema import check  # noqa: PLC0415
 
@@ -94,9 +94,9 @@ def _read(path: Path, shown: str) -> RepoManifest:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, a number of thousands of digits, lists in lists
         raise ManifestFault(
-            [Fault(shown, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
+            [ManifestProblem(label, f"is not TOML: {error}", "compare it with the output of `ctxbench repo sample`")]
         ) from None
     manifest, problems = check(data, path)
     if manifest is None:
-        raise ManifestFault([Fault(f"{shown}: {key}", what, cure) for key, what, cure in problems])
+        raise ManifestFault([ManifestProblem(f"{label}: {key}", what, cure) for key, what, cure in problems])
     return manifest

@@ -143,7 +143,7 @@ def check(data: Mapping[str, Any], path: Path) -> tuple[RepoManifest | None, lis
 
 
 def _added(tests: TestSuite | None, language: object) -> Iterator[Problem]:
-    """Yield what is wrong with the folder of tests of ours."""
+    """Yield the problems of the folder of added tests."""
     cure = _Tests.model_fields["added"].description or ""
     if tests is None or tests.added is None:
         return
@@ -224,8 +224,8 @@ def _problems(error: ValidationError, model: type[_Table], prefix: str) -> Itera
         key = prefix + ".".join(place).replace(".[", "[")
         owner = _Tests if place[0] == "tests" and len(place) > 1 else model
         field = place[1] if owner is _Tests and model is _Manifest else place[0]
-        known = owner.model_fields.get(field)
-        cure = (known.description if known else None) or ""
+        field_info = owner.model_fields.get(field)
+        cure = (field_info.description if field_info else None) or ""
         if item["type"] == "extra_forbidden":
             yield key, "is no key of a manifest", _nearest(field, owner)
         elif item["type"] == "missing":
@@ -239,6 +239,6 @@ def _problems(error: ValidationError, model: type[_Table], prefix: str) -> Itera
 
 
 def _nearest(name: str, owner: type[_Table]) -> str:
-    known = [*owner.model_fields, *(["kind"] if owner in _KINDS.values() else [])]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    keys = [*owner.model_fields, *(["kind"] if owner in _KINDS.values() else [])]
+    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(keys)}"

@@ -1,4 +1,4 @@
-"""What a manifest says of a repository. Frozen data, no I/O."""
+"""A manifest: the facts about one repository. Frozen data, no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.bench.types import Language
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSuite:
-    """How the repository's own tests are run; data for the function samples."""
+    """The repository's own tests and the way to run them; data for the function samples."""
 
     __test__ = False  # pytest would take the class for a test case by its name
 
@@ -42,7 +42,7 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepoManifest:
-    """What a repository is, where its copies are, and which of its files give samples."""
+    """A repository, the sources of its copies, and the files that give samples."""
 
     name: str
     language: Language

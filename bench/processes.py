@@ -1,4 +1,4 @@
-"""Worker processes and Ctrl-C: an interrupt is the parent's business."""
+"""Worker processes and Ctrl-C: only the parent acts on an interrupt."""
 
 from __future__ import annotations
 

@@ -48,12 +48,15 @@ def from_sample(sample: Sample) -> dict[str, Any]:
         "hidden": list(sample.hidden) or None,
     }
     record |= {key: value for key, value in function.items() if value is not None}
-    return record | ({"stored": [_stored(one) for one in sample.stored]} if sample.stored else {})
+    return record | ({"stored": [_stored(context) for context in sample.stored]} if sample.stored else {})
 
 
-def _stored(one: StoredContext) -> dict[str, Any]:
-    snippets = [{"path": each.path, "text": each.text, "score": each.score, "name": each.name} for each in one.snippets]
-    return {"name": one.name, "text": one.text, "snippets": snippets, "oracle": one.oracle}
+def _stored(context: StoredContext) -> dict[str, Any]:
+    snippets = [
+        {"path": snippet.path, "text": snippet.text, "score": snippet.score, "name": snippet.name}
+        for snippet in context.snippets
+    ]
+    return {"name": context.name, "text": context.text, "snippets": snippets, "oracle": context.oracle}
 
 
 def from_reference(reference: Reference) -> dict[str, Any]:
@@ -97,17 +100,17 @@ def read_references(path: Path) -> Iterator[Reference]:
 
 
 def _read(kind: type[R], path: Path) -> Iterator[tuple[str, R]]:
-    known = {item.name for item in fields(kind)}
-    seen: dict[str, int] = {}
+    field_names = {item.name for item in fields(kind)}
+    first_lines: dict[str, int] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        unknown = sorted(record.keys() - known)
+        unknown = sorted(record.keys() - field_names)
         if unknown:
             raise InputFault(f"field {unknown[0]} is not known", where=where, cure=_CURE)
         item = _checked(kind, record, where)
-        if item.id in seen:
-            raise InputFault(f"the id {item.id!r} stands on line {seen[item.id]} too", where=where, cure=_CURE)
-        seen[item.id] = number
+        if item.id in first_lines:
+            raise InputFault(f"the id {item.id!r} stands on line {first_lines[item.id]} too", where=where, cure=_CURE)
+        first_lines[item.id] = number
         yield where, item
 
 

@@ -36,8 +36,8 @@ class Registry(Generic[T]):
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
         """Register `item`; a second registration of a name from elsewhere is an error."""
-        known = self._items.get(name)
-        if known is not None and self._modules.get(name) != (origin or None):
+        registered = self._items.get(name)
+        if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
                 f"the {self.kind} {name!r} is registered twice ({self._modules[name]} and {origin})",
                 cure="rename one of them",
@@ -109,13 +109,13 @@ class Registry(Generic[T]):
     def _points(self) -> Mapping[str, EntryPoint]:
         if self._declared is not None:
             return self._declared
-        found: dict[str, EntryPoint] = {}
+        points: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
-            other = found.setdefault(point.name, point)
+            other = points.setdefault(point.name, point)
             if other.value != point.value:
                 self._clashes[point.name] = (other.value, point.value)
-        self._declared = found
-        return found
+        self._declared = points
+        return points
 
 
 def _within(module: str, package: str) -> bool:

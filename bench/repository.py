@@ -14,11 +14,11 @@ from typing import Protocol
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
-from ctxbench.bench.retrieval.retrieval import Files, Retrieval
+from ctxbench.bench.retrieval.retrieval import IndexedFiles, Retrieval
 from ctxbench.bench.retrieval.types import Hit
-from ctxbench.bench.shown import shown_of
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Language, Query
+from ctxbench.bench.visible_target import visible_target
 from ctxbench.bench.windows import SIZE, STRIDE, Scope, Target, WindowHit, index
 
 _MAX_TOP = 10_000
@@ -113,19 +113,19 @@ class View:
         retrieval: Retrieval | None = None,
     ) -> None:
         """Make a view; see `view` for the arguments."""
-        shown = shown_of(texts.get(query.path), query, masked)
+        target = visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
             # Another index for other files: nothing counted over hidden ones may reach a score.
             spared = query.path if is_hidden(query.path, hidden) else ""
             digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language
-        self._files, self._shown = Files(digest=digest, texts=texts, language=language, repo=name), shown
+        self._files, self._visible = IndexedFiles(digest=digest, texts=texts, language=language, repo=name), target
         self._paths = tuple(texts) if query.path in texts else tuple(sorted([*texts, query.path]))
         self._target = Target(
             path=query.path,
-            context_start=shown.context_start,
-            cursor_line=query.cursor.line if shown.trusted else 0,
+            context_start=target.context_start,
+            cursor_line=query.cursor.line if target.trusted else 0,
             masked=tuple(masked),
         )
         self._scopes: dict[tuple[int, int], Scope] = {}
@@ -137,8 +137,8 @@ class View:
 
     def read(self, path: str) -> str:
         """Return a file's text; the target file without the answer."""
-        if path == self._shown.path:
-            return self._shown.text
+        if path == self._visible.path:
+            return self._visible.text
         if not isinstance(path, str) or path not in self._files.texts:
             raise InputFault(
                 f"the repository {self.name} has no source file {path!r}", cure="take a path from repo.files()"
@@ -161,7 +161,7 @@ class View:
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text` that do not reach into what is hidden."""
         _check("top", top, _MAX_TOP)
-        return self._retrieval.search(text, files=self._files, shown=self._shown, unit=unit, ranker=ranker, top=top)
+        return self._retrieval.search(text, files=self._files, target=self._visible, unit=unit, ranker=ranker, top=top)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is, in their order."""
@@ -175,13 +175,13 @@ def _check(key: str, value: object, most: int) -> None:
 
 @functools.cache
 def _shared_retrieval() -> Retrieval:
-    """Return the one of views that are made outside a run; it keeps nothing on disk."""
+    """Return the retrieval that all views outside a run share; it keeps nothing on disk."""
     return Retrieval()
 
 
 def is_hidden(path: str, hidden: Sequence[str]) -> bool:
     """Say whether a path is one of the hidden files, or in one of the hidden folders (ended by ``/``)."""
-    return any(path.startswith(one) if one.endswith("/") else path == one for one in hidden)
+    return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
 
 
 def view(

@@ -60,9 +60,9 @@ def names(home: Home) -> tuple[str, ...]:
     if not home.samples.is_dir():
         return ()
     with explained(home.samples):
-        found = [entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()]
+        candidates = [entry.name for entry in home.samples.iterdir() if (entry / _MANIFEST).is_file()]
     # A name that does not fit is what a killed build left beside its place.
-    return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
+    return tuple(sorted(name for name in candidates if _NAME.fullmatch(name)))
 
 
 def save(
@@ -215,7 +215,7 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
     Raises:
         InputFault: if one is not fetched, or its files are not those that the set was built from.
     """
-    found: dict[str, Snapshot] = {}
+    loaded: dict[str, Snapshot] = {}
     for name, entry in sorted(sample_set.manifest["repositories"].items()):
         if not entry.get("checkout"):
             continue
@@ -223,7 +223,7 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"
         if not root.is_dir():
             raise InputFault(f"the repository {name!r} is not fetched", where=str(root), cure=cure)
-        made = snapshot.load(
+        repository = snapshot.load(
             name,
             root,
             Language(entry["language"]),
@@ -232,11 +232,11 @@ def snapshots(home: Home, sample_set: SampleSet) -> dict[str, Snapshot]:
             # Sets that do not say were built when everything was read as UTF-8, or from copies that are.
             declared="encodings" in entry,
         )
-        if made.digest != entry["snapshot"]:
+        if repository.digest != entry["snapshot"]:
             raise InputFault(
                 f"the files of {name!r} are not those that the sample set {sample_set.name!r} was built from",
                 where=str(root),
                 cure=f"remove that folder, then {cure}",
             )
-        found[name] = made
-    return found
+        loaded[name] = repository
+    return loaded

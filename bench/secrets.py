@@ -1,4 +1,4 @@
-"""Secrets by their look: names of fields that hold one, texts that are one. Pure.
+"""Secrets recognised by their look: by the name of a field, or by the shape of a text. Pure.
 
 Whatever is spelled in a spec is stored with every answer, shown on boards and exported. A secret has no place there:
 it comes from an environment variable, which a spec may name (``$NAME``).

@@ -85,8 +85,8 @@ def load(
     for path in _walk(start, language.suffix):
         relative = path.relative_to(root).as_posix()
         reason, raw = _read(path)
-        found = encodings.read(raw, path, root, language, pom=pom) if declared else encodings.decoded(raw, UTF8)
-        text = found.text.replace("\r\n", "\n").replace("\r", "\n")
+        decoded = encodings.read(raw, path, root, language, pom=pom) if declared else encodings.decoded(raw, UTF8)
+        text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
         if not reason and _is_generated(text):
             reason = "generated"
         if not reason and hygiene and _is_harness(path, text, language):
@@ -95,10 +95,10 @@ def load(
             dropped[reason] += 1
             continue
         texts[relative] = text
-        if not found.whole:
+        if not decoded.whole:
             undecoded.add(relative)
-        if found.encoding != UTF8:
-            read_in[found.encoding] += 1
+        if decoded.encoding != UTF8:
+            read_in[decoded.encoding] += 1
     if not texts:
         raise InputFault(
             f"holds no {language} source file", where=str(start), cure="check the manifest's language and source"
@@ -117,12 +117,12 @@ def load(
 
 
 def _walk(start: Path, suffix: str) -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     with explained(start):
         for folder, names, files in os.walk(start, followlinks=False):
             names[:] = sorted(n for n in names if n not in _SKIPPED_FOLDERS and not Path(folder, n).is_symlink())
-            found += [Path(folder, file) for file in files if file.endswith(suffix)]
-    return found
+            paths += [Path(folder, file) for file in files if file.endswith(suffix)]
+    return paths
 
 
 def _read(path: Path) -> tuple[str, bytes]:

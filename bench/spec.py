@@ -64,7 +64,7 @@ def parse(text: str) -> Spec:
     match = _NAME.match(text)
     if not match:
         raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
-    name, rest = match.group(), text[match.end() :].strip()
+    name, remainder = match.group(), text[match.end() :].strip()
     arguments: dict[str, Value] = {}
     before, colon, behind = name.partition(":")
     if colon and before in _SHORT:
@@ -73,11 +73,11 @@ def parse(text: str) -> Spec:
         if not short:
             raise InputFault(f"{redacted(text)!r} is not a spec", cure=f"write it as {form}")
         name, arguments = before, {key: value for key, value in short.groupdict().items() if value}
-    if not rest:
+    if not remainder:
         return Spec(name, arguments)
-    if not (rest.startswith("(") and rest.endswith(")")):
+    if not (remainder.startswith("(") and remainder.endswith(")")):
         raise InputFault(f"{redacted(text)!r} is not a spec", cure=_CURE)
-    for number, part in enumerate(_split(rest[1:-1], text)):
+    for number, part in enumerate(_split(remainder[1:-1], text)):
         named = _ARGUMENT.match(part)
         key = named.group(1) if named else POSITIONAL
         value = part[named.end() if named else 0 :].strip()

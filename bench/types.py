@@ -25,7 +25,7 @@ class Language(StrEnum):
 
 
 class Kind(StrEnum):
-    """What is wanted from the model."""
+    """The kind of completion that a sample asks for."""
 
     LINE = "line"
     """The rest of a line, or the next line."""
@@ -98,7 +98,7 @@ class StoredContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a strategy is told about one sample: no reference, no tests, and of the file no answer."""
+    """The part of a sample that a strategy gets: no reference, no tests, and no answer in the file."""
 
     id: str
     benchmark: str
@@ -158,7 +158,7 @@ class Sample:
         return self.kind is Kind.FUNCTION and self.subkind != UNTESTED
 
     def query(self, *, seed: int = 0) -> Query:
-        """Return what a strategy may know of this sample."""
+        """Return the part of this sample that a strategy may know."""
         return Query(
             id=self.id,
             benchmark=self.benchmark,
@@ -175,7 +175,7 @@ class Sample:
             name=self.name,
             signature=self.signature,
             docstring=self.docstring,
-            stored=tuple(one for one in self.stored if not one.oracle),
+            stored=tuple(context for context in self.stored if not context.oracle),
         )
 
 

@@ -1,4 +1,4 @@
-"""Texts of others, safe to show: hiding characters written out, markup of Markdown neutralised. Pure.
+"""Other people's texts, made safe to show: hiding characters written out, Markdown escaped. Pure.
 
 A right-to-left override or a zero-width space makes code look other than it is; terminal codes and the like vanish.
 Whoever reads a completion must see them.
@@ -58,14 +58,14 @@ def visible(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(one if "\x20" <= one <= "\x7e" or one in "\n\t" else _shown(one) for one in text)
+    return "".join(char if "\x20" <= char <= "\x7e" or char in "\n\t" else _written_out(char) for char in text)
 
 
 def hidden(text: str) -> int:
     """Return how many characters `visible` writes out."""
     if _PLAIN.fullmatch(text):
         return 0
-    return sum(one not in " \n\t" and _shown(one) != one for one in text)
+    return sum(char not in " \n\t" and _written_out(char) != char for char in text)
 
 
 def blanks(text: str) -> str:
@@ -73,15 +73,15 @@ def blanks(text: str) -> str:
     return text.replace(" ", "·").replace("\t", "→").replace("\n", "↵\n")
 
 
-def _shown(one: str) -> str:
-    if one in " \n\t":
-        return one
-    number = ord(one)
+def _written_out(char: str) -> str:
+    if char in " \n\t":
+        return char
+    number = ord(char)
     if number < 0x20:
         return chr(_PICTURES + number)
     if number == 0x7F:
         return "␡"
     variation = 0xFE00 <= number <= 0xFE0F or 0xE0100 <= number <= 0xE01EF
-    if variation or one in _BLANK or unicodedata.category(one) in _HIDING:
+    if variation or char in _BLANK or unicodedata.category(char) in _HIDING:
         return f"⟨U+{number:04X}⟩"
-    return one
+    return char

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.code_tokens import pieces
-from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.types import Place
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class WindowHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What of one file must not be retrieved."""
+    """The parts of one file that must not be retrieved."""
 
     path: str
     context_start: int
@@ -117,26 +117,26 @@ class WindowIndex:
             sizes[unit] = len(tokens)
             for token in tokens:
                 postings.setdefault(token, []).append(unit)
-        common = [token for token, found in postings.items() if len(found) > _COMMON * len(self.texts)]
+        common = [token for token, units in postings.items() if len(units) > _COMMON * len(self.texts)]
         # Rows of common tokens are added up as bytes, which is many times as fast as counting their units.
         self._dense = np.zeros((len(common), len(self.texts)), dtype=np.uint8)
         self._row = {token: row for row, token in enumerate(common)}
         for token, row in self._row.items():
             self._dense[row, postings.pop(token)] = 1
-        self._rare = {token: np.array(found, dtype=np.int64) for token, found in postings.items()}
+        self._rare = {token: np.array(units, dtype=np.int64) for token, units in postings.items()}
         self._sizes = sizes
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Work out what a target hides; make it once per sample."""
+        """Return the scope of a target; make it once per sample."""
         import numpy as np  # noqa: PLC0415
 
-        order, hidden, shown = self._order, [], {}
+        order, hidden, visible_places = self._order, [], {}
         moved: list[tuple[int, Place]] = []
         for unit in self._in_file.get(target.path, ()):
             places = self.places[unit]
             visible = tuple(place for place in places if _may_show(place, target))
-            shown[unit] = visible
+            visible_places[unit] = visible
             if not any(_is_candidate(place, target) for place in visible):
                 hidden.append(unit)
             elif visible[0] != places[0]:
@@ -144,7 +144,7 @@ class WindowIndex:
         if moved:
             # A unit's rank must not tell that it also stands where the strategy may not look.
             order = self._reordered(moved)
-        return Scope(np.array(hidden, dtype=np.int64), order, shown)
+        return Scope(np.array(hidden, dtype=np.int64), order, visible_places)
 
     def _reordered(self, moved: Sequence[tuple[int, Place]]) -> Ints:
         import numpy as np  # noqa: PLC0415
@@ -174,15 +174,17 @@ class WindowIndex:
             scores[scope.hidden] = -1.0
             allowed -= len(scope.hidden)
             order = scope.order
-        wanted = min(top, allowed)
-        if wanted == 0:
+        limit = min(top, allowed)
+        if limit == 0:
             return ()
-        least = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         near = np.flatnonzero(scores >= least)
-        best = near[np.lexsort((order[near], scores[near]))][::-1][:wanted]
-        shown: Mapping[int, tuple[Place, ...]] = scope.places if scope is not None else {}
+        best = near[np.lexsort((order[near], scores[near]))][::-1][:limit]
+        visible_places: Mapping[int, tuple[Place, ...]] = scope.places if scope is not None else {}
         return tuple(
-            WindowHit(text=self.texts[unit], score=float(scores[unit]), places=shown.get(unit) or self.places[unit])
+            WindowHit(
+                text=self.texts[unit], score=float(scores[unit]), places=visible_places.get(unit) or self.places[unit]
+            )
             for unit in best.tolist()
         )
 
@@ -213,7 +215,7 @@ def _is_candidate(place: Place, target: Target) -> bool:
     return place.path != target.path or place.end <= target.context_start
 
 
-_INDICES: Kept[WindowIndex] = Kept(_KEPT_INDICES)
+_INDICES: SharedCache[WindowIndex] = SharedCache(_KEPT_INDICES)
 """Those in use, shared by all views of this process."""
 
 
@@ -237,9 +239,9 @@ def index(
 
     def make() -> WindowIndex:
         start = time.perf_counter()
-        made = WindowIndex(texts, size=size, stride=stride)
+        windows = WindowIndex(texts, size=size, stride=stride)
         if built is not None:
             built(time.perf_counter() - start)
-        return made
+        return windows
 
     return _INDICES.get((digest, size, stride), make)

@@ -1,4 +1,4 @@
-"""What is accounted for of an answer: its price, and the row that is kept of it."""
+"""Prices of answers, and the rows in which answers are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxbench.harness.store.records import StoredGeneration
 
 
 def price(response: Response, rate: Rate | None) -> float | None:
-    """Return what an answer costs in US dollars; None if nobody knows the rate."""
+    """Return what an answer costs in US dollars; None if the rate is unknown."""
     if rate is None:
         return None
     return rate.price(

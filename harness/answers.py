@@ -1,7 +1,7 @@
-"""One sample of a set on disk, with its answer, read without loading the others.
+"""A reader of single samples and their answers from a set on disk, without loading the others.
 
-A set's two files are gone through once: their digests are checked, and where each record begins is remembered for as
-long as the files stay as they are. After that a record is one seek.
+A set's two files are read once: their digests are checked, and the place where each record begins is remembered for as
+long as the files stay unchanged. After that a record is one seek.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.home import Home
 
 _ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
-"""How every record of a built set begins."""
-_KEPT = 8
+"""The beginning of every record of a built set."""
+_MOST_FILES = 8
 """Files whose records are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What a model was to do, and the answer."""
+class AnsweredTask:
+    """The task that a sample sets, and its answer."""
 
     prefix: str
     """The target file up to the cursor, as strategies see it."""
@@ -39,7 +39,7 @@ class Task:
     tests: tuple[str, ...]
     original_import: str
     """The lines that were masked, if any."""
-    known: bool
+    has_answer: bool
     """Whether there is an answer: some benchmarks' tasks come with their tests alone."""
 
 
@@ -60,7 +60,7 @@ class Answers:
         self._files: dict[Path, _Index] = {}
         self._lock = threading.Lock()
 
-    def find(self, name: str, digest: str, sample: str) -> Task | None:
+    def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
         """Return a sample with its answer; None if no set of that digest holds it here.
 
         Args:
@@ -81,13 +81,13 @@ class Answers:
         return None if task is None or answer is None else _task(task, answer)
 
     def _manifest(self, name: str, digest: str) -> tuple[Path, Mapping[str, str]] | None:
-        known = samples.names(self._home)
-        for one in sorted(known, key=lambda each: (each != name, each)):
-            place = samples.folder(self._home, one)
+        names = samples.names(self._home)
+        for set_name in sorted(names, key=lambda other: (other != name, other)):
+            place = samples.folder(self._home, set_name)
             try:
-                files = samples.manifest_of(self._home, one)["files"]
+                files = samples.manifest_of(self._home, set_name)["files"]
             except CtxbenchError:
-                # What is no set here holds nobody's answer; `ctxbench samples show` says what is wrong with it.
+                # A folder that is no readable set holds no answer; `ctxbench samples show` says what is wrong with it.
                 continue
             if samples.digest_of(files) == digest:
                 return place, files
@@ -106,17 +106,17 @@ class Answers:
             return None
         with explained(file), file.open("rb") as handle:
             handle.seek(start)
-            found: dict[str, Any] = json.loads(handle.readline())
-        return found
+            record: dict[str, Any] = json.loads(handle.readline())
+        return record
 
     def _index(self, file: Path) -> _Index:
         with self._lock, explained(file):
             status = file.stat()
             state = status.st_size, status.st_mtime_ns
-            known = self._files.pop(file, None)
-            # The one used last stands last.
-            self._files[file] = known if known is not None and known.state == state else _read(file, state)
-            while len(self._files) > _KEPT:
+            index = self._files.pop(file, None)
+            # The file used last stands last.
+            self._files[file] = index if index is not None and index.state == state else _read(file, state)
+            while len(self._files) > _MOST_FILES:
                 del self._files[next(iter(self._files))]
             return self._files[file]
 
@@ -142,13 +142,13 @@ def _id_of(line: bytes, file: Path) -> str:
         ) from None
 
 
-def _task(sample: Mapping[str, Any], reference: Mapping[str, Any]) -> Task:
-    return Task(
+def _task(sample: Mapping[str, Any], reference: Mapping[str, Any]) -> AnsweredTask:
+    return AnsweredTask(
         prefix=sample["prefix"],
         signature=sample.get("signature") or "",
         docstring=sample.get("docstring") or "",
         target=reference["target"],
         tests=tuple(reference.get("tests") or ()),
         original_import=reference.get("original_import") or "",
-        known=not (reference.get("fields") or {}).get("no_reference"),
+        has_answer=not (reference.get("fields") or {}).get("no_reference"),
     )

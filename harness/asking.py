@@ -1,4 +1,4 @@
-"""One sample's way from query to completions: the strategy in its cell, the model through the batcher."""
+"""`Asker`: take a sample from its query to its completions, through the strategy in its cell and the model."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ FINAL = "final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One final answer, and what is taken of it."""
+    """One final answer, and the completion extracted from it."""
 
     answer: Answer
     text: str
-    """The answer; of a function the whole function that it means."""
+    """The answer; for a function sample, the whole function that the answer stands for."""
     flags: tuple[str, ...] = ()
     verdict: StoredVerdict | None = None
-    """What its tests said, once they were run."""
+    """The verdict of its tests, once they were run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """What became of one sample before anything was scored."""
+class AnsweredSample:
+    """A sample with its prompt, its model calls and its completions, before anything is scored."""
 
     sample: Sample
     prompt: Prompt
@@ -78,7 +78,7 @@ class _Programs:
 
 
 class Asker:
-    """Does samples, from many threads; knows no answers."""
+    """Completes samples, from many threads; knows no answers."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Asker:
         execute: Execute | None = None,
         ahead: Callable[[Sample, Prompt], None] = lambda _, __: None,
     ) -> None:
-        """Use these machines.
+        """Prepare to ask; nothing runs yet.
 
         Args:
             cells: where strategies run.
@@ -100,27 +100,27 @@ class Asker:
             snapshots: the repositories, by name.
             workers: how many strategies work at once; those that wait for the model do not count.
             store: where an answer is noted that the model is not asked for.
-            retrieval: what strategies' searches share; None for what needs no encoder's cache.
-            execute: what runs strategies' programs; None if no strategy has any.
-            ahead: told of each final prompt before the model is asked; must not wait.
+            retrieval: what strategies' searches share; None if they need no cache of an encoder.
+            execute: what runs strategies' programs; None if no strategy runs any.
+            ahead: called with each final prompt before the model is asked; must not wait.
         """
         self._cells, self._batcher, self._snapshots = cells, batcher, snapshots
         self._store, self._retrieval, self._execute = store, retrieval, execute
         self._ahead = ahead
         self._slots = threading.BoundedSemaphore(max(1, workers))
 
-    def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+    def make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
         """Return the prompt and the completions of one sample.
 
         Raises:
             StrategyFault: if the strategy failed on it, or made a prompt that is too long for the model.
             MachineFault: if a cell or the model was lost.
-            InputFault: if the model cannot fill in the middle, and was to.
+            InputFault: if the run fills in the middle and the model cannot.
         """
         with self._batcher.member():
             return self._make(strategy, sample, sampling, n)
 
-    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+    def _make(self, strategy: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
         query = sample.query(seed=sampling.seed)
         calls: list[tuple[str, Answer]] = []
         worked = since = 0.0
@@ -139,9 +139,9 @@ class Asker:
 
         def generate(prompt: Prompt, role: str, max_tokens: int) -> str:
             with elsewhere():
-                how = Sampling(max_tokens=max_tokens, seed=sampling.seed)
+                sampling_of_call = Sampling(max_tokens=max_tokens, seed=sampling.seed)
                 [answer] = self._batcher.ask(
-                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), how))]
+                    [fitted(self._batcher.generator, _request(sample, fim.of_strategy(prompt), sampling_of_call))]
                 )
             calls.append((role, answer))
             return answer.response.text
@@ -157,14 +157,14 @@ class Asker:
         try:
             return self._complete(sample, fim.of_strategy(prompt), sampling, n, calls=calls, seconds=worked)
         except TooLong as fault:
-            # Asked again it would be refused again.
+            # The model would refuse the same prompt again.
             raise StrategyFault(
                 f"the strategy made a prompt that the model cannot read: {fault.what}",
                 where=f"{strategy} on {sample.id}",
                 cure=fault.cure,
             ) from fault
 
-    def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> Made:
+    def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
         """Return the completions of one sample after a prompt that no strategy made.
 
         Raises:
@@ -182,19 +182,19 @@ class Asker:
         *,
         calls: Sequence[tuple[str, Answer]] = (),
         seconds: float = 0.0,
-    ) -> Made:
-        wanted = _request(sample, prompt, sampling, final=True)
+    ) -> AnsweredSample:
+        request = _request(sample, prompt, sampling, final=True)
         if OVERFLOW not in prompt.flags:
             model = self._batcher.generator
-            wanted = fim.filled(model, wanted, fim.after(sample)) if sampling.fim else fitted(model, wanted)
-            prompt = wanted.prompt
+            request = fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
+            prompt = request.prompt
         if OVERFLOW in prompt.flags:
-            # The strategy was told not to cut its prompt, or nothing of it may be cut: a failed sample, asks nobody.
+            # The strategy may not cut its prompt, or nothing of it may be cut: the sample fails and no model is asked.
             finals = [keep(self._store, OVERFLOW, prompt, "")] * n
         else:
             self._ahead(sample, prompt)
-            finals = self._batcher.ask([replace(wanted, index=index) for index in range(n)])
-        return Made(
+            finals = self._batcher.ask([replace(request, index=index) for index in range(n)])
+        return AnsweredSample(
             sample=sample,
             prompt=prompt,
             calls=(*calls, *((FINAL, answer) for answer in finals)),
@@ -219,20 +219,20 @@ class Asker:
         )
 
 
-def _request(sample: Sample, prompt: Prompt, how: Sampling, *, final: bool = False) -> Request:
+def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool = False) -> Request:
     return Request(
         prompt=prompt,
         language=sample.language,
         kind=sample.kind,
-        sampling=how,
-        # Of a draft strategies read every line, as the papers' programs do.
+        sampling=sampling,
+        # Strategies read every line of a draft, as the papers' programs do.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )
 
 
 def completion(sample: Sample, answer: Answer) -> Completion:
-    """Return what an answer means for a sample."""
+    """Return the completion that an answer to a sample's prompt holds."""
     if sample.kind is Kind.LINE:
         return Completion(answer=answer, text=answer.response.text)
-    found = extract(sample, answer.response.text)
-    return Completion(answer=answer, text=found.text, flags=found.flags)
+    extracted = extract(sample, answer.response.text)
+    return Completion(answer=answer, text=extracted.text, flags=extracted.flags)

@@ -1,4 +1,4 @@
-"""One attempt at one run: what is missing is asked for, scored and stored; what cannot be is accounted for."""
+"""`Attempt`: one attempt at one run, which completes, scores and stores the missing samples and records its faults."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Sample
 from ctxbench.harness import plan
-from ctxbench.harness.asking import Asker, Made
+from ctxbench.harness.asking import AnsweredSample, Asker
 from ctxbench.harness.cells import StrategyFault
 from ctxbench.harness.controls import Controls
 from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators.base import Sampling, TooLong
 from ctxbench.harness.judging import judge_stored, judged
 from ctxbench.harness.machinery import Machinery
-from ctxbench.harness.pace import Pace
+from ctxbench.harness.pace import WorkPace
 from ctxbench.harness.portion import Portion
 from ctxbench.harness.results import Load
 from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.attempts import failed_on
 from ctxbench.harness.store.claims import attempt_key
@@ -42,18 +42,16 @@ from ctxbench.strategies.controls import NAMES as CONTROLS
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 """Label and total -> a context that yields a function of steps."""
-
-
 GIVE_UP_AFTER = 5
 """Equal failures of a strategy in a row after which an attempt begins no more samples: the next would fail as well."""
 _LOG = logging.getLogger(__name__)
-Make = Callable[[str, Sample, Sampling, int], Made]
-"""Strategy, sample, decoding, completions -> what was made of it."""
+Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
+"""Strategy, sample, decoding, completions -> the answered sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What a run has after this attempt at it."""
+class RunSummary:
+    """Counts and faults of a run after an attempt at it."""
 
     run: str
     strategy: str
@@ -63,9 +61,9 @@ class Summary:
     new: int
     """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
-    """Why samples are missing, in the order in which it happened."""
+    """Why samples are missing, in the order in which the faults happened."""
     too_long: int = 0
-    """Those of them that were prompts too long for the model."""
+    """How many of them were prompts too long for the model."""
     judges: bool = False
     """Whether functions were to get verdicts."""
     unjudged: int = 0
@@ -77,12 +75,12 @@ class Summary:
     gave_up: bool = False
     """Whether samples were left undone because the strategy failed in the same way again and again."""
     remark: str = ""
-    """What was asked of the model beside the samples, by this call of `run` so far."""
+    """Requests to the model beside the samples, by this call of `run` so far."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What one attempt has done so far."""
+    """Counts and faults of one attempt so far."""
 
     new: int = 0
     elsewhere: int = 0
@@ -118,7 +116,7 @@ class Attempt:
         spec: RunSpec,
         planned: Sequence[Sample],
         *,
-        scorer: Scorer,
+        scorer: SampleScorer,
         executes: bool = False,
     ) -> None:
         """Prepare.
@@ -127,36 +125,36 @@ class Attempt:
             store: where results go.
             sample_set: what is completed.
             snapshots: reads the repositories; called only if something is missing.
-            machinery: what runs.
+            machinery: cells, model and threads of the run.
             spec: the run.
             planned: its samples.
-            scorer: what makes results of completions.
+            scorer: scores completions.
             executes: whether the strategy runs programs: a sandbox is opened for it if something is missing.
         """
         self._store, self._snapshots, self._machinery = store, snapshots, machinery
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = any(sample.tested for sample in planned)
-        self._scorer, self._pace = scorer, Pace(2 * machinery.workers)
+        self._scorer, self._pace = scorer, WorkPace(2 * machinery.workers)
         self._executes = executes
-        # A digest, not to be taken again for every sample.
+        # A digest: computed once, not for every sample.
         self._run = spec.id
         self._attempt = 0
 
-    def go(self, progress: Progress) -> Summary:
-        """Do what is missing; account for it even when interrupted."""
+    def go(self, progress: Progress) -> RunSummary:
+        """Complete what is missing, and record the end of the attempt even if it is interrupted."""
         run = self._store.add_run(self._spec, self._planned)
         missing = plan.missing(self._planned, self._store.finished(run), failed_on(self._store, run))
         lacking = self._lacking() if self._machinery.judges else []
         tally = _Tally()
         if missing or lacking:
             self._try(missing, lacking, tally, progress)
-        done = counts(self._store, run)
-        return Summary(
+        stored = counts(self._store, run)
+        return RunSummary(
             run=run,
             strategy=self._spec.strategy,
-            scored=done.scored,
-            model_failed=done.model_failed,
-            missing=len(self._planned) - done.scored - done.model_failed,
+            scored=stored.scored,
+            model_failed=stored.model_failed,
+            missing=len(self._planned) - stored.scored - stored.model_failed,
             new=tally.new,
             faults=tuple(tally.faults),
             too_long=tally.too_long,
@@ -192,50 +190,54 @@ class Attempt:
         load = Load(workers=machinery.workers, requests=machinery.requests, cores=os.cpu_count() or 1)
         self._attempt = self._store.start_attempt(self._run, isolation, load=load, claims=machinery.claims)
         for language in sorted({sample.language for sample in missing}):
-            # While the model writes the first answers: they would wait for it.
+            # It starts while the model writes the first answers, which would otherwise wait for it.
             machinery.pricer.wake(language)
         reason = "failed"
         try:
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
                     self._judge(executor, lacking, tally, tick)
-                self._work(functools.partial(self._made, self._maker(asker), executor), missing, tally, tick)
+                self._work(functools.partial(self._complete, self._maker(asker), executor), missing, tally, tick)
             reason = "faults" if tally.faults else "done"
         except KeyboardInterrupt:
             reason = "interrupted"
             raise
         finally:
-            # The account must not hide the fault that ended the attempt, such as a full disk.
+            # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
-                add_remarks(self._store, self._run, [f"Answered by {one}." for one in machinery.batcher.served])
+                add_remarks(self._store, self._run, [f"Answered by {service}." for service in machinery.batcher.served])
                 self._store.add_construction(self._attempt, machinery.construction.take())
-                left = len(missing) - tally.new - tally.elsewhere
-                self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=left)
+                still_missing = len(missing) - tally.new - tally.elsewhere
+                self._store.end_attempt(self._attempt, reason=reason, finished=tally.new, missing=still_missing)
                 machinery.claims.release([attempt_key(self._attempt)])
 
     def _judge(
         self, executor: Executor, lacking: Sequence[UnjudgedCompletion], tally: _Tally, tick: Callable[[int], Any]
     ) -> None:
         """Judge what an earlier attempt stored without a verdict."""
-        for one, found in judge_stored(self._store, executor, self._set, self._run, lacking):
-            if isinstance(found, MachineFault):
-                self._note(StoredFault(sample_id=one.sample_id, kind="machine", message=str(found)), tally)
+        for completion, verdict in judge_stored(self._store, executor, self._set, self._run, lacking):
+            if isinstance(verdict, MachineFault):
+                self._note(StoredFault(sample_id=completion.sample_id, kind="machine", message=str(verdict)), tally)
             tick(1)
 
     def _maker(self, asker: Asker) -> Make:
-        """Return who makes samples: the strategy in its cell, or the control of that name."""
+        """Return what completes samples: the strategy in its cell, or the control of that name."""
         if self._spec.strategy in CONTROLS:
             return Controls(asker, self._store, self._set.references).make
         return asker.make
 
-    def _made(self, make: Make, executor: Executor | None, sample: Sample) -> Made:
-        """Do one sample, in a thread of its own, up to its verdicts."""
+    def _complete(self, make: Make, executor: Executor | None, sample: Sample) -> AnsweredSample:
+        """Complete and judge one sample, in a thread of its own."""
         return judged(make(self._spec.strategy, sample, self._spec.sampling, self._spec.n), executor)
 
     def _work(
-        self, make: Callable[[Sample], Made], missing: Sequence[Sample], tally: _Tally, tick: Callable[[int], Any]
+        self,
+        make: Callable[[Sample], AnsweredSample],
+        missing: Sequence[Sample],
+        tally: _Tally,
+        tick: Callable[[int], Any],
     ) -> None:
-        """Keep every thread busy; score and store what comes back, as much at once as has come meanwhile."""
+        """Keep every thread busy; score and store together what has come back meanwhile."""
 
         def elsewhere(count: int) -> None:
             tally.elsewhere += count
@@ -247,27 +249,27 @@ class Attempt:
         while True:
             stops = machinery.batcher.lost or tally.gave_up
             if stops:
-                # What has not begun is left for the next attempt.
+                # Samples that have not begun are left for the next attempt.
                 portion.release(under_way.drop())
             else:
-                # As many again wait for a thread: none idles while this one scores and stores.
+                # As many samples again wait for a thread, so that none idles while this one scores and stores.
                 for sample in portion.take(2 * machinery.width - len(under_way)):
                     under_way.begin(sample)
             if under_way:
-                ready = under_way.take()
-                made = [self._outcome(future, sample, tally) for sample, future in ready]
-                self._store_all([one for one in made if one is not None], tally)
-                portion.release([sample for sample, _ in ready])
-                tick(len(ready))
+                returned = under_way.take()
+                answered = [self._outcome(future, sample, tally) for sample, future in returned]
+                self._store_all([answer for answer in answered if answer is not None], tally)
+                portion.release([sample for sample, _ in returned])
+                tick(len(returned))
             elif stops or not portion.wait():
                 return
 
-    def _outcome(self, future: Future[Made], sample: Sample, tally: _Tally) -> Made | None:
+    def _outcome(self, future: Future[AnsweredSample], sample: Sample, tally: _Tally) -> AnsweredSample | None:
         try:
-            made = future.result()
+            answered = future.result()
         except (StrategyFault, TooLong) as fault:
             if isinstance(fault, TooLong) or isinstance(fault.__cause__, TooLong):
-                # Asked again it would be refused again, whoever made the prompt; a shorter one may be taken.
+                # The model would refuse the same prompt again; it may accept a shorter one.
                 tally.too_long += 1
             else:
                 tally.failed(fault)
@@ -277,18 +279,18 @@ class Attempt:
             self._note(StoredFault(sample_id=sample.id, kind="machine", message=str(fault)), tally)
         else:
             tally.succeeded()
-            return made
+            return answered
         return None
 
-    def _store_all(self, made: Sequence[Made], tally: _Tally) -> None:
+    def _store_all(self, answered: Sequence[AnsweredSample], tally: _Tally) -> None:
         # A model that measures its own contexts does so between its batches: as many as there are by then.
-        parts = [made] if self._machinery.pricer.aside is None else self._pace.parts(made)
+        parts = [answered] if self._machinery.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
             try:
                 finished = self._scorer.finish(part)
             except MachineFault as fault:
-                for one in part:
-                    self._note(StoredFault(sample_id=one.sample.id, kind="machine", message=str(fault)), tally)
+                for unscored in part:
+                    self._note(StoredFault(sample_id=unscored.sample.id, kind="machine", message=str(fault)), tally)
                 continue
             tally.new += self._store.add_all_finished(self._run, self._spec.coder, finished)
 

@@ -2,14 +2,14 @@
 
 A thread enters with `member` and asks with `ask`, which waits. Two kinds of threads are the batcher's own:
 
-- one keeps the books: it looks up in the store what was asked for and stores what was answered, each time all that
-  has come meanwhile, so that no model waits for a disk;
+- one keeps the books: it looks requests up in the store and stores answers, each time all that have come meanwhile,
+  so that no model waits for a disk;
 - one, a lane, takes what is not in the store as soon as a batch is full, every member waits, or nothing new came for
   half a second, and sends it to the generator. A generator that is called side by side (``concurrent``) has
   `batch_size` lanes, and each takes one request as soon as it is free: none waits for a batch to fill, or for the
   slowest of a batch to end.
 
-Whatever happens, every asker is answered or gets the fault; the faults of some requests of a batch are theirs alone.
+Whatever happens, every caller gets its answers or the fault; a request's fault does not touch the rest of its batch.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ class Batcher:
         """Prepare; threads start with the first request.
 
         Args:
-            generator: who answers; called by one thread at a time, unless it is ``concurrent``.
-            spec: its canonical spec, which together with its version says whose answers these are.
+            generator: the model; called by one thread at a time, unless it is ``concurrent``.
+            spec: its canonical spec, which with its version identifies its answers.
             store: where answers are looked up and kept.
             prices: what models cost; the price of an answer is kept with it.
-            claims: which requests are this process's while others may ask the same; None if there are no others.
+            claims: which requests are this process's to send; None if no other process sends the same.
         """
         self.generator, self._spec, self._store = generator, spec, store
         self._claims, self._claimed = claims or Unshared(), set[str]()
-        self.rate = (prices or Prices()).rate(spec)  # what it costs; None if nobody knows
+        self.rate = (prices or Prices()).rate(spec)  # None if unknown
         batch = max(1, generator.batch_size)
         self._lanes, size = (batch, 1) if getattr(generator, "concurrent", False) else (1, batch)
         self._in_flight = InFlight(size, self._lanes)
@@ -92,12 +92,12 @@ class Batcher:
 
     @property
     def lost(self) -> bool:
-        """Whether asking on is of no use: the generator failed often in a row, or the batcher has ended."""
+        """Whether further requests are useless: the generator failed often in a row, or the batcher has ended."""
         return self._in_flight.fault is not None
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Who answered so far, as a service itself says; empty for generators that are no service."""
+        """The services that answered so far, by their own names; empty for generators that are no service."""
         return tuple(getattr(self.generator, "served", ()))
 
     def member(self) -> AbstractContextManager[None]:
@@ -108,7 +108,7 @@ class Batcher:
         """Wait for the answers to `requests`, in order.
 
         Raises:
-            MachineFault: what became of one of them; a lost generator's last fault; `Stopped` after `close`.
+            MachineFault: the fault of one of them; a lost generator's last fault; `Stopped` after `close`.
         """
         if not requests:
             return []
@@ -122,7 +122,7 @@ class Batcher:
         return [Answer(id_, result) for id_ in ids if isinstance(result := slots[id_].result, Response)]
 
     def id_of(self, request: Request) -> str:
-        """Return the key of everything that decides an answer: whose, to what, how, which of n."""
+        """Return the key of everything that decides an answer: model, prompt, decoding, and which of n."""
         parts = [
             self._spec,
             self.generator.version,
@@ -136,9 +136,9 @@ class Batcher:
         return sha256("\n".join(map(str, parts)))
 
     def close(self) -> None:
-        """Stop: every waiting thread gets `Stopped`, and so does whoever asks later.
+        """Stop: every waiting and every later call raises `Stopped`.
 
-        Answers that are on their way are given some seconds to come and be stored.
+        Answers that are on their way get some seconds to arrive and be stored.
         """
         self._in_flight.fail(Stopped("the run was stopped", cure="run the same command again to go on"))
         until = time.monotonic() + _CLOSE_SECONDS
@@ -146,7 +146,7 @@ class Batcher:
             self._threads.pop().join(max(0.0, until - time.monotonic()))
 
     def _start(self) -> None:
-        """See that there are threads for what is asked."""
+        """Start the threads that the requests in flight need."""
         with self._starting:
             for number in range(len(self._threads), 1 + min(self._lanes, len(self._in_flight))):
                 work, name = (self._lane, f"lane-{number}") if number else (self._keep_books, "books")
@@ -161,28 +161,28 @@ class Batcher:
 
     def _keep_books(self) -> None:
         while (work := self._in_flight.to_book()) is not None:
-            asked, answered = work
-            if asked:
-                self._look_up(asked)
+            new_slots, answered = work
+            if new_slots:
+                self._look_up(new_slots)
             if answered:
                 self._keep(answered)
-                self._in_flight.kept(answered)
+                self._in_flight.stored(answered)
             settled = self._in_flight.settled(self._claimed)
             self._claimed -= settled
             self._claims.release(settled)
 
-    def _look_up(self, asked: Sequence[Slot]) -> None:
-        """Look requests up; of the others this process asks those that no other one is asking already."""
-        ids = [slot.id for slot in asked]
+    def _look_up(self, slots: Sequence[Slot]) -> None:
+        """Look requests up; claim those without an answer that no other process is sending."""
+        ids = [slot.id for slot in slots]
         mine = self._claims.take(ids)
         self._claimed |= mine
-        self._in_flight.looked_up(asked, self._store.generations(ids), mine)
+        self._in_flight.looked_up(slots, self._store.generations(ids), mine)
 
     def _keep(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         row = functools.partial(stored, spec=self._spec, version=self.generator.version, rate=self.rate)
-        made = [row(slot.id, slot.request, answer) for slot, answer in answered if isinstance(answer, Response)]
-        if made:
-            self._store.add_generations(made)
+        generations = [row(slot.id, slot.request, answer) for slot, answer in answered if isinstance(answer, Response)]
+        if generations:
+            self._store.add_generations(generations)
 
     def _lane(self) -> None:
         while batch := self._in_flight.next_batch():
@@ -202,5 +202,5 @@ class Batcher:
     def _storable(self, response: Response) -> Outcome:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
-        what = "an answer says of itself what cannot be: its end, its tokens or its seconds"
+        what = "an answer reports an impossible end, number of tokens or number of seconds"
         return MachineFault(what, where=self._spec, cure="see that the generator is well: `ctxbench generator check`")

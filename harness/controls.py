@@ -1,9 +1,9 @@
-"""Controls: rows made with the answer, to check the measure itself. They never go through the door for strategies.
+"""Controls: completions made with the answer, to check the measure itself. They never pass as strategies do.
 
 ``gold`` completes with the reference and ``blank`` with nothing, without asking the model; both show the in-file
-prompt. ``oracle-context`` asks it after a prompt that was retrieved with the reference (see `oracle_prompt`),
-``oracle-stored`` after one with what the benchmark's authors so retrieved (see `stored_prompt`).
-Beside `harness.scoring` the only reader of references.
+prompt. ``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
+``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`).
+Beside `harness.scoring` this is the only reader of references.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.types import Hit, Unit
 from ctxbench.bench.types import Kind, Language, Query, Reference, Sample, Use
-from ctxbench.harness.asking import FINAL, Asker, Made, completion
+from ctxbench.harness.asking import FINAL, AnsweredSample, Asker, completion
 from ctxbench.harness.bits import behind_cursor
-from ctxbench.harness.cells import Card, Cells
+from ctxbench.harness.cells import Cells, StrategyCard
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics import identifiers
 from ctxbench.harness.store.store import Store
@@ -39,8 +39,8 @@ RETRIEVED = 20
 MOST_APIS = 8
 
 
-def card_of(spec: str, cells: Cells) -> Card:
-    """Return what there is to know of a strategy or a control.
+def card_of(spec: str, cells: Cells) -> StrategyCard:
+    """Return the card of a strategy or a control.
 
     Raises:
         InputFault: if the spec is wrong.
@@ -50,7 +50,7 @@ def card_of(spec: str, cells: Cells) -> Card:
         return cells.card(spec)
     if bracket:
         raise InputFault(f"{name} takes no parameters", cure=f"write --strategy {name}")
-    return Card(
+    return StrategyCard(
         spec=name,
         kinds=frozenset(Kind),
         drafts=False,
@@ -61,13 +61,13 @@ def card_of(spec: str, cells: Cells) -> Card:
 
 
 class Controls:
-    """Makes the samples of controls; safe to use from many threads."""
+    """Completes samples for controls; safe to use from many threads."""
 
     def __init__(self, asker: Asker, store: Store, references: Mapping[str, Reference]) -> None:
         """Use the model and the answers of one sample set."""
         self._asker, self._store, self._references = asker, store, references
 
-    def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> Made:
+    def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
         """Return prompt and completions of one sample.
 
         Raises:
@@ -81,7 +81,7 @@ class Controls:
             return self._asker.complete(sample, stored_prompt(query, sample), sampling, n)
         prompt = infile_prompt(query, WHOLE)
         answer = keep(self._store, name, prompt, reference.target if name == GOLD else "")
-        return Made(
+        return AnsweredSample(
             sample=sample,
             prompt=prompt,
             calls=((FINAL, answer),),
@@ -91,7 +91,7 @@ class Controls:
 
 
 def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
-    """Return a prompt with what would have been retrieved by someone who knows the answer.
+    """Return a prompt with the context that someone who knows the answer would have retrieved.
 
     Windows like the code that the reference makes, as `lc.repocoder` finds them with a perfect draft; the
     signatures of the project's functions and classes that the reference uses; the in-file text. The view is a
@@ -107,11 +107,11 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     hits = repo.similar_windows(draft_query(query, target, WINDOW), top=RETRIEVED, size=WINDOW, stride=WINDOW // 2)
     prompt = similar_prompt(query, as_found(hits))
     named = frozenset(identifiers.extract(str(sample.language), target))
-    found = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
-    if not found:
+    signatures = tuple(dict.fromkeys(hit for use in sample.uses for hit in _apis(use, named, repo)))[:MOST_APIS]
+    if not signatures:
         return prompt
-    *shown, infile = prompt.blocks
-    return replace(prompt, blocks=(*shown, *apis.api_blocks(repo.name, apis.Apis(usage=found)), infile))
+    *blocks, infile = prompt.blocks
+    return replace(prompt, blocks=(*blocks, *apis.api_blocks(repo.name, apis.Apis(usage=signatures)), infile))
 
 
 def stored_prompt(query: Query, sample: Sample) -> Prompt:
@@ -119,20 +119,20 @@ def stored_prompt(query: Query, sample: Sample) -> Prompt:
 
     Where a sample stores none, the prompt shows the file alone and bears the flag `NOTHING_STORED`.
     """
-    return crosscodeeval_prompt(query, next((one for one in sample.stored if one.oracle), None))
+    return crosscodeeval_prompt(query, next((context for context in sample.stored if context.oracle), None))
 
 
 def _apis(use: Use, named: frozenset[str], repo: Repository) -> Iterator[Hit]:
-    """Yield the signatures of what a use names: the function; of a class its constructor and the methods named."""
+    """Yield the signatures of a use: the function, or a class's constructor and those of its methods that are named."""
     last = use.name.rpartition(".")[2]
     for path in defining_files(use.module, repo.files(), repo.language):
         for unit in units(path, repo.read(path), repo.language, by="usage", constructors=True):
             owner, _, name = unit.name.rpartition(".")
-            if _is_meant(owner.rpartition(".")[2], name, use, last, named):
+            if _is_used(owner.rpartition(".")[2], name, use, last, named):
                 yield _hit(unit)
 
 
-def _is_meant(owner: str, name: str, use: Use, last: str, named: frozenset[str]) -> bool:
+def _is_used(owner: str, name: str, use: Use, last: str, named: frozenset[str]) -> bool:
     if use.kind == "class":
         return owner == last and (name in ("__init__", last) or name in named)
     if use.kind == "module":
@@ -148,7 +148,7 @@ def defining_files(module: str, files: tuple[str, ...], language: Language) -> l
     """Return the files that a dotted module, or a qualified Java class, may be.
 
     Args:
-        module: as `bench.types.Use` tells it; its first parts may be folders above the repository's root, or
+        module: as in `bench.types.Use`; its first parts may be folders above the repository's root, or
             be missing, and for Java its last ones may be classes inside others.
         files: paths of the repository.
         language: its language.
@@ -156,8 +156,8 @@ def defining_files(module: str, files: tuple[str, ...], language: Language) -> l
     names = {path.removesuffix(language.suffix).removesuffix("/__init__").replace("/", "."): path for path in files}
     parts = module.split(".")
     for end in range(len(parts), 0 if language is Language.JAVA else len(parts) - 1, -1):
-        wanted = ".".join(parts[:end])
-        found = [path for name, path in names.items() if wanted and f".{name}".endswith(f".{wanted}")]
-        if found:
-            return found
+        dotted = ".".join(parts[:end])
+        paths = [path for name, path in names.items() if dotted and f".{name}".endswith(f".{dotted}")]
+        if paths:
+            return paths
     return []

@@ -1,8 +1,8 @@
-"""`Executor`: verdicts of completions of functions; none is computed twice, none is made up.
+"""`Executor`: verdicts of completions of functions; none is computed twice.
 
-A verdict is looked up in the store, else the judge runs the tests and the verdict is kept. Equal work that
-several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
-machine fault and never stored, so that the work is done again. Boxes and tests are the judge's.
+A verdict is looked up in the store; if it is not there, the judge runs the tests and the verdict is stored. Equal work
+that several threads or processes ask for at the same moment runs once. `BROKEN` is no verdict: it is raised as a
+machine fault and never stored, so that the work is done again. The judge owns sandboxes and tests.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from ctxbench.sandbox.errors import SandboxError
 
 T = TypeVar("T")
 _AGAIN = 0.25
-"""Seconds until tests that another process runs are looked at again."""
+"""Seconds between two looks at tests that another process runs."""
 GIVE_UP = 3
 """Broken jobs of one repository in a row after which it is not tried again."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 
 
-class Judge(Protocol):
+class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of everything that a sample's tests find in their box, making what is missing."""
+        """Return the digest of everything in the box of a sample's tests, and build what is missing."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
-        """Run a sample's tests on a whole function, if wanted beside no other job; called by many threads."""
+        """Run a sample's tests on a whole function, with no other job beside it if `alone`; called by many threads."""
         ...
 
 
-OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, Judge]]]
-"""Home, set, name of a back end (None: what is there), boxes at once -> the back end's name and a judge."""
+OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, SampleJudge]]]
+"""Home, set, name of a back end (None: what this machine offers), boxes at once -> the back end's name and a judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
-    """What came of judging a text that has a verdict once more."""
+class Rejudgement:
+    """The outcome of judging again a text that has a verdict."""
 
     before: StoredVerdict
-    """What counted until now."""
+    """The verdict that counted until now."""
     anew: tuple[StoredVerdict, ...]
-    """What its tests say now; the second, where there is one, was given beside no other job."""
+    """The new verdicts; the second, if there is one, was given with no other job beside it."""
     counts: StoredVerdict
 
     @property
@@ -77,7 +77,7 @@ class Executor:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: SampleJudge,
         store: Store,
         sample_set: SampleSet,
         *,
@@ -88,12 +88,12 @@ class Executor:
         """Use a judge.
 
         Args:
-            judge: who runs tests.
+            judge: runs the tests.
             store: where verdicts are kept.
             sample_set: whose samples are judged.
             sandbox: name of the back end, kept with each verdict.
-            threads: where tests are waited for: as many run at once.
-            claims: which tests are this process's to run; None if no other one runs the same.
+            threads: where tests are awaited; as many tests as threads run at once.
+            claims: which tests are this process's to run; None if no other process runs the same.
         """
         self._claims = claims or Unshared()
         self._judge, self._store, self._set = judge, store, sample_set
@@ -108,7 +108,7 @@ class Executor:
         self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
-        """Return the verdict of a whole function, computed now or long ago.
+        """Return the verdict of a whole function, computed now or stored.
 
         Raises:
             MachineFault: if the tests could not be run; `Stopped` after `close`.
@@ -116,30 +116,30 @@ class Executor:
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return what `submit` or `again` began with; raise what `verdict` does."""
+        """Return the result of `submit` or `again`; raise the faults of `verdict`."""
         try:
             return future.result()
         except CancelledError:
             raise _stopped() from None
 
     def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
-        """Begin with a verdict, unless the same is under way already."""
+        """Begin to judge a text, unless the same is under way already."""
         text = clean(text)
         key = (sample.id, sha256(text))
         with self._lock:
-            known = self._under_way.get(key)
-            if known is not None:
-                return known
+            begun = self._under_way.get(key)
+            if begun is not None:
+                return begun
             try:
                 future = self._threads.submit(self._find, sample, text)
             except RuntimeError:  # the threads were shut down
                 raise _stopped() from None
             self._under_way[key] = future
         # Outside the lock: a future that is done already calls back at once.
-        future.add_done_callback(lambda _: self._done(key))
+        future.add_done_callback(lambda _: self._forget(key))
         return future
 
-    def again(self, sample: Sample, text: str, key: str | None = None) -> Future[Again]:
+    def again(self, sample: Sample, text: str, key: str | None = None) -> Future[Rejudgement]:
         """Begin to judge a text that has a verdict once more; both are kept.
 
         The new verdict counts if its score is another one and a second judgement, with no other job beside it, says
@@ -147,9 +147,9 @@ class Executor:
         judged again since the first call is not judged once more here.
 
         Args:
-            sample: what was asked for.
+            sample: the task.
             text: the completion.
-            key: of the verdict that it has; None for that which `verdict` gives it here.
+            key: of its verdict; None for the key under which `verdict` stores it here.
         """
         with self._lock:
             if self._times_again is None:
@@ -160,7 +160,7 @@ class Executor:
         except RuntimeError:
             raise _stopped() from None
 
-    def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Again:
+    def _again(self, sample: Sample, text: str, key: str | None, times: Mapping[str, int]) -> Rejudgement:
         image, content = self._image(sample), sample_digest(self._set, sample)
         key = key or verdict_key(content, text, image)
         with self._claimed(sample, key):
@@ -168,7 +168,7 @@ class Executor:
             if before is None:
                 first = stored(key, content, text, image, self.sandbox, self._judged(sample, text))
                 added = verdicts.add(self._store, first)
-                return Again(before=added, anew=(), counts=added)
+                return Rejudgement(before=added, anew=(), counts=added)
             anew = verdicts.later(self._store, key, times.get(key, 0))
             if not anew:
                 anew.append(stored(key, content, text, image, self.sandbox, self._judged(sample, text)))
@@ -178,19 +178,20 @@ class Executor:
                 anew.append(stored(key, content, text, image, self.sandbox, judgement))
                 agrees = verdicts.passed(anew[1]) == verdicts.passed(anew[0])
                 verdicts.add_again(self._store, key, anew[1], counts=agrees)
-            return Again(before=before, anew=tuple(anew), counts=verdicts.counting(self._store, [key])[key])
+            counts = verdicts.counting(self._store, [key])[key]
+            return Rejudgement(before=before, anew=tuple(anew), counts=counts)
 
     def close(self) -> None:
-        """Drop what waits; what runs ends with the judge's boxes."""
+        """Drop waiting tests; running ones end with the judge's boxes."""
         self._closed = True
         with self._lock:
             waiting = list(self._under_way.values())
-        # Not cancelled by the shutdown, which calls back with its own lock held, while `submit` waits for that one.
+        # `shutdown` itself must not cancel them: it calls back with its own lock held, for which `submit` waits.
         self._threads.shutdown(wait=False)
         for future in waiting:
             future.cancel()
 
-    def _done(self, key: tuple[str, str]) -> None:
+    def _forget(self, key: tuple[str, str]) -> None:
         with self._lock:
             self._under_way.pop(key, None)
 
@@ -199,9 +200,9 @@ class Executor:
         content = sample_digest(self._set, sample)
         key = verdict_key(content, text, image)
         with self._claimed(sample, key):
-            known = verdicts.counting(self._store, [key]).get(key)
-            if known is not None:
-                return known
+            verdict = verdicts.counting(self._store, [key]).get(key)
+            if verdict is not None:
+                return verdict
             judgement = self._judged(sample, text)
             return verdicts.add(self._store, stored(key, content, text, image, self.sandbox, judgement))
 
@@ -217,7 +218,7 @@ class Executor:
             self._claims.release([key])
 
     def _check(self, sample: Sample) -> None:
-        """Refuse to begin with a sample's tests if they could not be run."""
+        """Raise the fault that keeps a sample's tests from running, if there is one."""
         if self._closed:
             raise _stopped()
         if sample.repo in self._lost:
@@ -236,7 +237,7 @@ class Executor:
         return judgement
 
     def _image(self, sample: Sample) -> str:
-        """Return the image of a sample's repository, made once however many ask; a fault is kept too."""
+        """Return the image of a sample's repository, built once for all threads; a fault is remembered too."""
         with self._lock:
             lock = self._preparing.setdefault(sample.repo, threading.Lock())
         with lock:
@@ -255,13 +256,13 @@ class Executor:
         with self._lock:
             self._broken[sample.repo] += 1
             if self._broken[sample.repo] >= GIVE_UP:
-                said = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
-                self._lost.setdefault(sample.repo, MachineFault(said, cure=_CURE))
+                message = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
+                self._lost.setdefault(sample.repo, MachineFault(message, cure=_CURE))
         return MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
 
 
 @contextlib.contextmanager
-def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, Judge]]:
+def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
     """Open the back end of that name, or what this machine offers, and a judge on it.
 
     Raises:
@@ -285,7 +286,7 @@ def open_executor(
     sandbox: str | None,
     judges: OpenJudge = open_judge,
 ) -> Iterator[Executor]:
-    """Open an executor; on leaving, however that comes, end every box and drop what waits.
+    """Open an executor; on leaving, in whatever way, end every box and drop waiting tests.
 
     Args:
         width: the most tests that run at once.
@@ -299,7 +300,7 @@ def open_executor(
         SandboxUnavailable: if the back end is not there.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first to end last: what runs comes back, and gives back, when the judge's boxes are gone.
+        # Entered first, so closed last: running tests end, and release their claims, when the judge's boxes are gone.
         claims = stack.enter_context(store.claims())
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))

@@ -1,4 +1,4 @@
-"""A run's completions in the shapes that others' scripts read. Pure.
+"""Export a run's completions in the shapes that official scorers read. Pure.
 
 `ctxbench` is our own (`ctxbench exec` and `ctxbench results import` read it); `codereval`, `crosscodeeval` and
 `repocoder` are what the official scorers of these benchmarks take, `projbench` what InferCom's does.
@@ -15,15 +15,15 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.extract import body
-from ctxbench.harness.extract.given import given
+from ctxbench.harness.extract.head import head_of
 from ctxbench.harness.imported.infercom import first_line
 from ctxbench.harness.store.completions import Completed
 from ctxbench.harness.tasklines import task_lines
 
 NAMES = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repocoder")
-"""The shapes that are known, sorted."""
+"""The shapes, sorted."""
 _KINDS: Mapping[str, Kind] = {"codereval": Kind.FUNCTION, "crosscodeeval": Kind.LINE, "projbench": Kind.LINE}
-"""Shapes that are for one kind of sample."""
+"""Shapes that take a single kind of sample."""
 _Line = Callable[[dict[str, Any], Sequence[str]], dict[str, Any]]
 
 
@@ -33,10 +33,10 @@ def rows(
     """Yield a run's records, sample by sample in the plan's order; missing samples are left out.
 
     Args:
-        run: what was completed.
+        run: the completions.
         shape: one of `NAMES`.
         sample_set: the run's samples; needed for the shapes in `tasklines.SHAPES`.
-        repeat: CoderEval's harness wants so many answers of each task: fewer are repeated.
+        repeat: the number of answers that CoderEval's harness expects of each task; fewer are repeated.
 
     Raises:
         InputFault: if the shape has no place for such samples, or for several completions.
@@ -45,20 +45,22 @@ def rows(
     if shape == "ctxbench":
         yield from _own(run)
     elif shape == "codereval":
-        for sample, texts in run.texts.items():
-            answers = islice(cycle(made.text for made in texts), max(repeat, len(texts)))
-            yield {"_id": sample, "generate_results": list(answers)}
+        for sample_id, texts in run.texts.items():
+            answers = islice(cycle(completion.text for completion in texts), max(repeat, len(texts)))
+            yield {"_id": sample_id, "generate_results": list(answers)}
     elif sample_set is not None:
         tasks = task_lines(shape, sample_set)
-        for one in sample_set.samples:
-            if one.id in run.texts:
-                yield _LINES[shape](tasks[one.id], [_behind_cursor(one, made.text) for made in run.texts[one.id]])
+        for sample in sample_set.samples:
+            if sample.id in run.texts:
+                yield _LINES[shape](
+                    tasks[sample.id], [_behind_cursor(sample, completion.text) for completion in run.texts[sample.id]]
+                )
 
 
 def check(run: Completed, shape: str) -> None:
     """Raise `InputFault` if a shape has no place for a run's samples, or for several completions of each."""
     kind = _KINDS.get(shape)
-    odd = next((sample for sample, found in run.kinds.items() if kind not in (None, found)), None)
+    odd = next((sample for sample, sample_kind in run.kinds.items() if kind not in (None, sample_kind)), None)
     if odd is not None:
         raise InputFault(
             f"{odd!r} is a {run.kinds[odd]} sample, the format {shape} is for {kind} samples",
@@ -74,17 +76,19 @@ def check(run: Completed, shape: str) -> None:
 def _own(run: Completed) -> Iterator[dict[str, Any]]:
     labels = {"strategy": run.strategy, "generator": run.generator}
     for sample, texts in run.texts.items():
-        for index, one in enumerate(texts):
-            judged: dict[str, Any] = {} if one.verdict is None else {"verdict": one.verdict, "reason": one.reason}
-            judged |= {"flags": list(one.flags)} if one.flags else {}
-            yield {"sample": sample, "index": index, "text": one.text, **labels, **judged}
+        for index, completion in enumerate(texts):
+            judged: dict[str, Any] = (
+                {} if completion.verdict is None else {"verdict": completion.verdict, "reason": completion.reason}
+            )
+            judged |= {"flags": list(completion.flags)} if completion.flags else {}
+            yield {"sample": sample, "index": index, "text": completion.text, **labels, **judged}
 
 
 def _behind_cursor(sample: Sample, text: str) -> str:
-    """Return what follows the cursor: of a function that has another head than the sample, its body."""
+    """Return what follows the cursor; for a function whose head is not the sample's, its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
-    head = given(sample)
+    head = head_of(sample)
     if text.startswith(head.head):
         return text.removeprefix(head.head)
     return textwrap.indent(body(sample, text), head.body_indent)

@@ -1,8 +1,8 @@
-"""`InFlight`: requests that are not answered yet, who waits for them, and where on their way each of them is.
+"""`InFlight`: requests without an answer yet, their waiters, and the state of each request.
 
-On its way a request is *asked* (to be looked up), *pending* (to be sent), under way, and *answered* (to be stored);
-then it is settled. One that another process is asking stays *elsewhere* and is looked up again and again. All of it
-changes under one lock; there is no I/O here.
+A request is first *asked* (to be looked up), then *pending* (to be sent), under way, and *answered* (to be stored);
+then it is settled. A request that another process is sending stays *elsewhere* and is looked up again and again. All
+of this changes under one lock; there is no I/O here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ GIVE_UP = 3
 """Batches in a row without a single answer after which the generator counts as lost."""
 
 _MOMENT = 0.05
-"""Seconds that what is to be looked up or stored waits for more: many cost a database about as much as one."""
+"""Seconds that look-ups and answers to store wait for more: many cost a database about as much as one."""
 
 _AGAIN = 0.25
-"""Seconds until what another process is asking is looked up again."""
+"""Seconds until requests of another process are looked up again."""
 
 Outcome = Response | MachineFault
-"""What the generator says to one request."""
+"""The generator's answer to one request."""
 
 
 class Waiter:
@@ -80,7 +80,7 @@ class InFlight:
 
     @property
     def fault(self) -> BaseException | None:
-        """What whoever asks now gets: the fault that ended everything, or the last one of a lost generator."""
+        """The fault that a request gets now: that which ended everything, or the last one of a lost generator."""
         return self._fatal or self._gone
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class InFlight:
         return slot
 
     def fail(self, error: BaseException) -> None:
-        """Answer everyone who waits, and everyone who will ask, with `error`; the first one counts."""
+        """Answer every waiting and every later request with `error`; the first error counts."""
         with self._lock:
             self._fatal = self._fatal or error
             self._settle(dict.fromkeys(self._slots.values(), self._fatal))
@@ -168,41 +168,41 @@ class InFlight:
             return work
 
     def _all_there(self) -> bool:
-        """Say whether nothing more can come before this is done."""
+        """Return whether nothing more can come before this is stored."""
         return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
 
     def _tell_books(self) -> None:
-        """Wake who keeps the books, unless it gathers and more may come. Called with the lock held."""
+        """Wake the thread that keeps the books, unless it gathers and more may come. Called with the lock held."""
         if not self._gathers or self._all_there():
             self._books.notify()
 
     def _ask_again(self) -> None:
-        """Have looked up again what another process was asking, if it is time. Called with the lock held."""
+        """Put requests of another process up for another look-up, if it is time. Called with the lock held."""
         if self._elsewhere and time.monotonic() >= self._look_again:
             self._asked += self._elsewhere
             self._unknown += len(self._elsewhere)
             self._elsewhere = []
 
-    def looked_up(self, asked: Sequence[Slot], found: Mapping[str, Response], mine: Collection[str]) -> None:
-        """Settle the requests that were answered before; of the others those with the ids `mine` are pending."""
+    def looked_up(self, slots: Sequence[Slot], answers: Mapping[str, Response], mine: Collection[str]) -> None:
+        """Settle requests that have a stored answer; those of the others whose ids are in `mine` become pending."""
         with self._lock:
-            self._unknown -= len(asked)
-            self._settle({slot: found[slot.id] for slot in asked if slot.id in found})
-            # Those that a fault for all has settled are no longer there.
-            left = [slot for slot in asked if slot.id in self._slots]
-            self._pending += [slot for slot in left if slot.id in mine]
-            self._elsewhere += [slot for slot in left if slot.id not in mine]
+            self._unknown -= len(slots)
+            self._settle({slot: answers[slot.id] for slot in slots if slot.id in answers})
+            # Requests that a general fault has settled are no longer there.
+            unanswered = [slot for slot in slots if slot.id in self._slots]
+            self._pending += [slot for slot in unanswered if slot.id in mine]
+            self._elsewhere += [slot for slot in unanswered if slot.id not in mine]
             self._look_again = time.monotonic() + _AGAIN
             if not self._under_way:
                 self._drop_pending()
             self._work.notify(max(1, len(self._pending)))
 
     def settled(self, ids: Collection[str]) -> set[str]:
-        """Return those of these requests that nobody waits for any more."""
+        """Return those of these requests that no caller waits for any more."""
         with self._lock:
             return {id_ for id_ in ids if id_ not in self._slots}
 
-    def kept(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
+    def stored(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
         """Settle requests whose answers are stored; with a lost generator, the pending ones too."""
         with self._lock:
             self._settle(dict(answered))
@@ -218,20 +218,20 @@ class InFlight:
         """Wait until a batch is due, and return it; an empty one means the end."""
         with self._lock:
             while self._fatal is None:
-                left = self._newest + LINGER - time.monotonic()
+                seconds = self._newest + LINGER - time.monotonic()
                 all_wait = self._waiting >= self._members and not self._unknown
-                due = len(self._pending) >= self._size or all_wait or left <= 0
+                due = len(self._pending) >= self._size or all_wait or seconds <= 0
                 if self._pending and due and self._gone is None:
                     batch, self._pending = self._pending[: self._size], self._pending[self._size :]
                     self._size = min(2 * self._size, self._full)
                     self._under_way += 1
                     return batch
-                self._work.wait(left if self._pending and left > 0 else None)
+                self._work.wait(seconds if self._pending and seconds > 0 else None)
         return []
 
     def came_back(self, answered: Sequence[tuple[Slot, Outcome]]) -> None:
-        """Take in what became of a batch, and note whether the generator is alive; nothing, if its lane ends."""
-        faults = [one for _, one in answered if isinstance(one, MachineFault)]
+        """Take in the outcomes of a batch, none if its lane ends, and note whether the generator is alive."""
+        faults = [outcome for _, outcome in answered if isinstance(outcome, MachineFault)]
         with self._lock:
             self._under_way -= 1
             self._answered += answered
@@ -241,9 +241,9 @@ class InFlight:
                     # Lanes that stood still for a lost generator go on.
                     self._gone = None
                     self._work.notify_all()
-            elif telling := [one for one in faults if not isinstance(one, TooLong)]:
+            elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:
                 self._failures += 1
                 # As many calls side by side as there are lanes fail together, and are one failure.
                 if self._failures >= GIVE_UP * self._lanes:
-                    self._gone = telling[-1]
+                    self._gone = failures[-1]
             self._tell_books()

@@ -1,31 +1,34 @@
-"""What a run works with: cells, a generator behind its batcher, a coder; opened together, ended together."""
+"""`Machinery`: the cells, the generator behind its batcher and the coder of a run, opened and closed together."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from ctxbench.harness.batcher import Batcher
 from ctxbench.harness.bits import Pricer
 from ctxbench.harness.cells import Cells, open_cells
-from ctxbench.harness.construction import Construction
 from ctxbench.harness.execution import Executor
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
 from ctxbench.harness.prices import Prices
 from ctxbench.harness.store.claims import Claims
+from ctxbench.harness.store.records import StoredConstruction
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.summaries import Summaries
 from ctxbench.harness.tools import OpenTools
 from ctxbench.strategies.api import Execute
 
+T = TypeVar("T")
 CODER = "incontext"
 """Measures context gain for generators that cannot."""
 _MOST_THREADS = 128
@@ -35,13 +38,33 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 """Tests at once -> an executor."""
 
 
+class ConstructionLog:
+    """A `bench.retrieval.types.Built` that records its calls. May be called by several threads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lock = threading.Lock()
+        self._noted: list[StoredConstruction] = []
+
+    def __call__(self, repo: str, stage: str, seconds: float) -> None:
+        """Record one stage that was built."""
+        with self._lock:
+            self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
+
+    def take(self) -> list[StoredConstruction]:
+        """Return the stages since the last call, in order."""
+        with self._lock:
+            stages, self._noted = self._noted, []
+        return stages
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machinery:
-    """Everything that runs, and the names under which its work is stored."""
+    """The running parts of a run, and the names under which their work is stored."""
 
     cells: Cells
     claims: Claims
-    """Which work is this process's, while others do the same run."""
+    """The work that this process has claimed, while others may do the same run."""
     generator: str
     """Canonical spec."""
     version: str
@@ -57,11 +80,11 @@ class Machinery:
     judges: bool
     """Whether functions get verdicts."""
     retrieval: Retrieval
-    """What strategies' searches share."""
-    construction: Construction
-    """What searches needed of whole repositories, and how long it took to make."""
+    """The indices that strategies' searches share."""
+    construction: ConstructionLog
+    """The stages of building those indices, with the seconds that each took."""
     summaries: Summaries
-    """Who writes the summaries that APIs are found by; knows what that has cost."""
+    """Writes the summaries by which APIs are found, and counts their cost."""
     executor: Callable[[], Executor | None]
     """Opens what gives verdicts when first called, by one thread; None if `judges` is false."""
     tools: Callable[[], Execute | None]
@@ -69,7 +92,7 @@ class Machinery:
 
 
 @contextlib.contextmanager
-def open_machinery(  # noqa: PLR0913 - what a run works with
+def open_machinery(  # noqa: PLR0913 - the parts of a run
     store: Store,
     generator: str,
     *,
@@ -82,17 +105,17 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
     cells: OpenCells = open_cells,
     resolve: Callable[[str], Generator] = registry.resolve,
 ) -> Iterator[Machinery]:
-    """Open what a run needs; nothing computes before it is asked. End all of it on leaving, however that comes.
+    """Open the parts of a run; nothing computes before it is asked. Close all of them on leaving, in whatever way.
 
     Args:
         store: where answers are kept.
         generator: its spec.
-        hidden: what no strategy may read.
+        hidden: paths that no strategy may read.
         cache: where vectors are kept from run to run; None: in memory only.
         workers: strategies, and tests, at work at once; None for one a core.
         executor: how to open what gives verdicts; None for no verdicts.
         tools: how to open what runs strategies' programs; None for no sandbox.
-        prices: what models cost; None if nobody knows.
+        prices: of models; None if unknown.
         cells: how to open cells; for tests.
         resolve: how to make generators; for tests.
 
@@ -104,7 +127,7 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
     workers = workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
         claims = stack.enter_context(store.claims())
-        # As it is written: what is no part of the canonical spec still says how to ask.
+        # As written, not canonical: the parts that the canonical spec leaves out still say how to ask.
         model = resolve(generator)
         stack.callback(model.close)
         # Twice the batch, so that strategies work on while a full batch is answered.
@@ -113,26 +136,17 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, prices, claims)
         stack.callback(batcher.close)
-        summaries = Summaries(batcher)
-        construction = Construction()
+        summaries, construction = Summaries(batcher), ConstructionLog()
         vectors = None if cache is None else cache / "vectors"
         retrieval = Retrieval(vectors, summarise=summaries, built=construction)
         pricer = _pricer(model, spec, resolve, stack)
-        opened = stack.enter_context(cells(hidden, workers))
+        open_cell_pool = stack.enter_context(cells(hidden, workers))
         stack.callback(batcher.close)
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         stack.callback(retrieval.close)
 
-        @functools.cache
-        def executing() -> Executor | None:
-            return None if executor is None else stack.enter_context(executor(workers))
-
-        @functools.cache
-        def programs() -> Execute | None:
-            return None if tools is None else stack.enter_context(tools(workers))
-
         yield Machinery(
-            cells=opened,
+            cells=open_cell_pool,
             claims=claims,
             generator=spec,
             version=model.version,
@@ -146,9 +160,21 @@ def open_machinery(  # noqa: PLR0913 - what a run works with
             retrieval=retrieval,
             construction=construction,
             summaries=summaries,
-            executor=executing,
-            tools=programs,
+            executor=_on_first_call(stack, executor, workers),
+            tools=_on_first_call(stack, tools, workers),
         )
+
+
+def _on_first_call(
+    stack: contextlib.ExitStack, opens: Callable[[int], AbstractContextManager[T]] | None, width: int
+) -> Callable[[], T | None]:
+    """Return what opens something when first called, and leaves it to the stack to close."""
+
+    @functools.cache
+    def opened() -> T | None:
+        return None if opens is None else stack.enter_context(opens(width))
+
+    return opened
 
 
 def _pricer(

@@ -1,4 +1,4 @@
-"""`Pace`: how much to do at a time, so that what is done is kept soon and little is lost in a kill."""
+"""`WorkPace`: the size of the next part of some work, so that results are stored soon and a kill loses little."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _SECONDS = 0.5
-"""What a part is to take."""
+"""The time that a part should take."""
 
 
-class Pace:
-    """Parts of work: a small one first, then as large as the time of the last one suggests, at most doubled."""
+class WorkPace:
+    """Parts of work: the first is small, the next ones as large as the time of the last suggests, at most doubled."""
 
     def __init__(self, first: int) -> None:
         """Begin with parts of `first` pieces."""
         self.size = max(1, first)
 
     def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yield the pieces, part after part; each is timed until the next is asked for."""
+        """Yield the pieces, part after part; each part is timed until the next is taken."""
         at = 0
         while at < len(pieces):
             part = pieces[at : at + self.size]
@@ -29,6 +29,6 @@ class Pace:
             at += len(part)
 
     def took(self, pieces: int, seconds: float) -> None:
-        """Note how long a part took; a part that was the rest of something does not make the next ones smaller."""
+        """Note how long a part took; a short last part does not make the next ones smaller."""
         fits = int(pieces * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))

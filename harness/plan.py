@@ -1,4 +1,4 @@
-"""Which samples a run has, and which of them are still missing. Pure."""
+"""The plan of a run: its samples, and those still missing. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ctxbench.bench.types import Sample
 def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     """Return the samples of a run, in the order in which they are done.
 
-    Under a limit they are taken from the repositories in turn, within one in an order that is as good
-    as random and always the same: a smaller limit's samples are a part of a larger one's. They are done in the
-    set's order, a repository after the other, so that a few indices need to be held at a time.
+    Under a limit they are taken from the repositories in turn, within a repository in an order that is as good as
+    random and always the same: a smaller limit's samples are part of a larger one's. They are done in the set's order,
+    one repository after the other, so that few indices are in memory at a time.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -29,8 +29,8 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     for sample in sorted(samples, key=lambda sample: sha256(sample.id)):
         by_repo[sample.repo].append(sample)
     turns = chain.from_iterable(zip_longest(*(by_repo[repo] for repo in sorted(by_repo))))
-    chosen = {sample.id for sample in islice((sample for sample in turns if sample is not None), limit)}
-    return tuple(sample for sample in samples if sample.id in chosen)
+    ids = {sample.id for sample in islice((sample for sample in turns if sample is not None), limit)}
+    return tuple(sample for sample in samples if sample.id in ids)
 
 
 def missing(planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()) -> tuple[Sample, ...]:
@@ -39,8 +39,8 @@ def missing(planned: Sequence[Sample], finished: Collection[str], failed: Collec
     Args:
         planned: all samples of the run.
         finished: the ids of those that have a result.
-        failed: the ids of those that come last, as they are likely to fail again.
+        failed: ids of samples that come last, as they are likely to fail again.
     """
-    done, last = frozenset(finished), frozenset(failed)
-    left = [sample for sample in planned if sample.id not in done]
-    return tuple(sorted(left, key=lambda sample: sample.id in last))
+    finished_ids, failed_ids = frozenset(finished), frozenset(failed)
+    unfinished = [sample for sample in planned if sample.id not in finished_ids]
+    return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))

@@ -1,4 +1,4 @@
-"""`Portion`: which of a run's missing samples this process does, while others may do the same run."""
+"""`Portion`: the part of a run's missing samples that this process completes, while others may do the same run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.harness.store.store import Store
 
 _LOG = logging.getLogger(__name__)
 _AGAIN = 0.25
-"""Seconds until what another process has claimed is looked at again."""
+"""Seconds between two looks at samples that another process has claimed."""
 
 
 class Portion:
@@ -30,7 +30,7 @@ class Portion:
             claims: of this process.
             run: the run's id.
             missing: its samples that had no result a moment ago, in their order.
-            elsewhere: told how many more samples another process has finished.
+            elsewhere: called with the number of samples that another process has finished since.
         """
         self._store, self._claims, self._run, self._elsewhere = store, claims, run, elsewhere
         self._left = deque(missing)
@@ -38,28 +38,28 @@ class Portion:
         self._remarked = False
 
     def take(self, count: int) -> list[Sample]:
-        """Return up to `count` samples that are nobody else's and have no result."""
-        taken: list[Sample] = []
-        while self._left and len(taken) < count:
-            taken += self._claimed([self._left.popleft() for _ in range(min(len(self._left), count - len(taken)))])
-        return taken
+        """Return up to `count` samples that no other process has claimed and that have no result."""
+        claimed: list[Sample] = []
+        while self._left and len(claimed) < count:
+            claimed += self._claimed([self._left.popleft() for _ in range(min(len(self._left), count - len(claimed)))])
+        return claimed
 
     def _claimed(self, samples: Sequence[Sample]) -> list[Sample]:
         mine = self._claims.take([self._key(sample) for sample in samples])
-        done = self._store.finished(self._run, [sample.id for sample in samples])
-        self.release([sample for sample in samples if sample.id in done and self._key(sample) in mine])
-        if done:
-            self._elsewhere(len(done))
-        left = [sample for sample in samples if sample.id not in done]
-        self._others += [sample for sample in left if self._key(sample) not in mine]
-        return [sample for sample in left if self._key(sample) in mine]
+        finished = self._store.finished(self._run, [sample.id for sample in samples])
+        self.release([sample for sample in samples if sample.id in finished and self._key(sample) in mine])
+        if finished:
+            self._elsewhere(len(finished))
+        unfinished = [sample for sample in samples if sample.id not in finished]
+        self._others += [sample for sample in unfinished if self._key(sample) not in mine]
+        return [sample for sample in unfinished if self._key(sample) in mine]
 
     def release(self, samples: Sequence[Sample]) -> None:
-        """Give samples back: they have results now, or somebody else may try."""
+        """Release samples: they have results now, or another process may try."""
         self._claims.release([self._key(sample) for sample in samples])
 
     def wait(self) -> bool:
-        """Wait a moment for what other processes have claimed, to look at it again; return False if there is none."""
+        """Wait a moment for samples that other processes have claimed; return False if there are none."""
         if not self._others:
             return False
         if not self._remarked:

@@ -1,4 +1,4 @@
-"""The main job in one call: fetch the built-in sets, build their samples, run two strategies over them."""
+"""The steps of the quick start: fetch the built-in repositories and build their samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "quickstart", "quickstart-functions"
-"""Of lines, and of functions: the names of the repositories' sets and of the sample sets made of them."""
+"""Names of the repository sets for lines and for functions, and of the sample sets built from them."""
 STRATEGIES = ("lc.infile", "lc.repocoder")
 GENERATOR = "incontext"
 PER_REPO, FUNCTIONS_PER_REPO = 40, 5
@@ -37,23 +37,23 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
         InputFault: if one arrives with a wrong hash.
         MachineFault: if none can be reached.
     """
-    wanted = manifest.in_set(name)
+    manifests = manifest.in_set(name)
 
-    def fetch(one: RepoManifest) -> str:
+    def fetch(repo: RepoManifest) -> str:
         try:
-            checkout.fetch(one, home, report=report)
+            checkout.fetch(repo, home, report=report)
         except MachineFault as fault:
             return str(fault)
         return ""
 
     with ThreadPoolExecutor(_DOWNLOADS) as pool:
-        faults = list(pool.map(fetch, wanted))
+        faults = list(pool.map(fetch, manifests))
     for fault in filter(None, faults):
         report(f"left out: {fault}")
-    reached = tuple(one for one, fault in zip(wanted, faults, strict=True) if not fault)
+    reached = tuple(repo for repo, fault in zip(manifests, faults, strict=True) if not fault)
     if not reached:
         raise MachineFault(
-            f"none of its {len(wanted)} repositories can be fetched; the first said: {faults[0]}",
+            f"none of its {len(manifests)} repositories can be fetched; the first said: {faults[0]}",
             where="quickstart",
             cure="check the connection to your package index, then run it again",
         )
@@ -64,11 +64,11 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
     """Return the line samples: those built before, or built now if these repositories have none yet.
 
     Raises:
-        InputFault: if a set that is not of our making has their name, or one that cannot be read.
+        InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
     """
-    known = _known(home, SET, manifests, PER_REPO)
-    if known is not None:
-        return known
+    built = _built_set(home, SET, manifests, PER_REPO)
+    if built is not None:
+        return built
     return build(manifests, home, SET, per_repo=PER_REPO, seed=SEED, workers=workers, report=report, force=True)
 
 
@@ -78,12 +78,12 @@ def function_set(
     """Return the function samples: those built before, or mined and certified now in the sandbox.
 
     Raises:
-        InputFault: if a set that is not of our making has their name, or one that cannot be read.
+        InputFault: if a set that the quick start did not build has their name, or one that cannot be read.
         MachineFault: if the sandbox failed; what was certified is kept for the next try.
     """
-    known = _known(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO)
-    if known is not None:
-        return known
+    built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO)
+    if built is not None:
+        return built
     return functions.build(
         manifests,
         home,
@@ -98,11 +98,11 @@ def function_set(
     )
 
 
-def _known(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int) -> SampleSet | None:
+def _built_set(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int) -> SampleSet | None:
     """Return the set if these repositories' samples are there; None if it can be built in its place.
 
-    One that we built while other repositories could be reached is replaced; one of somebody else's making, or by
-    another version of us, never: it is told at once, and not after the minutes of a build.
+    A set that the quick start built while other repositories could be reached is replaced. One that somebody else or
+    another version built never is: the fault is raised at once, and not after the minutes of a build.
     """
     place = samples.folder(home, name)
     if not place.exists():
@@ -110,15 +110,15 @@ def _known(home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo:
     move = shlex.join(["mv", str(place), str(_free(place))])
     cure = f"keep it under another name with `{move}`, then run the quick start again"
     try:
-        known = samples.load(home, name)
+        built = samples.load(home, name)
     except InputFault as fault:
         raise InputFault(fault.what, where=fault.where or str(place), cure=cure) from None
-    if (known.manifest.get("seed"), known.manifest.get("per_repo")) != (SEED, per_repo):
+    if (built.manifest.get("seed"), built.manifest.get("per_repo")) != (SEED, per_repo):
         raise InputFault("another sample set has the name of the quick start's", where=str(place), cure=cure)
-    versions = {repo: entry.get("version") for repo, entry in known.manifest["repositories"].items()}
-    return known if versions == {one.name: one.version for one in manifests} else None
+    versions = {repo: entry.get("version") for repo, entry in built.manifest["repositories"].items()}
+    return built if versions == {repo.name: repo.version for repo in manifests} else None
 
 
 def _free(place: Path) -> Path:
-    """Return a place beside another where nothing is."""
+    """Return an unused path beside another."""
     return next(free for number in count(1) if not (free := place.with_name(f"{place.name}-{number}")).exists())

@@ -1,8 +1,8 @@
-"""The command that makes a stored run again: the same choices, and so the same run id. Pure, no I/O.
+"""Commands that repeat a stored run: the same choices, and so the same run id. Pure, no I/O.
 
-What decides how fast a run goes and nothing of its numbers (workers, a generator's concurrency, the name of the
-variable with its key) is stored nowhere, so no command can name it. Another version of ctxbench, of a strategy or
-of the sample set gives another id: that is what ids are for.
+Options that change a run's speed and none of its numbers (workers, a generator's concurrency, the name of the variable
+with its key) are not stored, so no command can name them. Another version of ctxbench, of a strategy or of the sample
+set gives another id.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _GREEDY = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What was chosen for a run, as the store keeps it."""
+class StoredChoices:
+    """The choices of a run, as the store keeps them."""
 
     samples: str
     """Name of the sample set."""
     limit: int | None
     """How many samples were chosen of the set; None for all."""
     strategy: str
-    """Canonical spec; of an imported run its label."""
+    """Canonical spec; for an imported run its label."""
     generator: str
     n: int
     """Completions a sample."""
@@ -37,63 +37,63 @@ class Choices:
     sampling: str
     """How they were decoded, as JSON (`harness.runspec.sampling_key`)."""
     sandbox: str = ""
-    """Back end that judged its functions; empty if nothing says so."""
+    """Back end that judged its functions; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class ImportedFile:
     """The file that a run was imported from."""
 
     format: str
     source: str
-    """The path as it was given."""
-    known: bool = True
-    """Whether its samples are those of a sample set; False where the file itself told what they are."""
+    """The path as the user wrote it."""
+    has_sample_set: bool = True
+    """Whether its samples are those of a sample set; False if the file itself describes them."""
     language: str = ""
     """The language of its samples; empty if they are in several."""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Which labels to name: all, but where one file holds several runs only those that all of them have."""
+    """Labels to name: all, or, if one file holds several runs, those that all of them share."""
 
 
-def command(run: Choices, file: File | None = None, *, options: Sequence[str] = ()) -> str:
+def command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
     """Return the command line that makes a run again, quoted for a POSIX shell.
 
     Args:
-        run: what was chosen.
+        run: its choices.
         file: where it was imported from; None for a run that was made here.
         options: more words before the rest's end, such as ``--home FOLDER``.
     """
-    words = _imported(run, file, options) if file is not None else _made(run, options)
+    words = _import_words(run, file, options) if file is not None else _run_words(run, options)
     return shlex.join([PROGRAM, *words])
 
 
-def place(home: Home, url: str, shown: str) -> list[str]:
+def place(home: Home, url: str, shown_url: str) -> list[str]:
     """Return the options that say where things are kept.
 
     Args:
         home: the home folder.
         url: SQLAlchemy URL of the results.
-        shown: the same as it may be shown, without a password.
+        shown_url: the same without its password.
     """
     words = ["--home", str(home.root)]
     if url != home.database:
-        # Of a file only the URL is one that --db takes; it has no password.
-        words += ["--db", url if url.startswith("sqlite:") else shown]
+        # The URL of a SQLite file has no password, and only the URL is what --db takes.
+        words += ["--db", url if url.startswith("sqlite:") else shown_url]
     return words
 
 
-def judging(run: Choices, id_: str, *, options: Sequence[str] = ()) -> str:
+def judging(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
     """Return the command line that judges the stored completions of a run that have no verdict yet.
 
     Args:
-        run: what was chosen.
+        run: its choices.
         id_: the run's id.
         options: more words.
     """
     return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
 
 
-def _made(run: Choices, options: Sequence[str]) -> list[str]:
+def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
@@ -104,23 +104,25 @@ def _made(run: Choices, options: Sequence[str]) -> list[str]:
     return [*words, *_decoding(run), *(["--sandbox", run.sandbox] if run.sandbox else []), *options]
 
 
-def _decoding(run: Choices) -> list[str]:
-    """Return the options of decoding; left out where nothing else is taken without them."""
+def _decoding(run: StoredChoices) -> list[str]:
+    """Return the options of decoding; none if they are the defaults."""
     decoding: dict[str, Any] = json.loads(run.sampling)
-    found = float(decoding["temperature"]), float(decoding["top_p"])
-    # What several completions are decoded with depends on their kind; said, it need not be known.
-    words = [] if run.n == 1 and found == _GREEDY else ["--temperature", repr(found[0]), "--top-p", repr(found[1])]
-    return words + (["--fim"] if decoding.get("fim") else [])
+    temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
+    words = ["--fim"] if decoding.get("fim") else []
+    # The defaults of several completions depend on their kind, so their options are always written.
+    if run.n > 1 or (temperature, top_p) != _GREEDY:
+        words = ["--temperature", repr(temperature), "--top-p", repr(top_p), *words]
+    return words
 
 
-def _imported(run: Choices, file: File, options: Sequence[str]) -> list[str]:
+def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]) -> list[str]:
     words = ["results", "import", "--format", file.format]
-    if file.known:
+    if file.has_sample_set:
         words += ["--samples", run.samples]
     for label in file.labels:
         words += [f"--{label}", getattr(run, label)]
     if file.language:
         words += ["--language", file.language]
-    # A file may be called as an option is.
+    # A file's name may look like an option.
     end = ["--"] if file.source.startswith("-") else []
     return [*words, *options, *end, file.source]

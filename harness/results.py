@@ -1,4 +1,4 @@
-"""Stored results as the leaderboard reads them: columns of one run and language. Frozen data, no I/O."""
+"""The tables that the leaderboard reads: the results of one run in one language, as columns. Frozen data, no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What became of one sample of a run; exactly one of these."""
+    """The outcome of one sample of a run; exactly one of these."""
 
     SCORED = "scored"
     MODEL_FAILED = "model-failed"
@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a row's numbers come from."""
+    """The origin of a row's numbers."""
 
     RUN = "run"
     IMPORTED = "imported"
@@ -29,7 +29,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Load:
-    """How much an attempt at a run did at once: seconds measured under another load are other seconds."""
+    """What an attempt at a run did at once; seconds measured under different loads cannot be compared."""
 
     workers: int
     """Strategies, and tests of functions."""
@@ -41,8 +41,8 @@ class Load:
     def __str__(self) -> str:
         """Return it in words."""
         strategies, requests, cores = (
-            f"{count} {one if count == 1 else several}"
-            for count, one, several in (
+            f"{count} {singular if count == 1 else plural}"
+            for count, singular, plural in (
                 (self.workers, "strategy", "strategies"),
                 (self.requests, "request", "requests"),
                 (self.cores, "core", "cores"),
@@ -76,17 +76,16 @@ class RunInfo:
     completions: int = 1
     """Completions a sample."""
     sampling: str = ""
-    """How they were decoded, as JSON; empty if nobody knows."""
+    """How they were decoded, as JSON; empty if unknown."""
     benchmark: str = ""
     """The samples' benchmark, e.g. ``codereval``; ``ctxbench`` for those built here."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run was made; what is unknown is left
-    out."""
+    """Strategy, generator, coder, tokenizer, ctxbench -> its version when the run began; unknown ones are missing."""
     loads: tuple[Load | None, ...] = ()
-    """Under which its seconds were measured, each once; None for attempts of which nobody noted it, none at all where
+    """The distinct loads under which its seconds were measured; None for attempts without a record of it, empty if
     nothing was measured."""
     remarks: tuple[str, ...] = ()
-    """What a reader must know of this run's numbers, a sentence each: shown below the table, and in JSON."""
+    """Sentences that a reader of this run's numbers needs: shown below the table, and in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ class RunTable:
     mark: tuple[str, ...] = ()
     """``broken``, ``vacuous`` or nothing, sample by sample; empty if no sample of the set is marked."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    """Name of `COSTS` -> what each sample took, all of its model calls together; None where nobody knows."""
+    """Name of `COSTS` -> the cost of each sample, all of its model calls together; None where unknown."""
 
 
 PRICE = "price"
@@ -120,5 +119,5 @@ COSTS = (
     "generator_seconds",
     "test_seconds",
 )
-"""What a sample costs: tokens of all its calls, those of them that the service had at hand, US dollars, and where its
-time went: the strategy's work, the model's answers, the tests of its completions."""
+"""Costs of a sample: tokens of all its calls, those of them that the service had cached, US dollars, and the seconds of
+the strategy's work, the model's answers and the tests of its completions."""

@@ -1,7 +1,7 @@
-"""`run`: strategies over a sample set with a generator, into the store, one finished sample at a time.
+"""`run`: run strategies over a sample set with a generator, storing one finished sample at a time.
 
-A sample that is stored is never done again; one that a fault left missing is, by the next run of the
-same command. Strategies get queries and views; references are read here, after the strategy is done.
+A stored sample is never done again; a sample that a fault left missing is done by the next run of the same command.
+Strategies get queries and views; references are read here, after the strategy has ended.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import plan, prices
-from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, Summary
+from ctxbench.harness.attempt import GIVE_UP_AFTER, Attempt, Progress, RunSummary
 from ctxbench.harness.bits import Bits
-from ctxbench.harness.cells import Bounds, Card, copies, open_cells
+from ctxbench.harness.cells import StrategyBounds, StrategyCard, copies, open_cells
 from ctxbench.harness.controls import card_of
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.execution import OpenJudge, open_executor, open_judge
@@ -31,7 +31,7 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.machinery import Machinery, open_machinery
 from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.tools import open_tools
@@ -46,12 +46,12 @@ NO_SANDBOX = "none"
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"mend the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
-"""Why samples are missing that no second try makes, and what is to be said after the cure of the first of them."""
+"""Faults of samples that a second try does not mend: the reason, and the words after the cure of the first fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What a user decides beside samples, strategy and generator."""
+class RunOptions:
+    """A user's decisions beside samples, strategy and generator."""
 
     limit: int | None = None
     n: int = 1
@@ -62,8 +62,8 @@ class Choices:
     top_p: float | None = None
     sandbox: str | None = None
     """Back end that judges functions; None for what this machine offers, `NO_SANDBOX` for no verdicts."""
-    strategy_seconds: float = Bounds.work
-    """Processor time that a strategy may take for one sample; waiting for the model is none."""
+    strategy_seconds: float = StrategyBounds.work
+    """Processor time that a strategy may take for one sample; waiting for the model does not count."""
     fim: bool = False
     """Whether the model is shown what follows the cursor; strategies never are."""
 
@@ -74,19 +74,19 @@ def silent(_: str, __: int) -> Iterator[Callable[[int], None]]:
     yield lambda _: None
 
 
-def run(  # noqa: PLR0913 - what runs, on what, and who is told
+def run(  # noqa: PLR0913 - what runs, on what, and who hears of it
     home: Home,
     store: Store,
     sample_set: SampleSet,
     *,
     strategies: Sequence[str],
     generator: str,
-    choices: Choices | None = None,
+    choices: RunOptions | None = None,
     progress: Progress = silent,
-    report: Callable[[Summary], None] = lambda _: None,
+    report: Callable[[RunSummary], None] = lambda _: None,
     judges: OpenJudge = open_judge,
     **machines: Any,
-) -> list[Summary]:
+) -> list[RunSummary]:
     """Run strategies over a sample set, one after the other.
 
     Args:
@@ -105,53 +105,60 @@ def run(  # noqa: PLR0913 - what runs, on what, and who is told
         A summary for each strategy; `fault_of` says whether they are whole.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the model
-            cannot fill in the middle and was to.
+        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not take such samples, or the run
+            fills in the middle and the model cannot.
         MachineFault: if the disk is full or a process cannot be started; what was finished is kept.
     """
-    choices = choices or Choices()
+    choices = choices or RunOptions()
     if choices.n < 1:
         raise InputFault(f"{choices.n} completions a sample are none", cure="give --n 1 or more")
     planned = plan.choose(sample_set.samples, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
-    hidden = kept_from_strategies(home, store.where, sample_set)
-    executor = None
+    machines = _machines(home, choices) | machines
+    machines["hidden"] = kept_from_strategies(home, store.where, sample_set)
     if choices.sandbox != NO_SANDBOX and any(sample.tested for sample in planned):
         # Opened only when something is missing.
-        executor = functools.partial(
+        machines["executor"] = functools.partial(
             open_executor, home=home, store=store, sample_set=sample_set, sandbox=choices.sandbox, judges=judges
         )
-    machines |= {"hidden": hidden, "cache": home.cache, "workers": choices.workers, "executor": executor}
-    machines.setdefault("prices", prices.of_home(home))
-    machines.setdefault("cells", functools.partial(open_cells, limits=Bounds.of_work(choices.strategy_seconds)))
-    if choices.sandbox != NO_SANDBOX:
-        machines.setdefault("tools", functools.partial(open_tools, home=home, sandbox=choices.sandbox))
     with open_machinery(store, generator, **machines) as machinery:
-        cards = [
-            _checked(card_of(spec, machinery.cells), planned, sample_set, "tools" in machines) for spec in strategies
-        ]
+        cards = [card_of(spec, machinery.cells) for spec in strategies]
+        for card in cards:
+            _check(card, planned, sample_set, has_sandbox="tools" in machines)
         if choices.fim:
-            # Refused before a run is noted that could never be done.
+            # Refused before a run is stored that could never be done.
             fim.template_of(machinery.batcher.generator)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set))
         bits = Bits(store, sample_set.references, machinery.pricer)
-        scorer = Scorer(sample_set.references, bits, Diagnostics(snapshots))
+        scorer = SampleScorer(sample_set.references, bits, Diagnostics(snapshots))
+        remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
         summaries = []
         for card in cards:
             spec = _spec(card, sample_set, machinery, choices)
-            remarks = [*sample_set.manifest.get("remarks", ()), *([fim.REMARK] if choices.fim else [])]
             add_remarks(store, store.add_run(spec, planned), remarks)
-            summaries.append(
-                Attempt(
-                    store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
-                ).go(progress)
+            attempt = Attempt(
+                store, sample_set, snapshots, machinery, spec, planned, scorer=scorer, executes=card.executes
             )
+            summaries.append(attempt.go(progress))
             report(summaries[-1])
     return summaries
 
 
-def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
+def _machines(home: Home, choices: RunOptions) -> dict[str, Any]:
+    """Return the arguments of `open_machinery` that a user's options decide."""
+    machines: dict[str, Any] = {
+        "cache": home.cache,
+        "workers": choices.workers,
+        "prices": prices.of_home(home),
+        "cells": functools.partial(open_cells, limits=StrategyBounds.of_work(choices.strategy_seconds)),
+    }
+    if choices.sandbox != NO_SANDBOX:
+        machines["tools"] = functools.partial(open_tools, home=home, sandbox=choices.sandbox)
+    return machines
+
+
+def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
     """Return the one-line fault for samples that are missing; None if there are none."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
@@ -181,7 +188,7 @@ def fault_of(summaries: Sequence[Summary]) -> InputFault | MachineFault | None:
 
 
 def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
-    """Return what no strategy may read: the home, the database, and other copies of the targets' files."""
+    """Return the paths that no strategy may read: the home, the database, and other copies of the targets' files."""
     paths = [home.root.absolute(), Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
     sources = [str(entry.get("source", "")) for entry in sample_set.manifest.get("repositories", {}).values()]
@@ -189,8 +196,9 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     return [path for path in paths if path.is_absolute() and path.exists()]
 
 
-def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet, boxes: bool) -> Card:
-    if card.executes and not boxes:
+def _check(card: StrategyCard, planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool) -> None:
+    """Raise `InputFault` if a strategy does not take such samples, or needs a sandbox and has none."""
+    if card.executes and not has_sandbox:
         raise InputFault(
             f"{card.spec} runs what the model wrote, which needs a sandbox",
             where=f"--sandbox {NO_SANDBOX}",
@@ -203,10 +211,9 @@ def _checked(card: Card, planned: Sequence[Sample], sample_set: SampleSet, boxes
             f"the sample set {sample_set.name!r} has {' and '.join(odd)} samples",
             cure="choose another strategy (see `ctxbench strategy list`) or another sample set",
         )
-    return card
 
 
-def decoding(choices: Choices, samples: Sequence[Sample]) -> Sampling:
+def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
     """Return how completions of these samples are decoded: as chosen, else greedily, or `SEVERAL` functions."""
     functions = any(sample.kind is Kind.FUNCTION for sample in samples)
     temperature, top_p = SEVERAL if functions and choices.n > 1 else GREEDY
@@ -219,7 +226,7 @@ def decoding(choices: Choices, samples: Sequence[Sample]) -> Sampling:
     )
 
 
-def _spec(card: Card, sample_set: SampleSet, machinery: Machinery, choices: Choices) -> RunSpec:
+def _spec(card: StrategyCard, sample_set: SampleSet, machinery: Machinery, choices: RunOptions) -> RunSpec:
     limited = choices.limit is not None and choices.limit < len(sample_set.samples)
     return RunSpec(
         samples=sample_set.name,

@@ -13,7 +13,7 @@ from ctxbench.harness.generators.base import Sampling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What was run. Two runs with equal specs have equal ids and are one run, continued."""
+    """All choices of a run. Two runs with equal specs have equal ids and are one run, continued."""
 
     samples: str
     """Name of the sample set."""
@@ -28,13 +28,13 @@ class RunSpec:
     """Canonical spec."""
     generator_version: str
     coder: str
-    """What measured context gain: spec and version; empty if nothing did."""
+    """The coder that measured context gain: spec and version; empty if none did."""
     sampling: Sampling
     n: int = 1
     """Completions a sample."""
     seed: int = 0
     tokenizer: str
-    """What budgets are counted with."""
+    """The tokenizer that budgets are counted with."""
     code: str
     """Version of ctxbench."""
 
@@ -51,7 +51,7 @@ def sampling_key(sampling: Sampling) -> str:
 
 
 def _fields(sampling: Sampling) -> dict[str, Any]:
-    """Return the parameters by name, without one that came later and is off: older keys stay as they were."""
+    """Return the parameters by name, without `fim` if it is off: keys from before it existed stay as they were."""
     fields = dataclasses.asdict(sampling)
     if not fields["fim"]:
         del fields["fim"]

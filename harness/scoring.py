@@ -1,6 +1,6 @@
-"""From completions to what is stored: every profile's metrics, context gain and diagnostics.
+"""`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
 
-Beside `harness.controls` the only reader of references.
+Beside `harness.controls` this is the only reader of references.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ctxbench.bench.code_tokens import count
 from ctxbench.bench.types import Kind, Place, Reference, Sample
 from ctxbench.harness import extract, metrics
-from ctxbench.harness.asking import Completion, Made
+from ctxbench.harness.asking import AnsweredSample, Completion
 from ctxbench.harness.bits import Bits, behind_cursor, has_answer
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.results import Status
@@ -28,8 +28,8 @@ Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value in the profile's own scale."""
 
 
-class Scorer:
-    """Turns what the model made into finished samples."""
+class SampleScorer:
+    """Turns answered samples into finished ones."""
 
     def __init__(
         self, references: Mapping[str, Reference], bits: Bits | None = None, diagnostics: Diagnostics | None = None
@@ -38,51 +38,53 @@ class Scorer:
         self._references, self._bits, self._diagnostics = references, bits, diagnostics
 
     def ahead(self, sample: Sample, prompt: Prompt) -> None:
-        """Begin with what needs no answer of the model; does not wait."""
+        """Begin to measure what needs no answer of the model; does not wait."""
         if self._bits is not None:
             self._bits.ahead(sample, prompt)
 
-    def finish(self, made: Sequence[Made]) -> list[Finished]:
-        """Score some samples, what they cost in bits measured together.
+    def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
+        """Score some samples; their costs in bits are measured together.
 
         Raises:
             MachineFault: if the coder was lost.
         """
-        bits = self._bits.of(made) if self._bits is not None else [()] * len(made)
-        return [self._finished(one, costs) for one, costs in zip(made, bits, strict=True)]
+        bits = self._bits.of(answered) if self._bits is not None else [()] * len(answered)
+        return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
-    def _finished(self, made: Made, bits: tuple[StoredBits, ...]) -> Finished:
-        reference = self._references[made.sample.id]
+    def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
+        reference = self._references[answered.sample.id]
         context: Scores = {}
         if bits:
             baseline, final = bits[0], bits[-1]
             context = {(CONTEXT, GAIN): baseline.bits - final.bits, (CONTEXT, BITS): final.bits}
         if has_answer(reference) and self._diagnostics is not None:
-            target = behind_cursor(made.sample, reference)
-            context |= _context(self._diagnostics.of_prompt(made.sample, made.prompt, target))
+            target = behind_cursor(answered.sample, reference)
+            context |= _context(self._diagnostics.of_prompt(answered.sample, answered.prompt, target))
         completions = [
-            _completion(made.sample, one, {**context, **self._of_text(made.sample, reference, one.text)})
-            for one in made.completions
+            _completion(
+                answered.sample, completion, {**context, **self._of_text(answered.sample, reference, completion.text)}
+            )
+            for completion in answered.completions
         ]
-        failed = all(one.status is Status.MODEL_FAILED for one in completions)
-        blocks = _blocks(made.prompt)
+        failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
+        blocks = _blocks(answered.prompt)
         return Finished(
-            sample_id=made.sample.id,
+            sample_id=answered.sample.id,
             status=Status.MODEL_FAILED if failed else Status.SCORED,
-            prompt_digest=made.prompt.digest,
-            prompt=made.prompt.text,
+            prompt_digest=answered.prompt.digest,
+            prompt=answered.prompt.text,
             context_tokens=sum(block.tokens for block in blocks if block.char_start is not None),
-            flags=made.prompt.flags,
-            strategy_seconds=made.strategy_seconds,
-            generator_seconds=sum(answer.response.seconds for _, answer in made.calls),
-            calls=tuple((role, answer.id) for role, answer in made.calls),
+            flags=answered.prompt.flags,
+            strategy_seconds=answered.strategy_seconds,
+            generator_seconds=sum(answer.response.seconds for _, answer in answered.calls),
+            calls=tuple((role, answer.id) for role, answer in answered.calls),
             blocks=blocks,
             completions=tuple(completions),
             bits=bits,
         )
 
     def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
-        """Return what is said of a text against the answer: metrics, and what it made up."""
+        """Return the metrics and diagnostics of a text against the answer."""
         if not has_answer(reference):
             return {}
         scores = text_scores(sample, reference, text, metrics.PROFILES)
@@ -96,20 +98,22 @@ def _context(values: Mapping[str, float | None]) -> Scores:
     return {(CONTEXT, metric): value for metric, value in values.items()}
 
 
-def _completion(sample: Sample, made: Completion, said: Mapping[tuple[str, str], float | None]) -> StoredCompletion:
-    empty = not made.text.strip()
-    scores = dict(said)
-    if sample.tested and (empty or made.verdict):
-        scores[PROFILE, PASS] = passed(made.verdict) if made.verdict else 0.0
-    cut = made.answer.response.finish == LENGTH
-    flags = [*made.flags, *(flag for flag, holds in ((EMPTY, empty), (LENGTH, cut)) if holds)]
+def _completion(
+    sample: Sample, completion: Completion, text_scores: Mapping[tuple[str, str], float | None]
+) -> StoredCompletion:
+    empty = not completion.text.strip()
+    scores = dict(text_scores)
+    if sample.tested and (empty or completion.verdict):
+        scores[PROFILE, PASS] = passed(completion.verdict) if completion.verdict else 0.0
+    cut = completion.answer.response.finish == LENGTH
+    flags = [*completion.flags, *(flag for flag, holds in ((EMPTY, empty), (LENGTH, cut)) if holds)]
     return StoredCompletion(
-        generation_id=made.answer.id,
+        generation_id=completion.answer.id,
         status=Status.MODEL_FAILED if empty else Status.SCORED,
-        text=made.text,
+        text=completion.text,
         flags=tuple(flags),
         scores=scores,
-        verdict=made.verdict.key if made.verdict else None,
+        verdict=completion.verdict.key if completion.verdict else None,
     )
 
 
@@ -127,18 +131,18 @@ def text_scores(sample: Sample, reference: Reference, text: str, profiles: Seque
                 profile, sample.language, prompt=sample.prefix, prediction=text, ground_truth=reference.target
             )
         else:
-            one, other = extract.body(sample, text), extract.body(sample, reference.target)
-            values = metrics.score_body(sample.language, prediction=one, ground_truth=other)
+            body, reference_body = extract.body(sample, text), extract.body(sample, reference.target)
+            values = metrics.score_body(sample.language, prediction=body, ground_truth=reference_body)
         for metric, value in values.items():
-            # A model that gave nothing gets the worst there is, also where the metric is undefined, or would call
-            # it right: as many identifiers as the answer `1)` has.
+            # An empty answer gets the metric's worst value, even where the metric is undefined or would call it right:
+            # the answer `1)` has no identifiers either.
             worst = metrics.info(profile, metric).worst
             scores[profile, metric] = value if text.strip() or worst is None else worst
     return scores
 
 
 def _blocks(prompt: Prompt) -> tuple[StoredBlock, ...]:
-    """Return the blocks of a prompt with where they stand in it, then those left out."""
+    """Return the blocks of a prompt with their places in it, then those left out."""
     rows, at = [], 0
     for block in prompt.blocks:
         rows.append(

@@ -1,4 +1,4 @@
-"""Summaries of APIs by the run's own model, through its batcher: each asked for once, kept like every answer."""
+"""`Summaries`: sentences about APIs by the run's own model, through its batcher, stored like every answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 ROLE = "summary"
 _LONGEST = 3000
-"""Tokens of a function that a model is shown; what is longer is cut at a line's end [decision]."""
+"""Tokens of a function that a model is shown; a longer one is cut at the end of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What summaries have cost that were made or looked up so far; equal ones count once."""
+    """Cost of the summaries that were generated or looked up so far; equal ones count once."""
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     price: float | None = None
-    """US dollars at the rate of this run; None if nobody knows it, or nothing was asked."""
+    """US dollars at the rate of this run; None if the rate is unknown or no model was asked."""
 
     @property
     def remark(self) -> str:
@@ -43,7 +43,7 @@ class Spent:
 class Summaries:
     """A `bench.retrieval.types.Summarise` that asks a generator which follows instructions; else the plain one.
 
-    What it asks for is no part of any sample: `spent` counts it apart (InferCom paper: the API base is made offline).
+    Its requests belong to no sample: `spent` counts them apart (InferCom paper: the API base is made offline).
     May be called by several threads, those of samples among them.
     """
 
@@ -65,7 +65,7 @@ class Summaries:
 
     @property
     def spent(self) -> Spent:
-        """What has been asked so far, answers that were kept from earlier runs included."""
+        """The cost of all requests so far, including answers stored by earlier runs."""
         with self._lock:
             costs = list(self._costs.values())
         prices = [price for *_, price in costs if price is not None]
@@ -77,7 +77,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence a unit; where the model says nothing, the plain one.
+        """Return one sentence a unit; the plain one where the model's is empty.
 
         Raises:
             MachineFault: if the model was lost.
@@ -86,8 +86,8 @@ class Summaries:
             return plain.summarise(language, units)
         answers = self._batcher.ask([self._request(unit.code, language) for unit in units])
         self._note(answers)
-        found = [prompts.post_process(answer.response.text) for answer in answers]
-        return [text or plain.summarise(language, [unit])[0] for text, unit in zip(found, units, strict=True)]
+        sentences = [prompts.post_process(answer.response.text) for answer in answers]
+        return [text or plain.summarise(language, [unit])[0] for text, unit in zip(sentences, units, strict=True)]
 
     def _request(self, code: str, language: Language) -> Request:
         text = prompts.summary_prompt(_cut(code), language, template=self._template)
@@ -96,12 +96,12 @@ class Summaries:
 
     def _note(self, answers: Sequence[Answer]) -> None:
         rate = self._batcher.rate
-        made = {
+        costs = {
             answer.id: (answer.response.tokens_in, answer.response.tokens_out, price(answer.response, rate))
             for answer in answers
         }
         with self._lock:
-            self._costs.update(made)
+            self._costs.update(costs)
 
 
 def _cut(code: str) -> str:

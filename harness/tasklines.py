@@ -1,4 +1,4 @@
-"""The task that each sample of a set is in a benchmark's own file: what predictions name, and stand beside. Pure."""
+"""Samples as the tasks of a benchmark's own file, which files of predictions refer to. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHAPES = ("crosscodeeval", "infercom", "projbench", "repocoder")
 
 
 def task_lines(shape: str, sample_set: SampleSet) -> dict[str, dict[str, Any]]:
-    """Return sample -> its task; ``metadata.task_id`` is the task's name.
+    """Return sample id -> its task; ``metadata.task_id`` is the task's name.
 
     Args:
         shape: one of `SHAPES`.

@@ -1,7 +1,7 @@
 """`execute` for strategies that run what the model wrote: each program in a fresh box of its own.
 
-A box holds a Python interpreter and nothing else: no repository, no packages, no network. It is not where
-functions are judged, and what a program prints decides no verdict.
+A box holds a Python interpreter and nothing else: no repository, no packages, no network. Functions are not judged
+here, and a program's output decides no verdict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctxbench.strategies.api import Execute, Execution
 SECONDS = 60.0
 """The longest that a program may run, whatever a strategy asks for."""
 OUTPUT = 20_000
-"""Bytes of a program's output that are kept, the first and the last half."""
+"""Bytes of a program's output that are returned, the first and the last half."""
 _ENVIRONMENT = Environment(name="execute")
 _LONGEST = 1 * MIB
 _LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
@@ -46,7 +46,7 @@ class Programs:
         Raises:
             MachineFault: if the box was lost.
         """
-        # Not `min`: what a strategy asks for may be no number at all.
+        # Not `min`: a strategy may pass something that is no number.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")
         if len(source) > _LONGEST:
@@ -63,7 +63,7 @@ class Programs:
 
 
 def _words(outcome: Outcome, seconds: float) -> str:
-    """Return what a program printed, and how it ended if that does not show."""
+    """Return a program's output, with a line on how it ended unless it ended by itself."""
     ends = {
         Ended.TIMED_OUT: f"timed out after {seconds:g} seconds",
         Ended.KILLED: "killed: out of memory" if outcome.out_of_memory else f"killed by signal {outcome.signal}",
@@ -86,7 +86,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 
 @contextlib.contextmanager
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
-    """Open what runs programs; on leaving, however that comes, end every box.
+    """Open what runs programs; on leaving, in whatever way, end every box.
 
     Args:
         width: the most programs that run at once.

@@ -1,4 +1,4 @@
-"""Answers that no model gave: kept like the others, under a name that no generator has."""
+"""Answers that no model gave, stored like the others under a name that no generator has."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ctxbench.strategies.api import Prompt
 
 
 def keep(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Keep a text as the answer to a prompt, made by nobody that could be asked.
+    """Store a text as the answer to a prompt that no model was asked.
 
     Args:
         store: where answers are kept.
-        name: who stands for it: a control, or why nobody was asked.
-        prompt: what it follows.
+        name: stored in place of a generator: a control, or why no model was asked.
+        prompt: the prompt.
         text: the answer.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")

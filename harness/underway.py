@@ -1,4 +1,4 @@
-"""`UnderWay`: work given to threads, and taken back some at once."""
+"""`UnderWay`: pieces of work in threads, whose results are taken several at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 K = TypeVar("K")
 R = TypeVar("R")
 _MOMENT = 0.05
-"""Seconds that what is done waits for more: to store fifty samples takes hardly longer than to store one."""
+"""Seconds that a finished piece waits for more: storing fifty samples takes hardly longer than storing one."""
 
 
 class UnderWay(Generic[K, R]):
-    """Work that is not taken back yet, of one thread that gives and takes."""
+    """Work whose results are not taken yet; used by a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
         """Do this work in these threads."""
@@ -25,28 +25,28 @@ class UnderWay(Generic[K, R]):
         self._back: SimpleQueue[Future[R]] = SimpleQueue()
 
     def __len__(self) -> int:
-        """Return how much is not taken back."""
+        """Return the number of pieces whose results are not taken yet."""
         return len(self._begun)
 
-    def begin(self, what: K) -> None:
-        """Have it done as soon as a thread is free."""
-        future = self._threads.submit(self._work, what)
-        self._begun[future] = what
+    def begin(self, piece: K) -> None:
+        """Submit a piece, which begins as soon as a thread is free."""
+        future = self._threads.submit(self._work, piece)
+        self._begun[future] = piece
         future.add_done_callback(self._back.put)
 
     def drop(self) -> list[K]:
-        """Forget what no thread has begun; return it."""
+        """Drop and return the pieces that no thread has begun."""
         dropped = [future for future in self._begun if future.cancel()]
         return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
-        """Wait until something is done, and a moment for more; return it in the order in which it was begun."""
-        done = {self._next(None)}
+        """Wait for a finished piece, and a moment for more; return them in the order in which they were submitted."""
+        finished = {self._next(None)}
         until = time.monotonic() + _MOMENT
         with contextlib.suppress(Empty):
-            while len(done) < len(self._begun):
-                done.add(self._next(max(0.0, until - time.monotonic())))
-        return [(self._begun.pop(future), future) for future in list(self._begun) if future in done]
+            while len(finished) < len(self._begun):
+                finished.add(self._next(max(0.0, until - time.monotonic())))
+        return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
 
     def _next(self, seconds: float | None) -> Future[R]:
         while True:

@@ -1,4 +1,4 @@
-"""What a verdict is stored under, and what is stored of it. Pure."""
+"""Keys and rows of stored verdicts. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.bench.types import Sample
 from ctxbench.harness.store.records import StoredVerdict
 
 RULES = "1"
-"""Version of how outcomes become verdicts on this side of the sandbox; another one judges everything again."""
+"""Version of the rules by which outcomes become verdicts outside the sandbox; a new one judges everything again."""
 OUTPUT_KEPT = 16_384
 """Characters of a job's output that are stored; its first and last half."""
 
@@ -34,7 +34,7 @@ def verdict_key(sample: str, text: str, image: str) -> str:
 
 
 def stored(key: str, content: str, text: str, image: str, sandbox: str, judgement: Judgement) -> StoredVerdict:
-    """Return what is kept of a judgement, the middle of a long output left out."""
+    """Return the row of a judgement, without the middle of a long output."""
     output = judgement.output
     if len(output) > OUTPUT_KEPT:
         half = OUTPUT_KEPT // 2

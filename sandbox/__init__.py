@@ -1,4 +1,4 @@
-"""Runs one job of untrusted code in one box; knows nothing of samples, models or verdicts.
+"""Boxes for untrusted code, one job at a time; knows nothing of samples, models or verdicts.
 
     environment ──prepare──> image ──open──> pool ──run(job)──> outcome
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 class SandboxError(Exception):
-    """An expected fault: what is wrong, where, and what cures it."""
+    """An expected fault: the problem, its place and its cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure

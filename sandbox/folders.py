@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all, made once however many processes want them."""
+"""Folders that exist whole or not at all, made once for all processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SURELY_HELD = 60.0
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold an exclusive lock between processes (and threads) on `path`, a file made if missing.
 
     The kernel frees it when its holder dies, so a crash leaves no lock behind.
@@ -36,13 +36,13 @@ def held(path: Path) -> Iterator[None]:
 def scratch(parent: Path) -> Iterator[Path]:
     """Give an empty folder in `parent`, locked while this process lives, and remove it afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
-    lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
+    folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield made
+        yield folder
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
@@ -70,7 +70,7 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
     """
     if folder.is_dir():
         return folder
-    with held(folder.parent / f".{folder.name}.lock"):
+    with exclusive_lock(folder.parent / f".{folder.name}.lock"):
         if not folder.is_dir():
             with scratch(folder.parent) as aside:
                 inner = aside / folder.name

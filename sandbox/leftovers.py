@@ -1,4 +1,4 @@
-"""Finds and removes what a killed process left behind; never what belongs to a living one.
+"""Find and remove what killed processes left behind; never what belongs to a living one.
 
 Everything of ours can be told to be abandoned:
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox.bubblewrap import cgroups
-from ctxbench.sandbox.docker.engine import connected, told
+from ctxbench.sandbox.docker.engine import connected, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.folders import LOCKED, abandoned
 from ctxbench.sandbox.owners import alive
@@ -57,7 +57,7 @@ def find(home: Path) -> Iterator[Leftover]:
 def containers() -> Iterator[Leftover]:
     """Yield boxes whose process is gone, and stopped containers that a killed build left; none without an engine."""
     with contextlib.suppress(SandboxError), connected() as client:
-        with told(SandboxLost, "docker"):
+        with engine_faults(SandboxLost, "docker"):
             boxes = client.api.containers(all=True, filters={"label": _OWNER})
             steps = client.api.containers(all=True, filters={"label": _IMAGE, "status": "exited"})
             steps += client.api.containers(all=True, filters={"label": _IMAGE, "status": "created"})
@@ -72,7 +72,7 @@ def containers() -> Iterator[Leftover]:
 
 def _removal(client: Any, container: str) -> Callable[[], None]:
     def remove() -> None:
-        with told(SandboxLost, f"container {container[:12]}"):
+        with engine_faults(SandboxLost, f"container {container[:12]}"):
             client.api.remove_container(container, force=True, v=True)
 
     return remove
@@ -91,11 +91,11 @@ def half_written(home: Path) -> Iterator[Leftover]:
     for path in _hidden(home):
         if path.suffix not in _HALF or not _mine(path):
             continue
-        made = path.lstat().st_mtime
+        modified = path.lstat().st_mtime
         locked = path.name.startswith(LOCKED)
         if locked and abandoned(path):
             yield Leftover(f"folder {path}", _folder_removal(path))
-        elif not locked and time.time() - made > _AGE and all(start > made for start in starts):
+        elif not locked and time.time() - modified > _AGE and all(start > modified for start in starts):
             place = path.with_name(path.name[1:].rsplit(".", 2)[0])
             if path.suffix == ".old" and not place.exists():
                 # It was put aside for a new one that never came: it is the only whole one.
@@ -133,9 +133,9 @@ def _folder_removal(path: Path) -> Callable[[], None]:
     def remove() -> None:
         # By programs: files may be too deep for Python, read-only, or of names that are no text.
         for argv in (["chmod", "-R", "u+rwX", "--", str(path)], ["rm", "-rf", "--", str(path)]):
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SandboxLost(done.stderr.strip().splitlines()[-1], where=str(path), cure="remove it by hand")
+            process = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if process.returncode:
+            raise SandboxLost(process.stderr.strip().splitlines()[-1], where=str(path), cure="remove it by hand")
 
     return remove
 

@@ -1,4 +1,4 @@
-"""The pool's end of one box: it greets, sends trees and jobs, and suspects every answer."""
+"""The pool's end of one box: greets it, sends trees and jobs, and trusts no answer unchecked."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ class Link:
         self.jobs += 1
         deadline = time.monotonic() + job.seconds + GRACE_SECONDS
         self._box.send(job_frame(job), deadline)
-        head, rest = self._receive(frames.OUTCOME, deadline)
+        head, body = self._receive(frames.OUTCOME, deadline)
         if "fault" in head:
             raise SandboxError(str(head["fault"]), where="a job", cure=str(head.get("cure", "")))
         try:
-            return _outcome(head, rest)
+            return _outcome(head, body)
         except (KeyError, TypeError, ValueError) as error:
             raise SandboxLost(f"the box sent what is no outcome ({error})", cure=_CURE) from None
 
     def finish(self) -> str:
-        """Wait until the traces of the last job are removed; return what is wrong with the box, empty if nothing.
+        """Wait until the traces of the last job are removed; return the box's trouble, empty if there is none.
 
         Raises:
             SandboxLost: if the box went away.
@@ -90,11 +90,11 @@ class Link:
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
-        found, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline))
-        if found == frames.END != kind and length < _HEAD:
+        frame_kind, length = frames.HEADER.unpack(self._take(frames.HEADER.size, deadline))
+        if frame_kind == frames.END != kind and length < _HEAD:
             raise SandboxLost(f"the job came to no outcome: {self._trouble(self._take(length, deadline))}", cure=_CURE)
-        if found != kind or length > self._most:
-            raise SandboxLost(f"the box sent {found!r} of {length} bytes where {kind!r} was due", cure=_CURE)
+        if frame_kind != kind or length > self._most:
+            raise SandboxLost(f"the box sent {frame_kind!r} of {length} bytes where {kind!r} was due", cure=_CURE)
         try:
             return frames.split(self._take(length, deadline))
         except frames.FrameError as error:
@@ -170,20 +170,20 @@ def check_paths(files: object) -> None:
             raise ValueError(f"a file cannot be called {path!r}")
 
 
-def _outcome(head: dict[str, Any], rest: memoryview) -> Outcome:
+def _outcome(head: dict[str, Any], body: memoryview) -> Outcome:
     first, last, size = head["sizes"]
     left_out = int(head["left_out"])
-    output = bytes(rest[:first]).decode("utf-8", "replace")
+    output = bytes(body[:first]).decode("utf-8", "replace")
     if left_out:
         output += f"\n[{left_out} bytes are left out here]\n"
-    output += bytes(rest[first : first + last]).decode("utf-8", "replace")
+    output += bytes(body[first : first + last]).decode("utf-8", "replace")
     return Outcome(
         ended=Ended(head["ended"]),
         exit_code=_whole(head["exit_code"]),
         signal=_whole(head["signal"]),
         output=output,
         truncated=left_out > 0,
-        result=None if size < 0 else _result(bytes(rest[first + last :])),
+        result=None if size < 0 else _result(bytes(body[first + last :])),
         out_of_memory=bool(head["out_of_memory"]),
         seconds=float(head["seconds"]),
         cpu_seconds=float(head["cpu_seconds"]),

@@ -1,4 +1,4 @@
-"""Names the process that something belongs to, so that what a dead one left can be told from what is in use."""
+"""Name the process that something belongs to, so that leftovers of a dead one are not taken for things in use."""
 
 from __future__ import annotations
 

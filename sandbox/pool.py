@@ -109,20 +109,20 @@ class BoxPool:
             if self._closed:
                 raise SandboxLost("the pool is closed", cure="run jobs before it is left")
             self._busy += 1
-            chosen = None if fresh else self._choose()
-            if chosen is None:
-                chosen = self._workers.submit(self._make)
+            link = None if fresh else self._choose()
+            if link is None:
+                link = self._workers.submit(self._make)
             elif not self._ready and self._busy < self._most:
                 self._ready.append(self._workers.submit(self._make))
         try:
-            return chosen.result()
+            return link.result()
         except BaseException:
             with self._lock:
                 self._busy -= 1
             raise
 
     def _choose(self) -> Future[Link] | None:
-        """Take what is ready out of the waiting boxes; else the one that has been in the making for longest."""
+        """Take a ready box out of the waiting ones, else the one that has been in the making for longest."""
         for future in self._ready:
             if future.done() and future.exception() is None:
                 self._ready.remove(future)

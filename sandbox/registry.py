@@ -1,4 +1,4 @@
-"""Chooses the back end that runs untrusted code on this machine."""
+"""Choose the back end that runs untrusted code on this machine."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def runtimes() -> list[str]:
     Raises:
         SandboxUnavailable: if no engine answers.
     """
-    from ctxbench.sandbox.docker.engine import connected, told  # noqa: PLC0415 - imports Docker's SDK when it connects
+    from ctxbench.sandbox.docker.engine import connected, engine_faults  # noqa: PLC0415 - imports Docker's SDK when it connects
 
-    with connected(_SECONDS) as client, told(SandboxUnavailable, "docker"):
+    with connected(_SECONDS) as client, engine_faults(SandboxUnavailable, "docker"):
         return sorted(client.api.info().get("Runtimes") or {})
 
 

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What stands in a box before a job comes: built once, without it nothing is installed at run time."""
+    """The content of a box before a job comes: built once; nothing is installed at run time."""
 
     name: str
     """For people, e.g. ``toolz-1.2.0``; no part of the digest."""
@@ -52,17 +52,17 @@ class Environment:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything but the name."""
-        rest = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
-        return _digest([self.installed, _files(self.tree), _files(self.library), *rest])
+        parts = [self.path, self.preload, self.variables, *([self.image, self.folder] if self.image else [])]
+        return _digest([self.installed, _files(self.tree), _files(self.library), *parts])
 
     @cached_property
     def installed(self) -> str:
-        """SHA-256 over what is installed: environments that agree in it can share that work."""
+        """SHA-256 over everything that is installed: environments with the same one can share that work."""
         return _digest([self.requirements, self.project, self.programs])
 
 
-def _files(held: Mapping[str, bytes]) -> list[list[str]]:
-    return [[path, hashlib.sha256(held[path]).hexdigest()] for path in sorted(held)]
+def _files(files: Mapping[str, bytes]) -> list[list[str]]:
+    return [[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)]
 
 
 def _digest(parts: list[Any]) -> str:
@@ -71,7 +71,7 @@ def _digest(parts: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a box may use, whatever runs in it."""
+    """The resources that a box may use, whatever runs in it."""
 
     memory: int = 512 * MIB
     disk: int = 64 * MIB
@@ -138,7 +138,7 @@ class Job:
 
 
 class Ended(StrEnum):
-    """How a job came to its end."""
+    """The way in which a job ended."""
 
     EXITED = "exited"
     KILLED = "killed"
@@ -150,7 +150,7 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a job. Everything in it but the times and `ended` may be a lie of the job's."""
+    """The outcome of a job, which may forge everything in it but the times and `ended`."""
 
     ended: Ended
     exit_code: int | None = None
@@ -192,7 +192,7 @@ class Sandbox(Protocol):
     name: str
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make what is missing for an environment; return the image's digest. The only step with a network.
+        """Make the missing parts of an environment; return the image's digest. The only step with a network.
 
         Raises:
             SandboxUnavailable: if it cannot be made here.

@@ -1,4 +1,4 @@
-"""Locks and fetches wheels: the only step of the sandbox with a network, and it runs no code of a package's.
+"""Lock and fetch wheels: the only step of the sandbox with a network; no code of a package is run.
 
 Only wheels are taken, so nothing is built and no ``setup.py`` runs. `fetch` gives a folder that both
 back ends install from with ``--no-index``; the second time it needs no network. A project under test
@@ -58,16 +58,16 @@ def lock(
     Raises:
         SandboxUnavailable: if a requirement is malformed, cannot be met by wheels, or cannot be fetched.
     """
-    wanted = _checked(requirements, project)
-    if not wanted:
+    checked = _checked(requirements, project)
+    if not checked:
         return ()
-    report(f"resolving {_few(wanted)}")
+    report(f"resolving {_few(checked)}")
     with scratch(cache / "wheels") as aside:
-        _download(wanted, aside, python)
+        _download(checked, aside, python)
         own = _normal(_name(project)) if project else ""
-        found = tuple(sorted("==".join(_parts(wheel)) for wheel in aside.iterdir() if _parts(wheel)[0] != own))
-        once(_folder(found, project, cache, python), _moving(aside, project))
-    return found
+        resolved = tuple(sorted("==".join(_parts(wheel)) for wheel in aside.iterdir() if _parts(wheel)[0] != own))
+        once(_folder(resolved, project, cache, python), _moving(aside, project))
+    return resolved
 
 
 def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None) -> Path:
@@ -75,14 +75,14 @@ def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report
 
     Arguments and faults are those of `lock`. A folder that is there already is taken as it is, without a network.
     """
-    wanted = _checked(requirements, project)
+    checked = _checked(requirements, project)
 
     def make(folder: Path) -> None:
-        if not wanted:
+        if not checked:
             return
-        report(f"fetching wheels for {_few(wanted)}")
+        report(f"fetching wheels for {_few(checked)}")
         with scratch(cache / "wheels") as aside:
-            _download(wanted, aside, python)
+            _download(checked, aside, python)
             _moving(aside, project)(folder)
 
     return once(_folder(requirements, project, cache, python), make)
@@ -90,8 +90,8 @@ def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report
 
 def wheels(folder: Path) -> list[tuple[str, str]]:
     """Return name and SHA-256 of each wheel in a fetched folder, in order of name."""
-    found = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
-    return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in found]
+    paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
+    return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
 
 
 def pip_missing() -> SandboxUnavailable | None:
@@ -104,17 +104,17 @@ def pip_missing() -> SandboxUnavailable | None:
 
 
 def _checked(requirements: Sequence[str], project: str) -> list[str]:
-    wanted = [text.strip() for text in (*requirements, *([project] if project else []))]
-    for text in wanted:
+    texts = [text.strip() for text in (*requirements, *([project] if project else []))]
+    for text in texts:
         if not _REQUIREMENT.fullmatch(text) or "\n" in text or "\0" in text:
             raise SandboxUnavailable(
                 f"{text!r} is not a requirement", where="requirements", cure="write it as `name` or `name==version`"
             )
-    return sorted(set(wanted))
+    return sorted(set(texts))
 
 
-def _few(wanted: Sequence[str]) -> str:
-    return ", ".join(wanted[:4]) + (f" and {len(wanted) - 4} more" if len(wanted) > 4 else "")
+def _few(requirements: Sequence[str]) -> str:
+    return ", ".join(requirements[:4]) + (f" and {len(requirements) - 4} more" if len(requirements) > 4 else "")
 
 
 def _folder(requirements: Sequence[str], project: str, cache: Path, python: str | None) -> Path:
@@ -123,22 +123,22 @@ def _folder(requirements: Sequence[str], project: str, cache: Path, python: str 
     return cache / "wheels" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _download(wanted: Sequence[str], into: Path, python: str | None) -> None:
+def _download(requirements: Sequence[str], into: Path, python: str | None) -> None:
     if (missing := pip_missing()) is not None:
         raise missing
     start = ["-m", "pip"] if python is None else ["-c", _TARGET, json.dumps(_markers(python))]
     options = ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    chosen = [] if python is None else ["--implementation=cp", f"--python-version={python}", *_platforms()]
-    argv = [sys.executable, *start, "download", *options, *chosen, f"--dest={into}", "--", *wanted]
+    target = [] if python is None else ["--implementation=cp", f"--python-version={python}", *_platforms()]
+    argv = [sys.executable, *start, "download", *options, *target, f"--dest={into}", "--", *requirements]
     try:
         # In an empty folder: a file there with a requirement's name would be taken for it.
-        done = subprocess.run(argv, cwd=into, capture_output=True, text=True, check=False, timeout=_SECONDS)
+        process = subprocess.run(argv, cwd=into, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
-        raise _fault(wanted, f"pip was not done after {_SECONDS:.0f} s") from None
+        raise _fault(requirements, f"pip was not done after {_SECONDS:.0f} s") from None
     except OSError as error:
-        raise _fault(wanted, str(error)) from error
-    if done.returncode:
-        raise _fault(wanted, _reason(done.stderr or done.stdout))
+        raise _fault(requirements, str(error)) from error
+    if process.returncode:
+        raise _fault(requirements, _reason(process.stderr or process.stdout))
 
 
 def _markers(python: str) -> dict[str, str]:
@@ -160,12 +160,12 @@ def _platforms() -> Iterable[str]:
     return [f"--platform={name}_{machine}" for name in (*names, "manylinux2014", "manylinux2010", "manylinux1")]
 
 
-def _fault(wanted: Sequence[str], reason: str) -> SandboxUnavailable:
+def _fault(requirements: Sequence[str], reason: str) -> SandboxUnavailable:
     if re.search(r"No matching distribution|Could not find a version|conflict", reason):
         cure = "only wheels for this Python and machine are taken: choose another version"
     else:
         cure = "check the network, the index that pip is set to and the free disk, and run it again"
-    return SandboxUnavailable(f"wheels cannot be fetched: {reason}", where=_few(wanted), cure=cure)
+    return SandboxUnavailable(f"wheels cannot be fetched: {reason}", where=_few(requirements), cure=cure)
 
 
 def _reason(text: str) -> str:
@@ -203,10 +203,10 @@ def _moving(aside: Path, project: str) -> Callable[[Path], None]:
 def strip(wheel: Path, into: Path) -> None:
     """Write a wheel that has another's metadata and nothing else; pip installs it and what it requires."""
     rows: list[str] = []
-    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as made:
-        kept = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as stripped:
+        names = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]
         record = ""
-        for name in sorted(kept):
+        for name in sorted(names):
             base = name.split("/", 1)[1]
             if base == "RECORD":
                 record = name
@@ -215,10 +215,10 @@ def strip(wheel: Path, into: Path) -> None:
             data = source.read(name)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.append(f"{_field(name)},sha256={digest},{len(data)}\n")
-            made.writestr(zipfile.ZipInfo(name), data)
+            stripped.writestr(zipfile.ZipInfo(name), data)
         if not record:
             raise SandboxUnavailable("the wheel has no RECORD", where=wheel.name, cure="choose another version of it")
-        made.writestr(zipfile.ZipInfo(record), "".join([*rows, f"{_field(record)},,\n"]))
+        stripped.writestr(zipfile.ZipInfo(record), "".join([*rows, f"{_field(record)},,\n"]))
 
 
 def _field(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Hold `vllm` against `hf`, with vLLM's real engine and no GPU: ``python -m scripts.check_vllm FOLDER``.
+"""Compare `vllm` with `hf`, with vLLM's real engine and no GPU: ``python -m scripts.check_vllm FOLDER``.
 
 Run it where vLLM is installed beside a torch for processors. Everything of the engine works but its layers, which
 transformers computes (`tests/helpers/vllm_worker.py`). Prints a line a request; ends with exit code 1 if a text, an
@@ -32,8 +32,8 @@ TEXT, LONGEST, CLOSE = "self.name", 20, 1e-3
 
 def requests() -> list[Request]:
     """Return lines and functions after every prompt, and one with a stop text."""
-    made = [_request(text, line) for text in PROMPTS for line in (True, False)]
-    return [*made, _request(PROMPTS[1], False, stop=("self",))]
+    batch = [_request(text, line) for text in PROMPTS for line in (True, False)]
+    return [*batch, _request(PROMPTS[1], False, stop=("self",))]
 
 
 def _request(text: str, line: bool, **how: Any) -> Request:
@@ -48,31 +48,35 @@ def main(arguments: Sequence[str]) -> int:
     os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")
     started = engine.arguments
 
-    def by_our_worker(*given: Any, **named: Any) -> dict[str, Any]:
+    def by_our_worker(*arguments: Any, **named: Any) -> dict[str, Any]:
         return {
-            **started(*given, **named),
+            **started(*arguments, **named),
             "worker_cls": "tests.helpers.vllm_worker.Worker",
             "async_scheduling": False,
         }
 
     engine.arguments = by_our_worker
-    one, other = vllm(model=folder, dtype="float32"), hf(model=folder, dtype="float32")
+    under_test, reference = vllm(model=folder, dtype="float32"), hf(model=folder, dtype="float32")
     try:
-        asked = requests()
+        batch = requests()
         differ = 0
-        for request, found, wanted in zip(asked, one.generate(asked), other.generate(asked), strict=True):
-            if not isinstance(found, Response) or not isinstance(wanted, Response):
-                raise SystemExit(f"{found!r} {wanted!r}")
-            same = (found.text, found.finish, found.tokens_in) == (wanted.text, wanted.finish, wanted.tokens_in)
+        for request, answer, expected in zip(batch, under_test.generate(batch), reference.generate(batch), strict=True):
+            if not isinstance(answer, Response) or not isinstance(expected, Response):
+                raise SystemExit(f"{answer!r} {expected!r}")
+            same = (answer.text, answer.finish, answer.tokens_in) == (
+                expected.text,
+                expected.finish,
+                expected.tokens_in,
+            )
             differ += not same
-            print("same" if same else "DIFFERS", request.one_line, repr(found.text), found.tokens_out, found.cached)
-        prompts, texts = [request.prompt for request in asked], [TEXT] * len(asked)
-        pairs = zip(*(made.bits(prompts, texts, Language.PYTHON) for made in (one, other)), strict=True)
+            print("same" if same else "DIFFERS", request.one_line, repr(answer.text), answer.tokens_out, answer.cached)
+        prompts, texts = [request.prompt for request in batch], [TEXT] * len(batch)
+        pairs = zip(*(model.bits(prompts, texts, Language.PYTHON) for model in (under_test, reference)), strict=True)
         apart = max(abs(a - b) for a, b in pairs)
-        print(f"{differ} of {len(asked)} answers differ; prices differ by {apart:.2g} bits at most")
+        print(f"{differ} of {len(batch)} answers differ; prices differ by {apart:.2g} bits at most")
     finally:
-        one.close()
-        other.close()
+        under_test.close()
+        reference.close()
     return 1 if differ or apart > CLOSE else 0
 
 

@@ -1,4 +1,4 @@
-"""How many gross faults a set's tests let pass: ``python -m scripts.kill_rate HOME SET [--mutants N] [--limit N]``.
+"""Measure the gross faults that a set's tests let pass: ``python -m scripts.kill_rate HOME SET [--limit N]``.
 
 Puts faults of its own making (`tests/independent/mutants.py`, for Java `mutants_java.py`) into the published
 functions of a set, has `ctxbench exec` judge them, and runs the whole suite of the repository, under bubblewrap, on
@@ -34,29 +34,29 @@ def main() -> int:
     parser.add_argument("set")
     parser.add_argument("--mutants", type=int, default=2, help="of each function")
     parser.add_argument("--limit", type=int, default=10**6, help="functions of each repository")
-    given = parser.parse_args()
-    folder = given.home / "samples" / given.set
+    options = parser.parse_args()
+    folder = options.home / "samples" / options.set
     about = json.loads((folder / "manifest.json").read_text())["repositories"]
     answers = {row["id"]: row for row in _rows(folder / "references.jsonl")}
     with tempfile.TemporaryDirectory() as work:
         faulty: list[tuple[Row, str]] = []
-        suites = {repo: _suite(given.home, entry, Path(work) / repo) for repo, entry in about.items()}
+        suites = {repo: _suite(options.home, entry, Path(work) / repo) for repo, entry in about.items()}
         for repo, suite in suites.items():
             rows = (row for row in _rows(folder / "samples.jsonl") if row["repo"] == repo)
-            for row in islice(rows, given.limit):
+            for row in islice(rows, options.limit):
                 target = answers[row["id"]]["target"]
-                faulty += [(row, text) for text in _faults(row, target, given.mutants, suite)]
-        verdicts = _judged(given.home, given.set, faulty, Path(work))
+                faulty += [(row, text) for text in _faults(row, target, options.mutants, suite)]
+        verdicts = _judged(options.home, options.set, faulty, Path(work))
         for repo, suite in suites.items():
-            found: list[tuple[str, bool]] = []
+            outcomes: list[tuple[str, bool]] = []
             for (row, text), verdict in zip(faulty, verdicts, strict=True):
                 if row["repo"] != repo:
                     continue
                 noticed = verdict == "PASSED" and suite.notices(row["path"], row["span"], text)
-                found.append((verdict, noticed))
+                outcomes.append((verdict, noticed))
                 if verdict == "PASSED":
                     print(f"{row['id']}: passed, and the whole suite notices it: {noticed}\n{text}\n")
-            killed, noticeable, tried = rate(found)
+            killed, noticeable, tried = rate(outcomes)
             print(f"{repo}: {tried} mutants, {noticeable} noticed by the whole suite, {killed} failed", flush=True)
     return 0
 
@@ -81,13 +81,20 @@ def _rows(path: Path) -> Iterator[Row]:
 
 def _judged(home: Path, name: str, faulty: list[tuple[Row, str]], work: Path) -> list[str]:
     """Return the platform's verdict on each text."""
-    asked, out = work / "completions.jsonl", work / "verdicts.jsonl"
+    completions, out = work / "completions.jsonl", work / "verdicts.jsonl"
     lines = [json.dumps({"sample": row["id"], "index": i, "text": text}) for i, (row, text) in enumerate(faulty)]
-    asked.write_text("\n".join(lines) + "\n")
-    command = [str(Path(sys.executable).with_name("ctxbench")), "exec", "--samples", name, "--completions", str(asked)]
+    completions.write_text("\n".join(lines) + "\n")
+    command = [
+        str(Path(sys.executable).with_name("ctxbench")),
+        "exec",
+        "--samples",
+        name,
+        "--completions",
+        str(completions),
+    ]
     subprocess.run([*command, "--sandbox", "bubblewrap", "--home", str(home), "--out", str(out)], check=True)
-    found = {row["index"]: row["verdict"] for row in _rows(out)}
-    return [found[number] for number in range(len(faulty))]
+    verdicts = {row["index"]: row["verdict"] for row in _rows(out)}
+    return [verdicts[number] for number in range(len(faulty))]
 
 
 class _Suite:
@@ -117,7 +124,7 @@ class _Suite:
 
     def _failed(self) -> set[str]:
         tree, site = self._work / "tree", self._work / "site"
-        left_out = [f"--{'deselect' if '::' in one else 'ignore'}={one}" for one in self._tests["deselect"]]
+        left_out = [f"--{'deselect' if '::' in test else 'ignore'}={test}" for test in self._tests["deselect"]]
         pytest = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "-p", "no:warnings", "--junitxml=.report.xml"]
         box = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]
         box += [

@@ -1,4 +1,4 @@
-"""Write harness/papers/tables.json, our own record of the papers' tables, from a transcription of them.
+"""Write harness/papers/tables.json, the record of the papers' tables, from a transcription of them.
 
 ``python -m scripts.paper_tables TRANSCRIPTION.json``. One row of a table becomes one line: which preset it is, the
 strategy that computes it here, the numbers as printed, whose they are, what is doubtful about them, and why one is
@@ -46,10 +46,10 @@ _ENCODERS = {
     # The paper's own, which Table 6 and section 6.4 do not print again.
     "lc.infercom": "unixcoder",
     "lc.repofuse": "unixcoder",
-    # Of the program that the row was probably made with.
+    # Of the program that the row was probably record with.
     "base.rlcoder": "unixcoder",
     "base.repocoder_fn": "unixcoder",
-    # [decision] The original encoders (reacc-py-retriever, text-embedding-ada-002) are not among ours.
+    # The original encoders (reacc-py-retriever, text-embedding-ada-002) are not among ours.
     "base.reacc": "unixcoder",
     "base.cocogen": "unixcoder",
 }
@@ -72,7 +72,7 @@ def converted(transcription: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any], presets: Mapping[str, str], of_ten: Collection[str]) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    record: dict[str, Any] = {
         "preset": row["preset"],
         "table": _TABLES[row["paper"], row["table"]],
         "row": row["row"],
@@ -92,18 +92,18 @@ def _row(row: Mapping[str, Any], presets: Mapping[str, str], of_ten: Collection[
         language = _LANGUAGES.get(value["language"], value["language"])
         column = _column(value)
         if value["status"] == "ok":
-            made["printed"].setdefault(language, {})[column] = value["value"]
+            record["printed"].setdefault(language, {})[column] = value["value"]
         else:
-            made["missing"].setdefault(language, {})[column] = value["status"]
+            record["missing"].setdefault(language, {})[column] = value["status"]
         if value.get("flags"):
-            made["flags"][f"{language}.{column}"] = "; ".join(_words(flag, presets) for flag in value["flags"])
-    return {key: value for key, value in made.items() if value}
+            record["flags"][f"{language}.{column}"] = "; ".join(_words(flag, presets) for flag in value["flags"])
+    return {key: value for key, value in record.items() if value}
 
 
 def _words(flag: str, presets: Mapping[str, str]) -> str:
     """Return a flag as words: no code names, no pointers into the transcription, rows by their preset."""
     text = flag.removesuffix(_SEE_CHECKS).replace("_", " ")
-    return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda found: presets[found[0]], text)
+    return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda match: presets[match[0]], text)
 
 
 def _column(value: Mapping[str, Any]) -> str:
@@ -132,8 +132,8 @@ def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("transcription", type=Path)
-    given = parser.parse_args()
-    OUT.write_text(converted(json.loads(given.transcription.read_text(encoding="utf-8"))), encoding="utf-8")
+    options = parser.parse_args()
+    OUT.write_text(converted(json.loads(options.transcription.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
 if __name__ == "__main__":

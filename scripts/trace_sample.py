@@ -22,7 +22,7 @@ import ctxbench
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import Cells, InlineCells
-from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 
 _ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)
@@ -74,7 +74,7 @@ def main(name: str, folder: Path, strategy: str, generator: str) -> None:
     sample_set = samples.load(home, name)
     with tempfile.TemporaryDirectory() as scratch:
         store = open_store(f"sqlite:///{scratch}/results.db")
-        choices = Choices(limit=1, workers=1)
+        choices = RunOptions(limit=1, workers=1)
         with trace.running():
             run(home, store, sample_set, strategies=[strategy], generator=generator, choices=choices, cells=_inline)
         store.close()

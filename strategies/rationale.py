@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from ctxbench.bench.languages import java, python
 from ctxbench.bench.languages.java.facts import JavaImport
 from ctxbench.bench.languages.outline import outline
-from ctxbench.bench.languages.python.exports import Exports, Target
+from ctxbench.bench.languages.python.exports import Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.repository import Repository
@@ -101,7 +101,7 @@ class _Names:
             yield from self.definitions(target, load.name, (*load.chain, *tail))
 
     def definitions(
-        self, target: Target | None, name: str, chain: tuple[str, ...]
+        self, target: PythonTarget | None, name: str, chain: tuple[str, ...]
     ) -> Iterator[ExternalDefinition | None]:
         """Yield what a target called `name`, reached through modules, is; of a class also the method named."""
         while target is not None and target.place is not None and chain:
@@ -119,7 +119,7 @@ class _Names:
         elif target.kind == "function":
             yield self._sources.function(path, name)
 
-    def _path(self, target: Target) -> str | None:
+    def _path(self, target: PythonTarget) -> str | None:
         path = target.place or self._paths.get(target.module)
         return path if path in self.exports.files else None
 

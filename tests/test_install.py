@@ -56,3 +56,17 @@ def test_nothing_but_ctxbench_lies_beside_other_packages() -> None:
     for room in ("bench", "harness", "sandbox", "strategies", "dashboard"):
         assert (ROOT / "ctxbench" / room).resolve() == ROOT / room
         assert not any(path.is_symlink() for path in (ROOT / room).rglob("*"))
+
+
+def test_every_extra_that_a_cure_or_a_page_names_is_there() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    code = [path for room in ("bench", "harness", "strategies", "dashboard") for path in (ROOT / room).rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in [*pages, *code]]
+    named = {
+        name
+        for text in texts
+        for group in re.findall(r"pip install -e '\.\[([\w,]+)\]", text)
+        for name in group.split(",")
+    }
+    assert {"dashboard", "hf"} <= named <= set(extras)

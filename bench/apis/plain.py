@@ -1,7 +1,7 @@
-"""Summaries without a model: what the author wrote of a function, else what its name says.
+"""Summaries without a model: the first sentence of the docstring, else the words of the name.
 
-A substitute [decision] for a generator that follows no instructions; the InferCom paper asks a model. Fragments of
-code, as drafts are, have their first docstring or comment, else the names of what they call.
+A substitute of ours for generators that follow no instructions; the InferCom paper asks a model. A fragment of code,
+such as a draft, is summarised by its first docstring or comment, else by the names of what it calls.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def first_sentence(text: str) -> str:
 
     It ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has none.
     """
-    text = _BREAK.sub("\n\n", _INLINE.sub(lambda found: found[1] or "", text))
+    text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())
-    found = _SENTENCE.match(paragraph)
-    return (found[1] if found is not None else paragraph).rstrip(".:! ")
+    match = _SENTENCE.match(paragraph)
+    return (match[1] if match is not None else paragraph).rstrip(".:! ")
 
 
 def _of_record(unit: Unit, language: Language) -> str:
@@ -91,17 +91,17 @@ def _of_function(function: Function, owner: str) -> str:
     return post_process(sentence)
 
 
-def _whole(found: Outline) -> Function | None:
+def _whole(code_outline: Outline) -> Function | None:
     """Return the function that a piece of code begins with."""
-    function = next(iter(found.functions), None)
+    function = next(iter(code_outline.functions), None)
     return function if function is not None and not function.types and not function.lines[0] else None
 
 
 def _remark(code: str, language: Language) -> str:
     """Return the first sentence of the first docstring or comment that is meant for readers."""
-    for found in _REMARK[language].finditer(code):
-        alone = not code[: found.start()].rpartition("\n")[2].strip()
-        text = found["comment"] or (found["string"] if alone else "") or ""
+    for match in _REMARK[language].finditer(code):
+        alone = not code[: match.start()].rpartition("\n")[2].strip()
+        text = match["comment"] or (match["string"] if alone else "") or ""
         sentence = "" if _PRAGMA.match(text) else first_sentence(_MARGIN.sub("", text.strip("\"'/*")))
         if split(sentence):
             return sentence
@@ -110,6 +110,6 @@ def _remark(code: str, language: Language) -> str:
 
 def _called(code: str, language: Language) -> str:
     """Return the names of what a fragment calls, with what they are called on, each once."""
-    found = ["".join(name.split()) for name in _CALL.findall(_REMARK[language].sub(" ", code))]
-    found = [name.removeprefix("self.").removeprefix("this.") for name in found]
-    return split(" ".join(dict.fromkeys(name for name in found if name not in _NO_CALLS)))
+    calls = ["".join(name.split()) for name in _CALL.findall(_REMARK[language].sub(" ", code))]
+    calls = [name.removeprefix("self.").removeprefix("this.") for name in calls]
+    return split(" ".join(dict.fromkeys(name for name in calls if name not in _NO_CALLS)))

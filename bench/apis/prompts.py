@@ -1,7 +1,7 @@
-"""How a model is asked for a summary, and how its answer is read (InferCom paper, Figure 6, and its released code).
+"""Prompts for summaries, and the reading of their answers (InferCom paper, Figure 6, and its released code).
 
-The examples of the paper are functions of CoderEval, which are other people's and are tasks of a benchmark; ours are
-made for this purpose [decision].
+The paper's examples are functions of CoderEval: other people's code, and tasks of a benchmark. So the examples here
+are our own, written for this purpose.
 """
 
 from __future__ import annotations
@@ -79,20 +79,20 @@ def summary_prompt(code: str, language: Language, *, template: str = "release") 
         raise InputFault(
             f"there is no summary template {template!r}", cure=f"choose of {', '.join(get_args(Template))}"
         )
-    asked = "docstring:" if template == "figure6" else "summary:"
-    examples = "".join(f"code:\n{example}\n\n{asked}\n{sentence}\n\n" for example, sentence in _EXAMPLES[language])
+    label = "docstring:" if template == "figure6" else "summary:"
+    examples = "".join(f"code:\n{example}\n\n{label}\n{sentence}\n\n" for example, sentence in _EXAMPLES[language])
     if template == "figure6":
-        return f"{examples}code:\n{code}\n\n{asked}"
+        return f"{examples}code:\n{code}\n\n{label}"
     return (
         f"Act as an expert {_NAMES[language]} programmer. Given a function code or a fragment, "
         f"summarize it with a short sentence.\n\nHere are two examples:\n\n{examples}"
         "Please answer strictly in the examples format and do not add extra sentences!\n"
-        f"code:\n{code}\n{asked}"
+        f"code:\n{code}\n{label}"
     )
 
 
 def post_process(answer: str) -> str:
-    """Return a summary in lower case, without the headings that models put in front of it."""
+    """Return a model's summary in lower case, without the headings that models add."""
     text = answer.lower()
     for noise in _NOISE:
         text = text.replace(noise, "")

@@ -44,37 +44,37 @@ def units(
         constructors: whether a class that declares no constructor is a record too.
         blank_decorator_line: see `bench.apis.rendering.api_text`.
     """
-    found, lines = outline(text, language), text.split("\n")
+    file_outline, lines = outline(text, language), text.split("\n")
 
-    def unit(span: tuple[int, int], name: str, shown: str, keys: tuple[str, ...]) -> Unit:
+    def unit(span: tuple[int, int], name: str, api_entry: str, keys: tuple[str, ...]) -> Unit:
         place = Place(path=path, start=span[0], end=span[1])
         if by == "usage":
-            return Unit(place=place, text=shown, keys=keys, name=name)
+            return Unit(place=place, text=api_entry, keys=keys, name=name)
         return Unit(
-            place=place, text=shown, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
+            place=place, text=api_entry, keys=keys, name=name, code=textwrap.dedent("\n".join(lines[span[0] : span[1]]))
         )
 
-    made = [
+    records = [
         unit(
             function.lines,
             function.qualified,
             api_text(function, language, blank_decorator_line=blank_decorator_line),
             usages(function, path, language, quirks=quirks),
         )
-        for function in _records(found, language, quirks)
+        for function in _records(file_outline, language, quirks)
     ]
-    for types, span in _without_constructor(found, language) if constructors else ():
+    for types, span in _without_constructor(file_outline, language) if constructors else ():
         outer = types[-2] if len(types) > 1 else None
         keys = constructor_usages(types[-1], outer, language, quirks=quirks)
-        made.append(unit(span, _constructor_name(types, language), constructor_text(types, language), keys))
-    return tuple(sorted(made, key=lambda each: each.place))
+        records.append(unit(span, _constructor_name(types, language), constructor_text(types, language), keys))
+    return tuple(sorted(records, key=lambda record: record.place))
 
 
-def _records(found: Outline, language: Language, quirks: bool) -> Iterator[Function]:
-    for function in found.functions:
+def _records(file_outline: Outline, language: Language, quirks: bool) -> Iterator[Function]:
+    for function in file_outline.functions:
         if language is Language.PYTHON or function.types:
-            known = not quirks or language is Language.PYTHON
-            if known or all(kind.kind == "class" for kind in function.types[-2:]):
+            takes_any_kind = not quirks or language is Language.PYTHON
+            if takes_any_kind or all(kind.kind == "class" for kind in function.types[-2:]):
                 yield function
 
 
@@ -83,11 +83,13 @@ def _constructor_name(types: tuple[Type, ...], language: Language) -> str:
     return ".".join([*(kind.name for kind in types), last])
 
 
-def _without_constructor(found: Outline, language: Language) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
+def _without_constructor(
+    file_outline: Outline, language: Language
+) -> Iterator[tuple[tuple[Type, ...], tuple[int, int]]]:
     """Yield classes that declare no constructor, with those around them, and the lines up to the header's end."""
-    made = {function.types[-1] for function in found.functions if function.constructor}
-    for place, kind in enumerate(found.types):
-        if kind.kind != "class" or kind in made or (language is Language.JAVA and _ABSTRACT.search(kind.header)):
+    constructed = {function.types[-1] for function in file_outline.functions if function.constructor}
+    for place, kind in enumerate(file_outline.types):
+        if kind.kind != "class" or kind in constructed or (language is Language.JAVA and _ABSTRACT.search(kind.header)):
             continue
-        around = [each for each in found.types[:place] if each.lines[1] >= kind.lines[1]]
+        around = [outer for outer in file_outline.types[:place] if outer.lines[1] >= kind.lines[1]]
         yield (*around, kind), (kind.lines[0], kind.head + kind.header.count("\n") + 1)

@@ -1,4 +1,4 @@
-"""Usage examples: how a function is called, told from its name, its parameters, its file and its class.
+"""Usage examples: calls of a function, made from its name, its parameters, its file and its class.
 
 InferCom paper, table of usage examples, with the details of its released code. Where the two differ, the paper is
 followed; ``quirks`` gives what the release would have made.
@@ -29,8 +29,10 @@ def usages(function: Function, path: str, language: Language, *, quirks: bool = 
         language: the file's.
         quirks: reproduce the oddities of the released code (docs/apis.md lists them).
     """
-    made = _java(function, quirks) if language is Language.JAVA else _python(function, PurePosixPath(path).stem, quirks)
-    return tuple(dict.fromkeys(made))
+    examples = (
+        _java(function, quirks) if language is Language.JAVA else _python(function, PurePosixPath(path).stem, quirks)
+    )
+    return tuple(dict.fromkeys(examples))
 
 
 def constructor_usages(kind: Type, outer: Type | None, language: Language, *, quirks: bool = False) -> tuple[str, ...]:
@@ -70,14 +72,14 @@ def _python(function: Function, module: str, quirks: bool) -> Iterator[str]:
 
 
 def _python_arguments(function: Function, quirks: bool) -> Iterator[str]:
-    for one in function.parameters:
-        if one.name in _BOUND and not (quirks and one.annotated):
+    for parameter in function.parameters:
+        if parameter.name in _BOUND and not (quirks and parameter.annotated):
             continue
-        if quirks and one.starred and one.annotated:
+        if quirks and parameter.starred and parameter.annotated:
             continue
-        yield one.name
-        if quirks and one.default_name:
-            yield one.default_name
+        yield parameter.name
+        if quirks and parameter.default_name:
+            yield parameter.default_name
 
 
 def _java(function: Function, quirks: bool) -> Iterator[str]:
@@ -85,7 +87,7 @@ def _java(function: Function, quirks: bool) -> Iterator[str]:
         # A method without a type around it: a file without a class, or one that is broken there.
         return
     kind, outer = function.types[-1].name, function.types[-2].name if len(function.types) > 1 else ""
-    args = ", ".join(one.name for one in function.parameters if not (quirks and one.starred))
+    args = ", ".join(parameter.name for parameter in function.parameters if not (quirks and parameter.starred))
     if function.constructor:
         forms = _java_constructor(kind, args)
         yield from forms
@@ -95,8 +97,8 @@ def _java(function: Function, quirks: bool) -> Iterator[str]:
     calls: tuple[str, ...] = (f"{lowered(kind)}.{function.name}({args})",)
     if "static" in function.modifiers:
         calls = (*calls, f"{kind}.{function.name}({args})")
-    made = class_type(function.returns, quirks=quirks)
-    assigned = tuple(f"{made} {lowered(made)} = {call}" for call in calls) if made else ()
+    returned = class_type(function.returns, quirks=quirks)
+    assigned = tuple(f"{returned} {lowered(returned)} = {call}" for call in calls) if returned else ()
     yield from (*calls, *assigned)
     if outer:
         # In front of an assignment the outer class would give a text that is not Java.

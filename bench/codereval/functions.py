@@ -14,7 +14,7 @@ from tree_sitter import Node
 from ctxbench.bench.functions.java.definitions import shares_line
 from ctxbench.bench.functions.python.definitions import Function as PythonFunction
 from ctxbench.bench.functions.python.definitions import parse
-from ctxbench.bench.languages.outline import Function, Parameter, outline
+from ctxbench.bench.languages.outline import Function, FunctionParameter, outline
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.testing.java_text import Declared, declared
 from ctxbench.bench.types import Cursor, Language
@@ -72,13 +72,13 @@ def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
     return _parameters(parsed[0].parameters, language) if len(parsed) == 1 else None
 
 
-def _parameters(parameters: Sequence[Parameter], language: Language) -> tuple[str, ...]:
+def _parameters(parameters: Sequence[FunctionParameter], language: Language) -> tuple[str, ...]:
     if language is Language.PYTHON:
         return tuple(parameter.name for parameter in parameters)
     return tuple(f"{_type(parameter)} {parameter.name}" for parameter in parameters)
 
 
-def _type(parameter: Parameter) -> str:
+def _type(parameter: FunctionParameter) -> str:
     """Return a Java parameter's type without modifiers and blanks; brackets after the name are its too."""
     words = re.sub(r"\bfinal\b", " ", _ANNOTATION.sub(" ", parameter.text))
     before, _, after = words.rpartition(parameter.name)

@@ -20,7 +20,7 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import codereval
 from ctxbench.bench.formats.types import Task
 from ctxbench.bench.functions.mining import Lock, Report, Survey, miner
-from ctxbench.bench.functions.prepare import Ready, one_ahead, prepare, silent
+from ctxbench.bench.functions.prepare import PreparedRepository, one_ahead, prepare, silent
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.testing.judge import explained
@@ -121,7 +121,9 @@ def _grouped(
     return {name: groups[name] for name in sorted(groups)}
 
 
-def _prepared(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report) -> Ready | _Failed:
+def _prepared(
+    manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, report: Report
+) -> PreparedRepository | _Failed:
     from ctxbench.bench import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
     try:
@@ -134,7 +136,9 @@ def _prepared(manifest: RepoManifest, home: Home, sandbox: Sandbox, lock: Lock, 
         return _Failed(accounts.SUITE_FAILED, fault)
 
 
-def _surveyed(preparation: Ready | _Failed, sandbox: Sandbox, report: Report) -> tuple[Ready, Survey] | _Failed:
+def _surveyed(
+    preparation: PreparedRepository | _Failed, sandbox: Sandbox, report: Report
+) -> tuple[PreparedRepository, Survey] | _Failed:
     """Run the suite of a prepared repository."""
     if isinstance(preparation, _Failed):
         return preparation

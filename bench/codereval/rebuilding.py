@@ -19,7 +19,7 @@ from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import CERTIFIED, certificate
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, choose, steady, usable
 from ctxbench.bench.functions.mining import Spot, Survey
-from ctxbench.bench.functions.prepare import Ready, certificates_of, provisional
+from ctxbench.bench.functions.prepare import PreparedRepository, certificates_of, provisional
 from ctxbench.bench.functions.samples import hidden_for
 from ctxbench.bench.testing.judge import Judge
 from ctxbench.bench.testing.tree import digest
@@ -57,7 +57,7 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
 
 
 def rebuilt(
-    prepared: Ready, survey: Survey, tasks: Sequence[Task], sandbox: Sandbox, workers: int
+    prepared: PreparedRepository, survey: Survey, tasks: Sequence[Task], sandbox: Sandbox, workers: int
 ) -> tuple[dict[str, TaskOutcome], dict[str, Any]]:
     """Locate, place and certify the tasks of one repository.
 
@@ -88,7 +88,7 @@ def rebuilt(
 class _Rebuilding:
     """Rebuilds one task at a time; called from many threads."""
 
-    prepared: Ready
+    prepared: PreparedRepository
     survey: Survey
     references: dict[str, Reference]
     """What the judge looks up; a task's own thread alone writes under its id."""
@@ -146,7 +146,7 @@ def _with_tests(task: Task, tests: tuple[str, ...]) -> Task:
     return replace(task, sample=sample, reference=replace(task.reference, tests=tests))
 
 
-def _entry(prepared: Ready, survey: Survey, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
+def _entry(prepared: PreparedRepository, survey: Survey, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
     counts = Counter(outcome.fate.outcome for outcome in outcomes)
     levels = Counter(outcome.task.sample.subkind for outcome in outcomes if outcome.task is not None)
     return {

@@ -1,4 +1,4 @@
-"""What the shapes share: strict records whose first fault names its field. Pure."""
+"""Strict checks of records, shared by the formats: the first fault names its field. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Odd(Exception):
     """A field at odds with another, or with what it is for."""
 
     def __init__(self, field: str, what: str) -> None:
-        """Say what is wrong with a field (dotted name)."""
+        """Take the field (a dotted name) and what is wrong with it."""
         super().__init__(what)
         self.field, self.what = field, what
 
@@ -127,7 +127,7 @@ def unfit(value: object, field: str = "") -> str:
         return ""
     inner: Iterator[tuple[str, object]] = iter(())
     if isinstance(value, Mapping):
-        inner = ((str(key), each) for key, each in value.items())
+        inner = ((str(key), member) for key, member in value.items())
     elif isinstance(value, list):
-        inner = ((str(number), each) for number, each in enumerate(value))
-    return next(filter(None, (unfit(each, f"{field}.{key}" if field else key) for key, each in inner)), "")
+        inner = ((str(number), member) for number, member in enumerate(value))
+    return next(filter(None, (unfit(member, f"{field}.{key}" if field else key) for key, member in inner)), "")

@@ -14,7 +14,7 @@ from ctxbench.bench.codereval.locate import locate, within
 from ctxbench.bench.codereval.placing import CONTRADICTION, DOCSTRING, NO_REFERENCE, placed
 from ctxbench.bench.codereval.records import Missed, record_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.formats.codereval_shape import EXTENSION, Prompt, Recorded, is_prompt, prompt, recorded
+from ctxbench.bench.formats.codereval_shape import EXTENSION, PromptRecord, RecordedTask, is_prompt, prompt, recorded
 from ctxbench.bench.formats.types import Options, Table, Task, Unusable
 from ctxbench.bench.types import Cursor, Kind, Language, Reference, Sample
 
@@ -25,7 +25,7 @@ SHAPE = (
     "`CE*HumanLabel.jsonl` (`question_id`, `input`, `signature`, `docstring`) together with recorded results "
     "(`*_out.jsonl`), of which only the tasks are read. Prompts that no task belongs to are counted."
 )
-_Prompts = dict[str, tuple[str, Prompt]]
+_Prompts = dict[str, tuple[str, PromptRecord]]
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
@@ -35,7 +35,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
         InputFault: at the first malformed record, or if a prompt's docstring is not its task's.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
-    tasks: list[tuple[str, Recorded]] = []
+    tasks: list[tuple[str, RecordedTask]] = []
     for table in tables:
         kind = "human" if "human" in table.name.lower() else "raw"
         for where, row in table.rows:
@@ -43,25 +43,25 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
                 _add(prompts[kind], prompt(row, where=where), where)
             else:
                 tasks.append((where, recorded(row, where=where)))
-    for where, each in tasks:
-        joined = _joined(each, where, prompts)
+    for where, recorded_task in tasks:
+        joined = _joined(recorded_task, where, prompts)
         yield _of_file(joined, where, options) if joined.whole else _of_prompt(joined, where, options)
-    known = {each.record["_id"] for _, each in tasks}
-    alone = {key: where for kind in prompts.values() for key, (where, _) in kind.items() if key not in known}
+    task_ids = {recorded_task.record["_id"] for _, recorded_task in tasks}
+    alone = {key: where for kind in prompts.values() for key, (where, _) in kind.items() if key not in task_ids}
     for key, where in alone.items():
         yield Unusable(id=key, reason="no_task", where=where, detail="no task in the files belongs to this prompt")
 
 
-def _add(prompts: _Prompts, one: Prompt, where: str) -> None:
-    if one.question_id in prompts:
-        what = f"field question_id: {one.question_id!r} stands at {prompts[one.question_id][0]} too"
+def _add(prompts: _Prompts, question: PromptRecord, where: str) -> None:
+    if question.question_id in prompts:
+        what = f"field question_id: {question.question_id!r} stands at {prompts[question.question_id][0]} too"
         raise InputFault(what, where=where, cure="give each file once; CE*HumanLabel.jsonl is told by its name")
-    prompts[one.question_id] = where, one
+    prompts[question.question_id] = where, question
 
 
-def _joined(each: Recorded, where: str, prompts: Mapping[str, _Prompts]) -> Recorded:
-    """Return a task with what the prompts tell of it."""
-    record = dict(each.record)
+def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prompts]) -> RecordedTask:
+    """Return a task joined with its prompts."""
+    record = dict(recorded_task.record)
     (_, raw), (_, human) = (prompts[kind].get(record["_id"], (where, None)) for kind in ("raw", "human"))
     if raw is not None and "".join(raw.docstring.split()) != "".join(record["docstring"].split()):
         at = prompts["raw"][record["_id"]][0]
@@ -69,21 +69,21 @@ def _joined(each: Recorded, where: str, prompts: Mapping[str, _Prompts]) -> Reco
         raise InputFault(f"field docstring: is not the one of the task at {where}", where=at, cure=cure)
     if human is not None and not record.get("human_label"):
         record["human_label"] = human.docstring
-    given = raw or human
+    any_prompt = raw or human
     more = {
-        "signature": given.signature if given else "",
+        "signature": any_prompt.signature if any_prompt else "",
         "input": raw.input if raw else "",
         "human_input": human.input if human else "",
     }
-    if not each.whole and EXTENSION not in record and more["signature"]:
+    if not recorded_task.whole and EXTENSION not in record and more["signature"]:
         record[EXTENSION] = {key: value for key, value in more.items() if value}
-    return Recorded(record, each.language)
+    return RecordedTask(record, recorded_task.language)
 
 
-def _task(each: Recorded, where: str, options: Options) -> Task | Unusable:
-    """Return a task as far as its record tells it, without position and text."""
-    record = each.record
-    java = each.language is Language.JAVA
+def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
+    """Return the task of a record, still without position and text."""
+    record = recorded_task.record
+    java = recorded_task.language is Language.JAVA
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
         detail = "it has no human docstring; give CE*HumanLabel.jsonl too, or --docstring raw"
@@ -93,7 +93,7 @@ def _task(each: Recorded, where: str, options: Options) -> Task | Unusable:
     sample = Sample(
         id=record["_id"],
         benchmark=BENCHMARK,
-        language=each.language,
+        language=recorded_task.language,
         kind=Kind.FUNCTION,
         subkind=record["level"],
         repo=record["project"].replace("/", "---"),
@@ -110,63 +110,65 @@ def _task(each: Recorded, where: str, options: Options) -> Task | Unusable:
     return Task(sample, Reference(id=sample.id, target="", fields=fields), where)
 
 
-def _of_file(each: Recorded, where: str, options: Options) -> Task | Unusable:
+def _of_file(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the sample of a task that has its file."""
-    task = _task(each, where, options)
+    task = _task(recorded_task, where, options)
     if isinstance(task, Unusable):
         return task
-    text = each.record["file_content"].replace("\r\n", "\n").replace("\r", "\n")
-    found = within(record_of(task), task.sample.path, text, each.language)
-    if isinstance(found, Missed):
-        return Unusable(id=task.sample.id, reason=found.reason, where=where, detail=found.detail)
-    return placed(task, found, text, repo=task.sample.repo)
+    text = recorded_task.record["file_content"].replace("\r\n", "\n").replace("\r", "\n")
+    location = within(record_of(task), task.sample.path, text, recorded_task.language)
+    if isinstance(location, Missed):
+        return Unusable(id=task.sample.id, reason=location.reason, where=where, detail=location.detail)
+    return placed(task, location, text, repo=task.sample.repo)
 
 
-def _of_prompt(each: Recorded, where: str, options: Options) -> Task | Unusable:
+def _of_prompt(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     """Return the sample of a task of which there is only a prompt."""
-    task = _task(each, where, options)
+    task = _task(recorded_task, where, options)
     if isinstance(task, Unusable):
         return task
-    more = each.record.get(EXTENSION, {})
-    shown = more.get("human_input" if options.docstring == "human" else "input", "")
-    if not shown:
+    more = recorded_task.record.get(EXTENSION, {})
+    prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
+    if not prompt_text:
         kind = "HumanLabel" if options.docstring == "human" else "Raw"
-        detail = f"neither its file nor its prompt is there; give CE{each.language.name.title()}{kind}.jsonl too"
+        detail = (
+            f"neither its file nor its prompt is there; give CE{recorded_task.language.name.title()}{kind}.jsonl too"
+        )
         return Unusable(id=task.sample.id, reason="no_prompt", where=where, detail=detail)
-    cursor = Cursor(line=shown.count("\n"), column=len(shown.rpartition("\n")[2]))
-    begin = shown[: max(shown.rfind(more["signature"]), 0)].count("\n")
-    sample = replace(task.sample, prefix=shown, cursor=cursor, span=(begin, cursor.line + 1))
+    cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
+    begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
+    sample = replace(task.sample, prefix=prompt_text, cursor=cursor, span=(begin, cursor.line + 1))
     fields = {**task.reference.fields, NO_REFERENCE: True}
     return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
 
 
 def in_repository(task: Task, text: str) -> Task | None:
     """Return the task made anew from its whole file; None if its function does not stand there."""
-    made = in_snapshot(task, {task.sample.path: text})
-    return None if isinstance(made, Unusable) else made
+    rebuilt = in_snapshot(task, {task.sample.path: text})
+    return None if isinstance(rebuilt, Unusable) else rebuilt
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
     """Return the task made anew from the file of its repository that holds the function, whichever that is."""
-    found = locate(record_of(task), texts, task.sample.language)
-    if isinstance(found, Missed):
-        return Unusable(id=task.sample.id, reason=found.reason, where=task.where, detail=found.detail)
-    return placed(task, found, texts[found.path], repo=task.sample.repo)
+    location = locate(record_of(task), texts, task.sample.language)
+    if isinstance(location, Missed):
+        return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
+    return placed(task, location, texts[location.path], repo=task.sample.repo)
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return what a reader of the numbers must know of the tasks, in sentences."""
-    told = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
-    lines, codes = (sum(word in each for each in told) for word in ("begins on line", "its code"))
+    notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
+    lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
     human = sum(DOCSTRING in task.reference.fields for task in tasks)
-    said = (
+    counted_sentences = (
         (lines, "wrong_lines: {} records name a wrong line; their functions were found by name near it"),
         (codes, "other_code: in {} files the function is not the recorded code; the file's was taken"),
         (without, "no_reference: {} tasks came without their files; only tests can judge them"),
         (human, "docstring human: {} tasks show the docstring that a person wrote for the benchmark"),
     )
-    return tuple(sentence.format(count) for count, sentence in said if count)
+    return tuple(sentence.format(count) for count, sentence in counted_sentences if count)
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:

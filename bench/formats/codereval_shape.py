@@ -87,7 +87,7 @@ class _JavaResult(Strict):
     generate_results: list[Any]
 
 
-class Prompt(Strict):
+class PromptRecord(Strict):
     """A line of ``CE*Raw.jsonl`` or ``CE*HumanLabel.jsonl``."""
 
     question_id: _Named
@@ -97,7 +97,7 @@ class Prompt(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTask:
     """One task, under the names of the benchmark's own file, and the language of its file."""
 
     record: Mapping[str, Any]
@@ -105,7 +105,7 @@ class Recorded:
 
     @property
     def whole(self) -> bool:
-        """Whether its source file comes with it."""
+        """Whether the record holds its source file."""
         return "file_content" in self.record
 
 
@@ -114,20 +114,20 @@ def is_prompt(row: Mapping[str, Any]) -> bool:
     return "question_id" in row and "_id" not in row
 
 
-def prompt(row: Mapping[str, Any], *, where: str) -> Prompt:
+def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
     """Return a checked prompt.
 
     Raises:
         InputFault: if a field is missing or of a wrong type, or the prompt lacks the signature.
     """
-    made = checked(Prompt, row, where=where, cure=CURE)
-    if made.signature not in made.input:
+    question = checked(PromptRecord, row, where=where, cure=CURE)
+    if question.signature not in question.input:
         with explained(where, CURE):
             raise Odd("input", "does not hold the signature")
-    return made
+    return question
 
 
-def recorded(row: Mapping[str, Any], *, where: str) -> Recorded:
+def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
     """Return a checked task.
 
     Raises:
@@ -147,25 +147,30 @@ def recorded(row: Mapping[str, Any], *, where: str) -> Recorded:
         return _settled(dict(row), Language.PYTHON if whole.file_path else Language.JAVA)
 
 
-def _of_results(row: Mapping[str, Any], where: str) -> Recorded:
+def _of_results(row: Mapping[str, Any], where: str) -> RecordedTask:
     """Return the task of a recorded result; a file of them lists the benchmark's tasks."""
     if "method_name" in row or "project_name" in row:
         java = checked(_JavaResult, row, where=where, cure=CURE)
         record = {"_id": java.id, "name": java.method_name, "docstring": java.docstring}
         return _settled(record | {"project": java.project_name, "level": java.code_level}, Language.JAVA)
-    one = checked(_PythonResult, row, where=where, cure=CURE)
-    record = {"_id": one.id, "name": one.name, "docstring": one.docstring, "file_path": one.file_path}
-    return _settled(record | {"project": one.project, "level": one.level}, Language.PYTHON)
+    python_result = checked(_PythonResult, row, where=where, cure=CURE)
+    record = {
+        "_id": python_result.id,
+        "name": python_result.name,
+        "docstring": python_result.docstring,
+        "file_path": python_result.file_path,
+    }
+    return _settled(record | {"project": python_result.project, "level": python_result.level}, Language.PYTHON)
 
 
-def _settled(record: dict[str, Any], language: Language) -> Recorded:
+def _settled(record: dict[str, Any], language: Language) -> RecordedTask:
     inside("project", record["project"])
     if record["level"] not in {level.value for level in Level}:
         names = ", ".join(Level)
         raise Odd("level" if "file_path" in record else "level (code_level)", f"{record['level']!r} is none of {names}")
     if language is Language.PYTHON and not inside("file_path", record["file_path"]).endswith(language.suffix):
         raise Odd("file_path", f"{record['file_path']!r} is no Python file")
-    return Recorded(record, language)
+    return RecordedTask(record, language)
 
 
 def _check(whole: _Whole) -> None:

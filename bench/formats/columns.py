@@ -88,16 +88,16 @@ def hub(ref: str, revision: str | None, split: str | None) -> Table:
         what = "no revision is given" if revision is None else f"the revision {revision!r} is no whole commit"
         raise InputFault(what, where=ref, cure="pin it: --revision COMMIT, all 40 digits; branches and tags move on")
     owner, name, *config = ref.removeprefix("hub:").split("/")
-    found = _loaded(ref, f"{owner}/{name}", *config, split=split, revision=revision)
-    if isinstance(found, dict):
-        if len(found) != 1:
-            choice = ", ".join(sorted(found))
+    data_set = _loaded(ref, f"{owner}/{name}", *config, split=split, revision=revision)
+    if isinstance(data_set, dict):
+        if len(data_set) != 1:
+            choice = ", ".join(sorted(data_set))
             raise InputFault(f"has the splits {choice}", where=ref, cure="choose one with --split")
-        [(split, found)] = found.items()
+        [(split, data_set)] = data_set.items()
     source = f"{ref} ({split})"
 
     def rows() -> Iterator[Row]:
-        for number, row in enumerate(found):
+        for number, row in enumerate(data_set):
             where = f"{ref}: {split}[{number}]"
             yield where, _plain_row(row, where)
 
@@ -142,9 +142,9 @@ def _plain(value: Any, field: str, where: str) -> Any:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, dict):
-        return {key: _plain(each, f"{field}.{key}", where) for key, each in value.items()}
+        return {key: _plain(member, f"{field}.{key}", where) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each, f"{field}.{number}", where) for number, each in enumerate(value)]
+        return [_plain(member, f"{field}.{number}", where) for number, member in enumerate(value)]
     what = f"field {field}: a {type(value).__name__} is no JSON data"
     raise InputFault(what, where=where, cure="leave that column out of the file")
 

@@ -16,7 +16,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats.checking import Odd, checked, explained, inside, language_of
 from ctxbench.bench.formats.crosscodeeval_shape import (
     BENCHMARK,
-    Record,
+    CrossCodeEvalRecord,
     contexts_of,
     filled,
     ordered,
@@ -44,21 +44,21 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     Raises:
         InputFault: at the first malformed record, or if two files tell one task differently.
     """
-    found: dict[str, Task | Unusable] = {}
+    tasks: dict[str, Task | Unusable] = {}
     for table in tables:
         name = table.name.removeprefix("line_completion").strip("_-")
-        here: dict[str, str] = {}
+        places: dict[str, str] = {}
         for where, row in table.rows:
-            record = checked(Record, row, where=where, cure=_CURE)
+            record = checked(CrossCodeEvalRecord, row, where=where, cure=_CURE)
             key = record.metadata.task_id
             with explained(where, _CURE):
-                if key in here:
-                    raise Odd("metadata.task_id", f"{key!r} stands at {here[key]} too")
-                made = _made(record, name, where)
-            here[key] = where
+                if key in places:
+                    raise Odd("metadata.task_id", f"{key!r} stands at {places[key]} too")
+                task = _task(record, name, where)
+            places[key] = where
             with explained(where, _ONE_RELEASE):
-                found[key] = _joined(found[key], made) if key in found else made
-    yield from found.values()
+                tasks[key] = _joined(tasks[key], task) if key in tasks else task
+    yield from tasks.values()
 
 
 def in_repository(task: Task, text: str) -> Task | None:
@@ -68,13 +68,13 @@ def in_repository(task: Task, text: str) -> Task | None:
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
-    shown, target = (_newlines(one) for one in (sample.prefix, task.reference.target))
+    prompt, target = (_newlines(part) for part in (sample.prefix, task.reference.target))
     if line >= len(lines) or column > len(lines[line]):
         return None
-    cursor = sum(len(one) + 1 for one in lines[:line]) + column
+    cursor = sum(len(part) + 1 for part in lines[:line]) + column
     before, after = text[:cursor], text[cursor:]
     # The files of a snapshot have lost the mark at their beginning.
-    if not before.endswith(shown.removeprefix("\ufeff")) or not after.startswith(target):
+    if not before.endswith(prompt.removeprefix("\ufeff")) or not after.startswith(target):
         return None
     suffix = after[len(target) :] if sample.suffix is None else sample.suffix
     rebuilt = replace(sample, prefix=before, suffix=suffix, context_start=0)
@@ -95,7 +95,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
         yield record_of(sample, references[sample.id])
 
 
-def _made(record: Record, file: str, where: str) -> Task | Unusable:
+def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable:
     """Return what becomes of one record.
 
     Raises:
@@ -131,7 +131,7 @@ def _made(record: Record, file: str, where: str) -> Task | Unusable:
 
 
 def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
-    """Return one task of what two files say of it.
+    """Merge the records that two files have of one task.
 
     Raises:
         Odd: if they do not say the same.
@@ -140,25 +140,25 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
         return old
     if isinstance(new, Unusable):
         return new
-    one, other = old.sample, new.sample
+    earlier, later = old.sample, new.sample
     same = {
-        "prompt": (one.prefix, other.prefix),
+        "prompt": (earlier.prefix, later.prefix),
         "groundtruth": (old.reference.target, new.reference.target),
-        "right_context": (one.suffix, other.suffix),
-        "metadata.repository": (one.repo, other.repo),
-        "metadata.file": (one.path, other.path),
-        "metadata.context_start_lineno": (one.context_start, other.context_start),
+        "right_context": (earlier.suffix, later.suffix),
+        "metadata.repository": (earlier.repo, later.repo),
+        "metadata.file": (earlier.path, later.path),
+        "metadata.context_start_lineno": (earlier.context_start, later.context_start),
     }
     for field, (this, that) in same.items():
         if this != that:
-            raise Odd(field, f"of {one.id!r} is another than at {old.where}")
-    contexts = {each.name: each for each in one.stored}
-    for each in other.stored:
-        if contexts.setdefault(each.name, each) != each:
-            raise Odd("crossfile_context", f"{one.id!r} has another context {each.name!r} in an earlier file")
+            raise Odd(field, f"of {earlier.id!r} is another than at {old.where}")
+    contexts = {context.name: context for context in earlier.stored}
+    for context in later.stored:
+        if contexts.setdefault(context.name, context) != context:
+            raise Odd("crossfile_context", f"{earlier.id!r} has another context {context.name!r} in an earlier file")
     fields, more = old.reference.fields, new.reference.fields
     both = filled({key: {**more.get(key, {}), **fields.get(key, {})} for key in ("record", "metadata", "pieces")})
-    sample = replace(one, stored=ordered(contexts.values()))
+    sample = replace(earlier, stored=ordered(contexts.values()))
     return replace(old, sample=sample, reference=replace(old.reference, fields=both))
 
 

@@ -25,7 +25,7 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 class _Loose(BaseModel):
-    """Strict about what is known; what is not known is kept."""
+    """A model that is strict about its own fields and keeps unknown ones."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -63,7 +63,7 @@ _Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)
 """The authors' program writes an empty text or object where it found nothing."""
 
 
-class Record(_Loose):
+class CrossCodeEvalRecord(_Loose):
     """A record as it stands in a file."""
 
     prompt: str
@@ -75,7 +75,7 @@ class Record(_Loose):
     crossfile_reference_by_dependency_graph: _Maybe = None
 
 
-def contexts_of(record: Record, file: str) -> tuple[StoredContext, ...]:
+def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, ...]:
     """Return the contexts of a record, in the order of `ordered`; empty ones are none.
 
     Args:
@@ -85,29 +85,33 @@ def contexts_of(record: Record, file: str) -> tuple[StoredContext, ...]:
     Raises:
         Odd: if two have one name.
     """
-    found: dict[str, StoredContext] = {}
-    for name, one in _named(record, file):
-        if name in found:
+    contexts: dict[str, StoredContext] = {}
+    for name, context in _named(record, file):
+        if name in contexts:
             raise Odd("metadata.ctxbench", f"there are two contexts {name!r}")
         snippets = tuple(
-            Snippet(path=item.filename, text=item.retrieved_chunk, score=item.score, name=_said(item.model_extra or {}))
-            for item in one.items or ()
+            Snippet(
+                path=item.filename, text=item.retrieved_chunk, score=item.score, name=_relation(item.model_extra or {})
+            )
+            for item in context.items or ()
         )
         # The benchmark's authors say in a name that a context was made with the answer.
-        oracle = "oracle" in name.lower() or any(_reaches_past(each, record) for each in snippets)
-        found[name] = StoredContext(name=name, text=one.text or "", snippets=snippets, oracle=oracle)
-    return ordered(found.values())
+        oracle = "oracle" in name.lower() or any(_reaches_past(snippet, record) for snippet in snippets)
+        contexts[name] = StoredContext(name=name, text=context.text or "", snippets=snippets, oracle=oracle)
+    return ordered(contexts.values())
 
 
 def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
     """Return retrieved contexts first, dependency graphs last, each in the order given."""
     last = {name: number for number, name in enumerate(GRAPHS, 1)}
-    return tuple(sorted(contexts, key=lambda one: last.get(one.name, 0)))
+    return tuple(sorted(contexts, key=lambda context: last.get(context.name, 0)))
 
 
-def rest_of(record: Record, file: str) -> dict[str, Any]:
+def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
     """Return what a sample has no place for: unknown fields of the record, of its metadata and of its pieces."""
-    pieces = {name: [dict(item.model_extra or {}) for item in one.items or ()] for name, one in _named(record, file)}
+    pieces = {
+        name: [dict(item.model_extra or {}) for item in context.items or ()] for name, context in _named(record, file)
+    }
     return filled(
         {
             "record": dict(record.model_extra or {}),
@@ -117,16 +121,16 @@ def rest_of(record: Record, file: str) -> dict[str, Any]:
     )
 
 
-def filled(rest: Mapping[str, Any]) -> dict[str, Any]:
+def filled(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts that hold something."""
-    return {key: value for key, value in rest.items() if value}
+    return {key: value for key, value in parts.items() if value}
 
 
 def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
     """Return the record of a line sample, its first retrieved context as ``crossfile_context``."""
     fields = reference.fields if sample.benchmark == BENCHMARK else {}
     pieces = fields.get("pieces", {})
-    contexts = {one.name: _context(one, pieces.get(one.name)) for one in sample.stored}
+    contexts = {context.name: _context(context, pieces.get(context.name)) for context in sample.stored}
     graphs = {field: contexts.pop(name) for name, field in GRAPHS.items() if name in contexts}
     first, *others = contexts or [""]
     ours: dict[str, Any] = {"context": first} if first else {}
@@ -150,17 +154,17 @@ def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
     }
 
 
-def _named(record: Record, file: str) -> list[tuple[str, _Context]]:
+def _named(record: CrossCodeEvalRecord, file: str) -> list[tuple[str, _Context]]:
     ours = record.metadata.ctxbench or _Extension()
     named = [
         (ours.context or file or "crossfile", record.crossfile_context),
-        *((one.name, one) for one in ours.stored),
+        *((context.name, context) for context in ours.stored),
         *((name, getattr(record, field)) for name, field in GRAPHS.items()),
     ]
-    return [(name, one) for name, one in named if one is not None and (one.text or one.items)]
+    return [(name, context) for name, context in named if context is not None and (context.text or context.items)]
 
 
-def _reaches_past(piece: Snippet, record: Record) -> bool:
+def _reaches_past(piece: Snippet, record: CrossCodeEvalRecord) -> bool:
     """Return whether a piece is of the task's own file and not wholly before the cursor."""
     return piece.path == record.metadata.file and f"\n{_code(piece.text)}\n" not in f"\n{_code(record.prompt)}\n"
 
@@ -169,12 +173,15 @@ def _code(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _said(extra: Mapping[str, Any]) -> str:
+def _relation(extra: Mapping[str, Any]) -> str:
     """Return what a dependency graph says of a piece, e.g. ``function Calls``."""
     return " ".join(str(extra[key]) for key in ("node_type", "relation") if extra.get(key))
 
 
-def _context(one: StoredContext, extras: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    items = [{"retrieved_chunk": each.text, "filename": each.path, "score": each.score} for each in one.snippets]
+def _context(stored_context: StoredContext, extras: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    items = [
+        {"retrieved_chunk": snippet.text, "filename": snippet.path, "score": snippet.score}
+        for snippet in stored_context.snippets
+    ]
     more = extras or [{}] * len(items)
-    return {"text": one.text, "list": [{**item, **extra} for item, extra in zip(items, more, strict=True)]}
+    return {"text": stored_context.text, "list": [{**item, **extra} for item, extra in zip(items, more, strict=True)]}

@@ -37,17 +37,17 @@ class Copies:
 
     def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
         """Return the files, sorted, that hold a copy of `target`, which stands in the file `path`."""
-        wanted = _flat(target)
-        if not wanted.strip():
+        flat_target = _flat(target)
+        if not flat_target.strip():
             return ()
-        return tuple(sorted(other for other, text in self._flat.items() if other != path and wanted in text))
+        return tuple(sorted(other for other, text in self._flat.items() if other != path and flat_target in text))
 
     def again(self, target: str, path: str) -> bool:
         """Say whether `target` stands a second time in its own file."""
-        wanted, text = _flat(target), self._flat.get(path, "")
-        first = text.find(wanted) if wanted.strip() else -1
+        flat_target, text = _flat(target), self._flat.get(path, "")
+        first = text.find(flat_target) if flat_target.strip() else -1
         # A copy that follows at once shares the blank between the two.
-        return first >= 0 and text.find(wanted, first + 1) >= 0
+        return first >= 0 and text.find(flat_target, first + 1) >= 0
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
@@ -63,7 +63,7 @@ def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> C
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts.values()) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()
-    made: list[Task] = []
+    cleaned_tasks: list[Task] = []
     for task in tasks:
         sample, target = task.sample, task.reference.target
         hidden = sample.hidden
@@ -75,8 +75,8 @@ def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> C
             counts["copies_hidden" if hide else "copies_visible"] += len(copies)
             counts["copies_in_file"] += files.again(target, sample.path)
             hidden = tuple(sorted({*hidden, *copies})) if hide else hidden
-        made.append(replace(task, sample=replace(sample, hidden=hidden)))
-    return Cleaned(tasks=tuple(made), counts={key: count for key, count in sorted(counts.items()) if count})
+        cleaned_tasks.append(replace(task, sample=replace(sample, hidden=hidden)))
+    return Cleaned(tasks=tuple(cleaned_tasks), counts={key: count for key, count in sorted(counts.items()) if count})
 
 
 def _any(tasks: Sequence[Task], kind: Kind) -> bool:

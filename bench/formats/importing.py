@@ -1,4 +1,4 @@
-"""Makes a sample set of files in another benchmark's shape, with its repositories where they are given.
+"""Make a sample set of files in another benchmark's shape, with its repositories where they are given.
 
 What each file said, which records could not be used and why, and what was found in the repositories goes into
 the set's manifest: nothing is left out in silence.
@@ -16,9 +16,9 @@ from typing import Any
 from ctxbench.bench import formats
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.formats.left_out import LeftOut, Report, listed
 from ctxbench.bench.formats.repositories import Attached, attach, folder_of, missing, stored
 from ctxbench.bench.formats.rows import open_tables
-from ctxbench.bench.formats.telling import LeftOut, Report, listed
 from ctxbench.bench.formats.types import Format, Options, Remarking, Table, Task, Unusable
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
@@ -29,7 +29,7 @@ HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the reposi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What the files say."""
+    """The tasks of some files, and the account of reading them."""
 
     tasks: tuple[Task, ...]
     """Ids unique, at least one."""
@@ -53,9 +53,8 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
 ) -> SampleSet:
     """Read files into a set.
 
-    With `repos`, the repositories' source files are copied into the home folder and prompts are made anew
-    from them; a task whose answer does not stand where its record says is left out and counted. Without it
-    the stored prompts are all there is.
+    With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them;
+    a task whose answer is not where its record says is left out and counted. Without it prompts stay as stored.
 
     Args:
         format_name: one of `bench.formats.NAMES`.
@@ -80,29 +79,25 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     read = read_tasks(format_name, refs, options=options, report=report)
     attached = _attached(form, read.tasks, home, repos, hygiene, report)
     unusable = Counter(read.unusable)
-    for each in attached.values():
-        unusable.update(each.entry["drops"])
-    kept = [task for each in attached.values() for task in each.tasks]
-    if not kept:
-        raise InputFault(
-            f"no task matches the repositories ({listed(unusable)})",
-            where=str(repos),
-            cure="check that they are the right versions",
-        )
+    for repository in attached.values():
+        unusable.update(repository.entry["drops"])
+    tasks = [task for repository in attached.values() for task in repository.tasks]
+    if not tasks:
+        what = f"no task matches the repositories ({listed(unusable)})"
+        raise InputFault(what, where=str(repos), cure="check that they are the right versions")
     manifest = {
         "ctxbench": version("ctxbench"),
-        "kind": "+".join(sorted({task.sample.kind.value for task in kept})),
+        "kind": "+".join(sorted({task.sample.kind.value for task in tasks})),
         "imported_from": format_name,
         "prompts": "rebuilt" if repos is not None else "stored",
-        "sources": [dict(each) for each in read.sources],
+        "sources": [dict(source) for source in read.sources],
         "unusable": dict(sorted(unusable.items())),
-        "remarks": _remarks(form, kept, hygiene, report),
-        "repositories": {repo: each.entry for repo, each in attached.items()},
-        "totals": {"kept": len(kept), "dropped": unusable.total()},
+        "remarks": _remarks(form, tasks, hygiene, report),
+        "repositories": {repo: repository.entry for repo, repository in attached.items()},
+        "totals": {"kept": len(tasks), "dropped": unusable.total()},
     }
-    return sets.save(
-        home, name, [task.sample for task in kept], [task.reference for task in kept], manifest, force=force
-    )
+    samples, references = [task.sample for task in tasks], [task.reference for task in tasks]
+    return sets.save(home, name, samples, references, manifest, force=force)
 
 
 def read_tasks(
@@ -121,27 +116,29 @@ def read_tasks(
     options = options or Options()
     counted = [_Counted(table) for table in open_tables(refs, revision=options.revision, split=options.split)]
     tasks: list[Task] = []
-    seen: dict[str, str] = {}
+    first_places: dict[str, str] = {}
     left_out = LeftOut(report)
-    for item in formats.named(format_name).read([each.table() for each in counted], options):
+    for item in formats.named(format_name).read([counted_table.table() for counted_table in counted], options):
         where = item.where or refs[0]
-        one = item.id if isinstance(item, Unusable) else item.sample.id
-        if one in seen:
-            what = f"the id {one!r} stands at {seen[one]} too"
+        task_id = item.id if isinstance(item, Unusable) else item.sample.id
+        if task_id in first_places:
+            what = f"the id {task_id!r} stands at {first_places[task_id]} too"
             raise InputFault(what, where=where, cure="give every record its own id, or each file a set of its own")
-        seen[one] = where
+        first_places[task_id] = where
         if isinstance(item, Unusable):
             left_out.add(item)
             continue
         if options.language is not None and item.sample.language is not options.language:
-            what = f"{one!r} is a {item.sample.language} sample, not {options.language}"
+            what = f"{task_id!r} is a {item.sample.language} sample, not {options.language}"
             raise InputFault(what, where=where, cure="leave --language out, or give only that language's files")
         tasks.append(item)
     left_out.end()
     if not tasks:
         what = "no task in the files" + (f" ({listed(left_out.counts)})" if left_out.counts else "")
         raise InputFault(what, where=refs[0], cure=f"give files of the shape {format_name}")
-    return Read(tasks=tuple(tasks), unusable=left_out.counts, sources=tuple(each.source() for each in counted))
+    return Read(
+        tasks=tuple(tasks), unusable=left_out.counts, sources=tuple(counted_table.source() for counted_table in counted)
+    )
 
 
 def _attached(
@@ -170,15 +167,15 @@ def _attached(
     return attached
 
 
-def _remarks(form: Format, kept: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
-    remarks = [*(form.remarks(kept) if isinstance(form, Remarking) else ()), *([] if hygiene else [HYGIENE_OFF])]
+def _remarks(form: Format, tasks: Sequence[Task], hygiene: bool, report: Report) -> list[str]:
+    remarks = [*(form.remarks(tasks) if isinstance(form, Remarking) else ()), *([] if hygiene else [HYGIENE_OFF])]
     for remark in remarks:
         report(f"note: {remark}")
     return remarks
 
 
 class _Counted:
-    """A table that knows how many rows were read of it."""
+    """A table that counts the rows that are read."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._rows = table, 0

@@ -203,13 +203,13 @@ def _prefix(parsed: _Task, masked: tuple[Span, ...]) -> str:
     start = data.context_start_lineno
     hidden = {line for span in masked for line in range(*span) if line >= start}
     lines = parsed.prompt.split("\n")
-    wanted = data.line_no - start
-    if len(lines) - 1 == wanted:
+    whole_lines = data.line_no - start
+    if len(lines) - 1 == whole_lines:
         return "\n".join("" if number in hidden else line for number, line in enumerate(lines, start))
-    if len(lines) - 1 != wanted - len(hidden):
-        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {wanted}")
-    shown = iter(lines)
-    return "\n".join("" if number in hidden else next(shown) for number in range(start, data.line_no + 1))
+    if len(lines) - 1 != whole_lines - len(hidden):
+        raise Odd("metadata.line_no", f"prompt has {len(lines) - 1} whole lines from line {start}, not {whole_lines}")
+    visible = iter(lines)
+    return "\n".join("" if number in hidden else next(visible) for number in range(start, data.line_no + 1))
 
 
 def in_repository(task: Task, text: str) -> Task | None:
@@ -222,7 +222,7 @@ def in_repository(task: Task, text: str) -> Task | None:
     hidden = "\n".join("\n".join(lines[start:end]) for start, end in sample.masked)
     rebuilt = replace(
         sample,
-        prefix="".join(f"{shown}\n" for shown in visible) + lines[line][:column],
+        prefix="".join(f"{visible_line}\n" for visible_line in visible) + lines[line][:column],
         suffix="\n".join(lines[line + 1 :]),
         context_start=0,
     )

@@ -61,16 +61,16 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
         InputFault: if a field is missing, of a wrong type, or at odds with another; it names the field.
     """
     del options
-    taken: Counter[str] = Counter()
+    id_counts: Counter[str] = Counter()
     for table in tables:
         for where, row in table.rows:
             record = checked(_Record, row, where=where, cure=_CURE)
             with explained(where, _CURE):
-                made = _task(record, taken, where)
-            yield made
+                task = _task(record, id_counts, where)
+            yield task
 
 
-def _task(record: _Record, taken: Counter[str], where: str) -> Task | Unusable:
+def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusable:
     text, field = _code(record)
     prefix = text if text.endswith("\n") or not text else f"{text}\n"
     path, line = inside("file_path", record.file_path), prefix.count("\n")
@@ -83,9 +83,9 @@ def _task(record: _Record, taken: Counter[str], where: str) -> Task | Unusable:
         what = f"is {record.gold_snippet_index}, but context has {pieces} pieces"
         raise Odd("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
-    taken[name] += 1
+    id_counts[name] += 1
     # One file may be asked for at one line with several pieces.
-    name = record.ctxbench.id if record.ctxbench else name if taken[name] == 1 else f"{name}:{taken[name]}"
+    name = record.ctxbench.id if record.ctxbench else name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     target = record.next_line.rstrip()
     if not target:
         return Unusable(id=name, reason="empty_target", where=where)
@@ -122,16 +122,16 @@ def _code(record: _Record) -> tuple[str, str]:
 
 
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:
-    found = record.context
-    text, listed = (found, ()) if isinstance(found, str) else ("", found)
-    pieces = tuple(Snippet(path=one.path, text=one.snippet, name=one.identifier) for one in listed)
-    made = [StoredContext(name=PIECES, text=text, snippets=pieces)]
-    made.append(StoredContext(name=IMPORTS, text=record.import_statement))
+    cross_file = record.context
+    text, listed = (cross_file, ()) if isinstance(cross_file, str) else ("", cross_file)
+    pieces = tuple(Snippet(path=piece.path, text=piece.snippet, name=piece.identifier) for piece in listed)
+    contexts = [StoredContext(name=PIECES, text=text, snippets=pieces)]
+    contexts.append(StoredContext(name=IMPORTS, text=record.import_statement))
     if record.cropped_code is not None:
-        made.append(StoredContext(name=CROPPED, text=record.cropped_code))
+        contexts.append(StoredContext(name=CROPPED, text=record.cropped_code))
     if record.gold_snippet_index >= 0:
-        made.append(StoredContext(name=GOLD, snippets=(pieces[record.gold_snippet_index],), oracle=True))
-    return tuple(made)
+        contexts.append(StoredContext(name=GOLD, snippets=(pieces[record.gold_snippet_index],), oracle=True))
+    return tuple(contexts)
 
 
 def in_repository(task: Task, text: str) -> Task | None:
@@ -151,8 +151,10 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
             what = f"{sample.id} is of {sample.benchmark}: there are no pieces found for it"
             raise InputFault(what, cure="choose another --format, e.g. ctxbench")
         reference = references[sample.id]
-        fields, stored = reference.fields, {one.name: one for one in sample.stored}
-        pieces = [{"identifier": one.name, "path": one.path, "snippet": one.text} for one in stored[PIECES].snippets]
+        fields, stored = reference.fields, {context.name: context for context in sample.stored}
+        pieces = [
+            {"identifier": piece.name, "path": piece.path, "snippet": piece.text} for piece in stored[PIECES].snippets
+        ]
         yield {
             "repo_name": sample.repo,
             "file_path": sample.path,

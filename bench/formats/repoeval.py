@@ -58,8 +58,8 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
         joined = any(record.prompt and not record.prompt.endswith("\n") for _, record in rows)
         for where, record in rows:
             with explained(where, _CURE):
-                made = _task(record, joined, where)
-            yield made
+                task = _task(record, joined, where)
+            yield task
 
 
 def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
@@ -95,11 +95,13 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
         detail = "prompt and answer together end in no whole function"
         return Unusable(id=sample.id, reason="not_a_function", where=where, detail=detail)
     line = sample.context_start + sample.prefix.count("\n")
-    declared, told = sample.context_start + head.line, data.lineno or 0
+    declared, recorded_line = sample.context_start + head.line, data.lineno or 0
     # Whether it counts the declaration or the body, from 0 or from 1, is not told; elsewhere it is at odds.
-    if not declared <= told <= line + 1:
-        raise Odd("metadata.lineno", f"is {told}, but the function's head is on lines {declared} to {line - 1}")
-    made = replace(
+    if not declared <= recorded_line <= line + 1:
+        raise Odd(
+            "metadata.lineno", f"is {recorded_line}, but the function's head is on lines {declared} to {line - 1}"
+        )
+    function_sample = replace(
         sample,
         kind=Kind.FUNCTION,
         subkind=UNTESTED,
@@ -108,9 +110,11 @@ def _function(sample: Sample, reference: Reference, data: _Metadata, where: str)
         signature=head.signature,
         docstring=head.docstring,
     )
-    kept = {"body": reference.target, "lineno": told, "named": data.function_name is not None}
-    whole = lift([*_head_lines(made, head), *reference.target.split("\n")]).rstrip("\n")
-    return Task(made, replace(reference, target=whole, fields={**reference.fields, **kept}), where)
+    function_fields = {"body": reference.target, "lineno": recorded_line, "named": data.function_name is not None}
+    whole = lift([*_head_lines(function_sample, head), *reference.target.split("\n")]).rstrip("\n")
+    return Task(
+        function_sample, replace(reference, target=whole, fields={**reference.fields, **function_fields}), where
+    )
 
 
 def _head_lines(sample: Sample, head: Head) -> list[str]:
@@ -139,10 +143,10 @@ def _prompt(record: _Record, joined: bool) -> str:
     data, prompt = record.metadata, _newlines(record.prompt)
     if data.line_no is None:
         return f"{prompt}\n" if joined else prompt
-    wanted = data.line_no - data.context_start_lineno
-    whole = f"{prompt}\n" if joined and wanted else prompt
-    if whole.count("\n") != wanted:
-        what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {wanted}"
+    whole_lines = data.line_no - data.context_start_lineno
+    whole = f"{prompt}\n" if joined and whole_lines else prompt
+    if whole.count("\n") != whole_lines:
+        what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {whole_lines}"
         raise Odd("metadata.line_no", what)
     return whole
 
@@ -154,19 +158,19 @@ def _newlines(text: str) -> str:
 def in_repository(task: Task, text: str) -> Task | None:
     """Return the task with its prompt made anew from the whole file; None if the answer does not stand there."""
     sample, reference, lines = task.sample, task.reference, text.split("\n")
-    wanted = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
+    target_lines = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
     line = sample.cursor.line
-    found = lines[line : line + len(wanted)]
-    if [each.rstrip() for each in found] != [each.rstrip() for each in wanted]:
+    file_lines = lines[line : line + len(target_lines)]
+    if [row.rstrip() for row in file_lines] != [row.rstrip() for row in target_lines]:
         return None
-    prefix, end = "".join(f"{each}\n" for each in lines[:line]), line + len(wanted)
-    made = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]), context_start=0)
+    prefix, end = "".join(f"{row}\n" for row in lines[:line]), line + len(target_lines)
+    rebuilt = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]), context_start=0)
     if sample.kind is Kind.FUNCTION:
-        head = head_of(prefix, "\n".join(wanted), sample.name)
+        head = head_of(prefix, "\n".join(target_lines), sample.name)
         if head is None:
             return None
-        made = replace(made, span=(head.line, end))
-    return replace(task, sample=made)
+        rebuilt = replace(rebuilt, span=(head.line, end))
+    return replace(task, sample=rebuilt)
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:

@@ -40,8 +40,8 @@ def head_of(prompt: str, body: str, name: str | None) -> Head | None:
     """
     lines = prompt.split("\n")[:-1]
     for at in range(len(lines) - 1, -1, -1):
-        found = _DEF.match(lines[at])
-        if found is None or (name is not None and found[2] != name.rpartition(".")[2]):
+        match = _DEF.match(lines[at])
+        if match is None or (name is not None and match[2] != name.rpartition(".")[2]):
             continue
         text = "\n".join([*lines[at:], body])
         # The text of a method stands indented: in a block of its own it is read as it is.

@@ -1,4 +1,4 @@
-"""Puts imported tasks back into their repositories: prompts made anew, answers checked, leaks closed, files copied."""
+"""Put imported tasks back into their repositories: prompts made anew, answers checked, leaks closed, files copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench import snapshot
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import explained
 from ctxbench.bench.formats.hygiene import cleaned
-from ctxbench.bench.formats.telling import LeftOut, Report
+from ctxbench.bench.formats.left_out import LeftOut, Report
 from ctxbench.bench.formats.types import Format, Locating, Task, Unusable
 from ctxbench.bench.home import Home
 from ctxbench.bench.snapshot import Snapshot
@@ -46,7 +46,7 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
         tasks: of one repository and language.
         root: its folder; nothing in it is changed or run.
         home: where its source files are copied.
-        hygiene: whether copies of answers are kept from strategies (strategies.md 1.2).
+        hygiene: whether copies of answers are kept from strategies.
         report: told of each task that is left out.
 
     Raises:
@@ -57,11 +57,11 @@ def attach(form: Format, tasks: Sequence[Task], root: Path, home: Home, *, hygie
     rebuilt: list[Task] = []
     left_out = LeftOut(report)
     for task in tasks:
-        made = _placed(form, task, read.texts)
-        if isinstance(made, Unusable):
-            left_out.add(made)
+        rebuilt_task = _placed(form, task, read.texts)
+        if isinstance(rebuilt_task, Unusable):
+            left_out.add(rebuilt_task)
         else:
-            rebuilt.append(made)
+            rebuilt.append(rebuilt_task)
     left_out.end()
     clean = cleaned(rebuilt, read.texts, hide=hygiene)
     entry = _account(tasks, rebuilt, left_out.counts) | {
@@ -81,11 +81,11 @@ def _placed(form: Format, task: Task, texts: Mapping[str, str]) -> Task | Unusab
     path, text = task.sample.path, texts.get(task.sample.path)
     if text is None:
         return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
-    made = form.in_repository(task, text)
-    if made is None:
+    rebuilt_task = form.in_repository(task, text)
+    if rebuilt_task is None:
         detail = f"the answer does not stand in {path} where the record says"
         return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)
-    return made
+    return rebuilt_task
 
 
 def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
@@ -101,17 +101,17 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
     """
     if not repos.is_dir():
         raise InputFault("is no folder", where=str(repos), cure="give the folder that holds the repositories")
-    found = next((place for place in (repos / repo, repos / repo.rpartition("---")[2]) if place.is_dir()), None)
-    if found is not None or not alone:
-        return found
-    return repos if any(each.is_file() for each in repos.iterdir()) or repos.name == repo else None
+    folder = next((place for place in (repos / repo, repos / repo.rpartition("---")[2]) if place.is_dir()), None)
+    if folder is not None or not alone:
+        return folder
+    return repos if any(child.is_file() for child in repos.iterdir()) or repos.name == repo else None
 
 
-def _account(tasks: Sequence[Task], kept: Sequence[Task], drops: Counter[str]) -> dict[str, Any]:
+def _account(tasks: Sequence[Task], rebuilt: Sequence[Task], drops: Counter[str]) -> dict[str, Any]:
     return {
         "language": tasks[0].sample.language.value,
         "tasks": len(tasks),
-        "kept": len(kept),
+        "kept": len(rebuilt),
         "drops": dict(sorted(drops.items())),
     }
 

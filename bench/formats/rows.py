@@ -1,4 +1,4 @@
-"""Opens files of records: JSON Lines, JSON documents, both also gzipped, Parquet, and data sets of a hub.
+"""Open files of records: JSON Lines, JSON documents, both also gzipped, Parquet, and data sets of a hub.
 
 JSON Lines and Parquet are streamed; a JSON document is read whole. Every fault is one line that names the
 file and the line, the byte or the record. What a record means is its format's business.

@@ -1,4 +1,4 @@
-"""What every format of sample files has: rows in, tasks out, and back. Frozen data, no I/O."""
+"""The parts of every sample format: rows in, tasks out, and back. Frozen data, no I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the caller chose."""
+    """The caller's options for reading."""
 
     language: Language | None = None
     """The language of the files that do not say it themselves; others are refused."""
@@ -41,7 +41,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One sample as far as the files alone tell it, and its answer."""
+    """One sample and its answer, as the files alone give them."""
 
     sample: Sample
     reference: Reference

@@ -18,9 +18,16 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions import load
 from ctxbench.bench.functions.certificates import Certificates
 from ctxbench.bench.functions.certify import FAILS_UNDER_LOAD, Certified, certify
-from ctxbench.bench.functions.mining import Found, Lock, Report, miner
+from ctxbench.bench.functions.mining import Lock, Report, Search, miner
 from ctxbench.bench.functions.mutation import Draft
-from ctxbench.bench.functions.prepare import Ready, certificates_of, one_ahead, prepare, provisional, silent
+from ctxbench.bench.functions.prepare import (
+    PreparedRepository,
+    certificates_of,
+    one_ahead,
+    prepare,
+    provisional,
+    silent,
+)
 from ctxbench.bench.functions.samples import hidden_for, make, ordered
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.home import Home
@@ -90,18 +97,18 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     sets.folder(home, name)
     check(manifests, per_repo)
 
-    def ready(manifest: RepoManifest) -> Ready:
+    def prepare_repository(manifest: RepoManifest) -> PreparedRepository:
         return prepare(manifest, checkout.fetch(manifest, home, report=report), home, sandbox, lock, report)
 
     mined: dict[str, Mined] = {}
-    for one in one_ahead(ready, sorted(manifests, key=lambda each: each.name)):
-        mined[one.project.manifest.name] = _mine(
-            one, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report, again=again
+    for repository in one_ahead(prepare_repository, sorted(manifests, key=lambda mining: mining.name)):
+        mined[repository.project.manifest.name] = _mine(
+            repository, sandbox, per_repo=per_repo, seed=seed, workers=workers, report=report, again=again
         )
-    entries = {repo: each.entry for repo, each in mined.items()}
+    entries = {repo: mining.entry for repo, mining in mined.items()}
     about = account(Kind.FUNCTION, entries, _TOTALS, seed=seed, per_repo=per_repo)
-    samples = [sample for each in mined.values() for sample in each.samples]
-    references = [reference for each in mined.values() for reference in each.references]
+    samples = [sample for mining in mined.values() for sample in mining.samples]
+    references = [reference for mining in mined.values() for reference in mining.references]
     return sets.save(home, name, samples, references, about, force=force)
 
 
@@ -113,50 +120,59 @@ def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
-    if len({each.name for each in manifests}) < len(manifests):
+    if len({manifest.name for manifest in manifests}) < len(manifests):
         raise InputFault("a repository is given twice", cure="name each repository once")
-    for each in manifests:
-        if each.tests is None:
+    for manifest in manifests:
+        if manifest.tests is None:
             raise InputFault(
                 "its manifest has no [tests]: nothing could judge its functions",
-                where=each.name,
+                where=manifest.name,
                 cure="add a [tests] table (docs/functions.md says how), or choose another repository",
             )
 
 
 def _mine(
-    one: Ready, sandbox: Sandbox, *, per_repo: int, seed: int, workers: int, report: Report, again: bool
+    repository: PreparedRepository,
+    sandbox: Sandbox,
+    *,
+    per_repo: int,
+    seed: int,
+    workers: int,
+    report: Report,
+    again: bool,
 ) -> Mined:
-    project, entry, suite = one.project, one.entry, one.suite
+    project, entry, suite = repository.project, repository.entry, repository.suite
     name, language = project.manifest.name, project.manifest.language
     with explained():
-        found = miner(language).find(project, suite, sandbox, report)
-    tried = ordered(found.candidates, repo=name, seed=seed)
-    made = [make(project, found, candidate, miner(language).lift) for candidate in tried]
-    references = {reference.id: reference for _, reference in made}
+        search = miner(language).find(project, suite, sandbox, report)
+    tried = ordered(search.candidates, repo=name, seed=seed)
+    pairs = [make(project, search, candidate, miner(language).lift) for candidate in tried]
+    references = {reference.id: reference for _, reference in pairs}
     report(f"{name}: {len(tried)} candidates, certifying up to {per_repo}")
-    drafts = provisional(name, entry, [sample for sample, _ in made], references)
+    drafts = provisional(name, entry, [sample for sample, _ in pairs], references)
     with Judge(project.home, drafts, sandbox, width=max(workers, load.JOBS)) as judge:
         certified = certify(
-            [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, made, strict=True)],
+            [_draft(candidate, *pair, suite) for candidate, pair in zip(tried, pairs, strict=True)],
             references,
             judge,
             Certificates(certificates_of(project.home, suite.environment.digest, sandbox.name), again=again),
-            wanted=per_repo,
+            most=per_repo,
             workers=workers,
-            tick=lambda count, done: report(f"{name}: {count} certified of {done} tried") if done % 10 == 0 else None,
+            tick=lambda count, tried_count: (
+                report(f"{name}: {count} certified of {tried_count} tried") if tried_count % 10 == 0 else None
+            ),
             report=report,
         )
     if not certified.samples:
-        raise _none(name, found, certified.drops)
+        raise _none(name, search, certified.drops)
     report(f"{name}: {len(certified.samples)} samples of {len(tried)} candidates")
-    kept = [
-        (candidate, replace(sample, hidden=hidden_for(found.hidden, references[sample.id].tests)))
-        for candidate, (sample, _) in zip(tried, made, strict=True)
+    sampled = [
+        (candidate, replace(sample, hidden=hidden_for(search.hidden, references[sample.id].tests)))
+        for candidate, (sample, _) in zip(tried, pairs, strict=True)
         if sample.id in certified.samples
     ]
-    counts = _counts(found, tried, [candidate for candidate, _ in kept], certified)
-    samples = tuple(sample for _, sample in kept)
+    counts = _counts(search, tried, [candidate for candidate, _ in sampled], certified)
+    samples = tuple(sample for _, sample in sampled)
     answers = tuple(references[sample.id] for sample in samples)
     return Mined(samples, answers, {**entry, **counts, **_clocks(answers, certified)})
 
@@ -173,8 +189,8 @@ def _draft(candidate: Candidate, sample: Sample, reference: Reference, suite: Su
     )
 
 
-def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
-    dropped = Counter(found.drops) + Counter(failed)
+def _none(name: str, search: Search, failed: Mapping[str, int]) -> InputFault:
+    dropped = Counter(search.drops) + Counter(failed)
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
     return InputFault(
         f"no function of {name!r} can become a sample ({reasons or 'none is documented'})",
@@ -184,26 +200,26 @@ def _none(name: str, found: Found, failed: Mapping[str, int]) -> InputFault:
 
 def _clocks(references: Sequence[Reference], certified: Certified) -> dict[str, Any]:
     """Return how many samples tests that read a clock judge, alone or among others, and how many tests load failed."""
-    alone = sum(bool(each.clocks) and len(each.clocks) == len(each.tests) for each in references)
+    alone = sum(bool(reference.clocks) and len(reference.clocks) == len(reference.tests) for reference in references)
     return {
         "kept_clocks_only": alone,
-        "kept_clocks_too": sum(bool(each.clocks) for each in references) - alone,
+        "kept_clocks_too": sum(bool(reference.clocks) for reference in references) - alone,
         "tests_dropped": {FAILS_UNDER_LOAD: len(certified.left_out)} if certified.left_out else {},
     }
 
 
 def _counts(
-    found: Found, tried: Sequence[Candidate], kept: Sequence[Candidate], certified: Certified
+    search: Search, tried: Sequence[Candidate], sampled: Sequence[Candidate], certified: Certified
 ) -> dict[str, Any]:
-    levels = Counter(candidate.level for candidate in kept)
+    levels = Counter(candidate.level for candidate in sampled)
     failed, mutants = certified.drops, certified.mutants
     return {
-        **found.counts,
+        **search.counts,
         "candidates": len(tried),
-        "tried": len(kept) + sum(failed.values()),
-        "kept": len(kept),
-        "kept_one_line": sum(candidate.end - candidate.cursor.line == 1 for candidate in kept),
+        "tried": len(sampled) + sum(failed.values()),
+        "kept": len(sampled),
+        "kept_one_line": sum(candidate.end - candidate.cursor.line == 1 for candidate in sampled),
         "levels": {level.value: levels[level] for level in Level if levels[level]},
         **({"mutants": asdict(mutants)} if mutants.tried else {}),
-        "drops": dict(sorted((Counter(found.drops) + Counter(failed)).items())),
+        "drops": dict(sorted((Counter(search.drops) + Counter(failed)).items())),
     }

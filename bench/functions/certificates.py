@@ -35,20 +35,20 @@ class Certificates:
         if again:
             self._dropped.clear()
 
-    def _read(self, kept: Mapping[str, Any]) -> None:
-        if "dropped" in kept:
+    def _read(self, record: Mapping[str, Any]) -> None:
+        if "dropped" in record:
             # The fault may have been ours: another version tries again.
-            if kept["version"] == version("ctxbench"):
-                self._dropped[kept["dropped"]] = str(kept["reason"])
+            if record["version"] == version("ctxbench"):
+                self._dropped[record["dropped"]] = str(record["reason"])
             return
-        if "loaded" in kept:
-            self._left_out[kept["loaded"]] = tuple(map(str, kept["left_out"]))
+        if "loaded" in record:
+            self._left_out[record["loaded"]] = tuple(map(str, record["left_out"]))
             return
         certificate = None
-        if "tests" in kept:
-            mutants = Mutants(*map(int, kept["mutants"]))
-            certificate = Certificate(tuple(map(str, kept["tests"])), mutants, bool(kept.get("clocks_only")))
-        self._known[kept["certified"]] = certificate
+        if "tests" in record:
+            mutants = Mutants(*map(int, record["mutants"]))
+            certificate = Certificate(tuple(map(str, record["tests"])), mutants, bool(record.get("clocks_only")))
+        self._known[record["certified"]] = certificate
 
     def has(self, sample: Sample, reference: Reference) -> bool:
         """Say whether a sample was certified before, with the same lines, answer and tests."""

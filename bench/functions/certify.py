@@ -16,7 +16,7 @@ from typing import Protocol
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions import load
 from ctxbench.bench.functions.choose import MOST_TESTS
-from ctxbench.bench.functions.mutation import Draft, Trying, chosen, measured
+from ctxbench.bench.functions.mutation import Draft, Trying, choose_by_faults, measured
 from ctxbench.bench.functions.types import Certificate, Mutants
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
@@ -46,7 +46,7 @@ class Boxes(load.Judging, Trying, Protocol):
     """The part of `bench.testing.judge.Judge` that certifying needs."""
 
 
-class Known(load.Known, Protocol):
+class EarlierBuilds(load.EarlierLoads, Protocol):
     """What came of certifying in earlier builds."""
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
@@ -80,16 +80,16 @@ class Certified:
     @property
     def mutants(self) -> Mutants:
         """What became of the faulty versions of all."""
-        return sum((each.mutants for each in self.samples.values() if each.mutants), Mutants())
+        return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 
 def certify(  # noqa: PLR0913 - each is used once, here
     drafts: Sequence[Draft],
     references: MutableMapping[str, Reference],
     boxes: Boxes,
-    known: Known,
+    earlier: EarlierBuilds,
     *,
-    wanted: int,
+    most: int,
     workers: int,
     jobs: int = load.JOBS,
     tick: Callable[[int, int], None],
@@ -101,8 +101,8 @@ def certify(  # noqa: PLR0913 - each is used once, here
         drafts: in the order in which to try them.
         references: sample id -> answer, as `boxes` reads it; the tests that were chosen are written there.
         boxes: runs the tests.
-        known: what earlier builds certified and dropped, which is not tried again.
-        wanted: how many are enough.
+        earlier: what earlier builds certified and dropped, which is not tried again.
+        most: how many are enough.
         workers: how many to judge at once.
         jobs: how many references to judge at once on a busy machine.
         tick: told how many were certified and tried.
@@ -115,7 +115,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
     drops: Counter[str] = Counter()
 
     def attempt(draft: Draft) -> Certificate | str:
-        return _attempt(draft, references, boxes, known, report)
+        return _attempt(draft, references, boxes, earlier, report)
 
     def passing(results: Iterator[tuple[Draft, Certificate | str]]) -> Iterator[tuple[Draft, Certificate]]:
         for count, (draft, result) in enumerate(results, 1):
@@ -129,14 +129,14 @@ def certify(  # noqa: PLR0913 - each is used once, here
     with closing(_in_order(attempt, drafts, workers)) as results:
         fresh = passing(results)
         while batch := {
-            draft.sample.id: (draft, certificate) for draft, certificate in islice(fresh, wanted - len(certified))
+            draft.sample.id: (draft, certificate) for draft, certificate in islice(fresh, most - len(certified))
         }:
             blanks = {name: draft.blank for name, (draft, _) in batch.items()}
             loaded = load.under_load(
                 [draft.sample for draft, _ in batch.values()],
                 references,
                 boxes,
-                known,
+                earlier,
                 lambda sample, blanks=blanks: _again(sample, blanks[sample.id], references, boxes),  # type: ignore[misc]
                 jobs=jobs,
                 report=report,
@@ -145,31 +145,35 @@ def certify(  # noqa: PLR0913 - each is used once, here
             left_out |= loaded.left_out
             for sample in loaded.samples:
                 draft, certificate = batch[sample.id]
-                certified[sample.id] = _narrowed(draft, certificate, references[sample.id], boxes, known)
+                certified[sample.id] = _narrowed(draft, certificate, references[sample.id], boxes, earlier)
     return Certified(certified, +drops, frozenset(left_out))
 
 
 def _attempt(
-    draft: Draft, references: MutableMapping[str, Reference], boxes: Boxes, known: Known, report: Callable[[str], None]
+    draft: Draft,
+    references: MutableMapping[str, Reference],
+    boxes: Boxes,
+    earlier: EarlierBuilds,
+    report: Callable[[str], None],
 ) -> Certificate | str:
     """Return a draft's certificate, or why it gets none; take what earlier builds say of it."""
     sample, reference = draft.sample, draft.reference
-    kept = known.get(sample, reference, draft.others)
-    if kept is not None and kept.mutants is not None:
-        references[sample.id] = draft.judged_by(kept.tests)
-        return kept
-    dropped = "" if kept else known.dropped(sample, reference, draft.others)
+    certificate = earlier.get(sample, reference, draft.others)
+    if certificate is not None and certificate.mutants is not None:
+        references[sample.id] = draft.judged_by(certificate.tests)
+        return certificate
+    dropped = "" if certificate else earlier.dropped(sample, reference, draft.others)
     if dropped:
         report(f"{sample.id}: {dropped}, as in an earlier build")
         return dropped
-    tests, result, detail = (kept.tests, CERTIFIED, "") if kept else _with_tests(draft, references, boxes)
+    tests, result, detail = (certificate.tests, CERTIFIED, "") if certificate else _with_tests(draft, references, boxes)
     if result != CERTIFIED:
         if result not in _OF_THE_MOMENT:
-            known.drop(sample, reference, draft.others, result)
+            earlier.drop(sample, reference, draft.others, result)
         report(f"{sample.id}: {result}: {detail}".rstrip(": "))
         return result
     fresh = _measured(draft, tests, boxes)
-    known.add(sample, reference, draft.others, fresh)
+    earlier.add(sample, reference, draft.others, fresh)
     return fresh
 
 
@@ -181,15 +185,17 @@ def _again(sample: Sample, blank: str, references: Mapping[str, Reference], boxe
     return certificate(sample, references[sample.id].target, blank, boxes)[0] == CERTIFIED
 
 
-def _narrowed(draft: Draft, certificate: Certificate, reference: Reference, boxes: Boxes, known: Known) -> Certificate:
+def _narrowed(
+    draft: Draft, certificate: Certificate, reference: Reference, boxes: Boxes, earlier: EarlierBuilds
+) -> Certificate:
     """Return the certificate with the tests that a busy machine left of those that it was made with."""
     if certificate.tests == reference.tests:
         return certificate
-    kept = known.get(draft.sample, reference)
-    if kept is None or kept.mutants is None:
-        kept = _measured(draft, reference.tests, boxes)
-        known.add(draft.sample, reference, (), kept)
-    return kept
+    narrowed = earlier.get(draft.sample, reference)
+    if narrowed is None or narrowed.mutants is None:
+        narrowed = _measured(draft, reference.tests, boxes)
+        earlier.add(draft.sample, reference, (), narrowed)
+    return narrowed
 
 
 def _with_tests(
@@ -200,19 +206,19 @@ def _with_tests(
     A test that the published code does not pass by itself (it leans on others, or on chance) is left out; where an
     empty body passes, what else runs the function is tried.
     """
-    sample, left, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
+    sample, remaining, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
     tests, result, detail = draft.reference.tests, "", ""
     for _ in range(ROUNDS):
-        tests = chosen(left, boxes) if left.others and searched else left.reference.tests
+        tests = choose_by_faults(remaining, boxes) if remaining.others and searched else remaining.reference.tests
         references[sample.id] = draft.judged_by(tests)
         result, detail = certificate(sample, draft.reference.target, draft.blank, boxes)
-        if result == BLANK_PASSED and left.others and not searched:
+        if result == BLANK_PASSED and remaining.others and not searched:
             searched = True
         elif result in (REFERENCE_FAILED, FLAKY):
-            fewer = left.without(_unreliable(draft, tests, detail, references, boxes))
-            if fewer is None or fewer == left:
+            fewer = remaining.without(_unreliable(draft, tests, detail, references, boxes))
+            if fewer is None or fewer == remaining:
                 break
-            left = fewer
+            remaining = fewer
         else:
             break
     return tests, result, detail
@@ -265,9 +271,9 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judging) ->
             # A busy machine, perhaps: that is no property of the sample.
             patience -= 1
             judged.pop()
-    bad = [each for each in judged if each.verdict is not Verdict.PASSED]
+    bad = [judgement for judgement in judged if judgement.verdict is not Verdict.PASSED]
     if len(bad) == RUNS:
-        timed_out = any(each.verdict is Verdict.TIMED_OUT for each in bad)
+        timed_out = any(judgement.verdict is Verdict.TIMED_OUT for judgement in bad)
         return (TIMED_OUT if timed_out else REFERENCE_FAILED), bad[0].reason
     if bad:
         return FLAKY, bad[0].reason

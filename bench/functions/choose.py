@@ -67,25 +67,25 @@ def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) 
         covering: usable test -> lines of the function that it runs.
         runs: what is known of each.
     """
-    chosen: list[str] = []
+    picked: list[str] = []
     missing = frozenset[int]().union(*covering.values())
-    while missing and len(chosen) < MOST_TESTS:
+    while missing and len(picked) < MOST_TESTS:
         best = min(covering, key=lambda test: (-len(covering[test] & missing), *preference(test, runs[test])))
         missing -= covering[best]
-        chosen.append(best)
-    turns = Counter(_base(test) for test in chosen)
-    rest: list[tuple[int, int, str]] = []
-    for test in sorted(covering.keys() - set(chosen), key=lambda test: preference(test, runs[test])):
-        rest.append((turns[_base(test)], *preference(test, runs[test])))
+        picked.append(best)
+    turns = Counter(_base(test) for test in picked)
+    narrowest: list[tuple[int, int, str]] = []
+    for test in sorted(covering.keys() - set(picked), key=lambda test: preference(test, runs[test])):
+        narrowest.append((turns[_base(test)], *preference(test, runs[test])))
         turns[_base(test)] += 1
-    return (*chosen, *(test for *_, test in sorted(rest)[: MOST_TESTS - len(chosen)]))
+    return (*picked, *(test for *_, test in sorted(narrowest)[: MOST_TESTS - len(picked)]))
 
 
 def others(
     covering: Mapping[str, frozenset[int]],
     importing: Collection[str],
     runs: Mapping[str, TestRun],
-    chosen: Sequence[str],
+    picked: Sequence[str],
 ) -> tuple[str, ...]:
     """Return what else may notice a fault of a function, in the order in which it is worth a try.
 
@@ -96,15 +96,15 @@ def others(
         covering: as `choose` takes it.
         importing: usable tests of modules whose import runs the function.
         runs: what is known of each.
-        chosen: what `choose` returned.
+        picked: what `choose` returned.
     """
-    held = set(chosen)
+    excluded = set(picked)
     ways = []
-    for tests in (covering.keys() - held, set(importing) - covering.keys() - held):
+    for tests in (covering.keys() - excluded, set(importing) - covering.keys() - excluded):
         narrow = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test])))
         wide = _in_turns(sorted(tests, key=lambda test: preference(test, runs[test], wide=True)))
         ways.append(dict.fromkeys(test for pair in zip(wide, narrow, strict=True) for test in pair))
-    return (*ways[0], *ways[1])[: MOST_TRIED - len(held)]
+    return (*ways[0], *ways[1])[: MOST_TRIED - len(excluded)]
 
 
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
@@ -118,23 +118,23 @@ def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[fr
         others: more tests, in the order in which they are worth a try.
         failing: for each fault the tests that notice it.
     """
-    chosen: list[str] = []
+    picked: list[str] = []
     times = [0 for _ in failing]
-    left = [*ranked, *others]
+    candidates = [*ranked, *others]
 
     def gain(test: str) -> float:
         counted = zip(times, failing, strict=True)
         return sum(0.5**count for count, those in counted if count < TWICE and test in those)
 
-    while left and len(chosen) < MOST_TESTS:
-        best = max(left, key=gain)  # of equals the first
+    while candidates and len(picked) < MOST_TESTS:
+        best = max(candidates, key=gain)  # of equals the first
         if not gain(best):
             break
-        left.remove(best)
-        chosen.append(best)
+        candidates.remove(best)
+        picked.append(best)
         times = [count + (best in those) for count, those in zip(times, failing, strict=True)]
-    rest = [test for test in ranked if test not in chosen]
-    return tuple(sorted([*chosen, *rest[: MOST_TESTS - len(chosen)]]))
+    fillers = [test for test in ranked if test not in picked]
+    return tuple(sorted([*picked, *fillers[: MOST_TESTS - len(picked)]]))
 
 
 def _in_turns(tests: Sequence[str]) -> list[str]:

@@ -20,14 +20,14 @@ def test_places(paths: Iterable[str], named: Sequence[str] = ()) -> tuple[str, .
         named: where the manifest says that tests are; taken for test places only if they are called so,
             for a project's tests may lie among its sources.
     """
-    found: set[str] = set()
+    places: set[str] = set()
     for path in paths:
         folder = _outermost(path)
         if folder:
-            found.add(folder)
+            places.add(folder)
         elif _FILE.fullmatch(basename(path)) or path in named:
-            found.add(path)
-    return tuple(sorted(place for place in found if not is_hidden(place, sorted(found - {place}))))
+            places.add(path)
+    return tuple(sorted(place for place in places if not is_hidden(place, sorted(places - {place}))))
 
 
 def _outermost(path: str) -> str:

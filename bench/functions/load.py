@@ -28,7 +28,7 @@ class Judging(Protocol):
         ...
 
 
-class Known(Protocol):
+class EarlierLoads(Protocol):
     """What is known of earlier builds."""
 
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
@@ -54,7 +54,7 @@ def under_load(
     samples: Sequence[Sample],
     references: MutableMapping[str, Reference],
     judging: Judging,
-    known: Known,
+    earlier: EarlierLoads,
     again: Callable[[Sample], bool],
     *,
     jobs: int,
@@ -66,7 +66,7 @@ def under_load(
         samples: those that have the certificate.
         references: sample id -> answer; its tests become those that pass.
         judging: runs the tests, of as many samples at once.
-        known: of earlier builds.
+        earlier: of earlier builds.
         again: says whether a sample still has the certificate with the tests that remain.
         jobs: how many run at once.
         report: told which tests are left out, a line each.
@@ -79,7 +79,7 @@ def under_load(
     tries = dict.fromkeys(whole, _TRIES)
     waiting = []
     for sample in samples:
-        before = known.left_out(sample, whole[sample.id])
+        before = earlier.left_out(sample, whole[sample.id])
         if before is None:
             waiting.append(sample)
         else:
@@ -93,7 +93,7 @@ def under_load(
             if not failures[sample.id]:
                 now = set(references[sample.id].tests)
                 gone[sample.id] = tuple(test for test in whole[sample.id].tests if test not in now)
-                known.add_left_out(sample, whole[sample.id], gone[sample.id])
+                earlier.add_left_out(sample, whole[sample.id], gone[sample.id])
                 continue
             reason = failures[sample.id][0].reason
             references[sample.id] = without(references[sample.id], failed)
@@ -103,14 +103,14 @@ def under_load(
             if usable:
                 still.append(sample)
         waiting = still
-    kept = tuple(sample for sample in samples if sample.id in gone)
-    return Loaded(kept, frozenset(test for tests in gone.values() for test in tests))
+    passing = tuple(sample for sample in samples if sample.id in gone)
+    return Loaded(passing, frozenset(test for tests in gone.values() for test in tests))
 
 
 def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
     """Return a reference that some tests do not judge."""
-    left = tuple(test for test in reference.tests if test not in tests)
-    return replace(reference, tests=left, clocks=tuple(test for test in reference.clocks if test in left))
+    remaining = tuple(test for test in reference.tests if test not in tests)
+    return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
 
 
 def _failures(

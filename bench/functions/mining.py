@@ -40,7 +40,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Search:
     """What a language found in a repository; equal for equal repositories, whatever the machine."""
 
     candidates: tuple[Candidate, ...]
@@ -96,7 +96,7 @@ class Miner(Protocol):
         """
         ...
 
-    def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
+    def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
         """Return the documented functions that passing tests cover.
 
         Args:

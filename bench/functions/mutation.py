@@ -51,15 +51,15 @@ class Draft:
 
     def without(self, tests: frozenset[str]) -> Draft | None:
         """Return the draft as if some tests were not there; None if no test is left."""
-        left = [test for test in (*self.ranked, *self.others) if test not in tests]
-        if not left:
+        remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
+        if not remaining:
             return None
         most = len(self.ranked)
-        reference = self.judged_by(tuple(sorted(left[:most])))
-        return replace(self, reference=reference, ranked=tuple(left[:most]), others=tuple(left[most:]))
+        reference = self.judged_by(tuple(sorted(remaining[:most])))
+        return replace(self, reference=reference, ranked=tuple(remaining[:most]), others=tuple(remaining[most:]))
 
 
-def chosen(draft: Draft, trying: Trying) -> tuple[str, ...]:
+def choose_by_faults(draft: Draft, trying: Trying) -> tuple[str, ...]:
     """Return the tests that notice most: that an empty body is there, then one fault or another; sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [_failing(draft, text, trying) for text in (draft.blank, *faulty)]

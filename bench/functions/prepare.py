@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedRepository:
     """A repository whose tests could be run now."""
 
     project: Project
@@ -41,23 +41,23 @@ def silent(_: str) -> None:
     """Tell nobody."""
 
 
-def one_ahead(ready: Callable[[RepoManifest], T], manifests: Sequence[RepoManifest]) -> Iterator[T]:
+def one_ahead(prepare_next: Callable[[RepoManifest], T], manifests: Sequence[RepoManifest]) -> Iterator[T]:
     """Yield each repository made ready, while the next one is: that is waiting for networks, and for images."""
     with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
         try:
-            coming = deque(pool.submit(ready, manifest) for manifest in manifests[:1])
+            coming = deque(pool.submit(prepare_next, manifest) for manifest in manifests[:1])
             for manifest in [*manifests[1:], None]:
-                one = coming.popleft().result()
+                prepared = coming.popleft().result()
                 if manifest is not None:
-                    coming.append(pool.submit(ready, manifest))
-                yield one
+                    coming.append(pool.submit(prepare_next, manifest))
+                yield prepared
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
-) -> Ready:
+) -> PreparedRepository:
     """Read a fetched repository, resolve what its tests need, and make its image.
 
     Raises:
@@ -70,7 +70,7 @@ def prepare(
         entry = _entry(project, checkout, miner(manifest.language).tests(project, report))
         suite = suite_of(home, provisional(manifest.name, entry, [], {}), manifest.name, sandbox)
         sandbox.prepare(suite.environment, report)
-    return Ready(project, entry, suite)
+    return PreparedRepository(project, entry, suite)
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:

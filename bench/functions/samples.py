@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from ctxbench.bench.functions.mining import Found, Project
+from ctxbench.bench.functions.mining import Project, Search
 from ctxbench.bench.functions.types import Candidate, Level
 from ctxbench.bench.repository import is_hidden
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
@@ -14,13 +14,13 @@ BENCHMARK = "ctxbench"
 
 
 def make(
-    project: Project, found: Found, candidate: Candidate, lift: Callable[[list[str]], str]
+    project: Project, search: Search, candidate: Candidate, lift: Callable[[list[str]], str]
 ) -> tuple[Sample, Reference]:
     """Return the sample of a candidate, with its answer.
 
     Args:
         project: the repository.
-        found: what was found in it; its test places are hidden.
+        search: what was found in it; its test places are hidden.
         candidate: one of its candidates.
         lift: the language's, see `bench.functions.mining.Miner`.
     """
@@ -43,7 +43,7 @@ def make(
         signature=candidate.signature,
         docstring=candidate.docstring,
         span=(candidate.start, candidate.end),
-        hidden=hidden_for(found.hidden, candidate.tests),
+        hidden=hidden_for(search.hidden, candidate.tests),
     )
     target = lift(lines[candidate.start : candidate.end]).rstrip("\n")
     tests = tuple(sorted(candidate.tests))
@@ -80,7 +80,7 @@ def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Ca
 
 def _ordered(candidates: Iterable[Candidate], repo: str, seed: int) -> list[Candidate]:
     levels: dict[Level, dict[str, list[Candidate]]] = {}
-    for candidate in sorted(candidates, key=lambda each: (each.path, each.start)):
+    for candidate in sorted(candidates, key=lambda function: (function.path, function.start)):
         levels.setdefault(candidate.level, {}).setdefault(candidate.path, []).append(candidate)
     queues = []
     for level in sorted(levels, key=list(Level).index):

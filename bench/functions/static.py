@@ -65,7 +65,7 @@ class Names(Protocol[D_contra]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Generic[D]):
+class ListedFunction(Generic[D]):
     """A function that may become a candidate if tests cover it."""
 
     path: str
@@ -78,7 +78,7 @@ class Known(Generic[D]):
 class Static(Generic[D]):
     """The functions of a repository."""
 
-    known: tuple[Known[D], ...]
+    functions: tuple[ListedFunction[D], ...]
     """By path and line."""
     hidden: tuple[str, ...]
     counts: Mapping[str, int]
@@ -87,7 +87,7 @@ class Static(Generic[D]):
 
 def unique(
     usable: Mapping[str, Sequence[D]], names: Callable[[str], Names[D]], bodies: Mapping[str, int], drops: Counter[str]
-) -> tuple[Known[D], ...]:
+) -> tuple[ListedFunction[D], ...]:
     """Return the functions whose body stands nowhere else, by path and line.
 
     Args:
@@ -96,7 +96,7 @@ def unique(
         bodies: code of every body in the repository -> how often it is there.
         drops: counts those that are left out.
     """
-    known: list[Known[D]] = []
+    functions: list[ListedFunction[D]] = []
     for path, definitions in sorted(usable.items()):
         of_file = names(path)
         for definition in definitions:
@@ -104,18 +104,18 @@ def unique(
                 drops["body_elsewhere"] += 1
                 continue
             level, uses = of_file.needs(definition)
-            known.append(Known(path=path, definition=definition, level=level, uses=uses))
-    return tuple(known)
+            functions.append(ListedFunction(path=path, definition=definition, level=level, uses=uses))
+    return tuple(functions)
 
 
-def uses_of(known: Sequence[Known[D]]) -> Callable[[Spot], tuple[Use, ...]]:
+def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
     """Return what gives the names that a function's body needs: none for one that is not known."""
-    found = {(each.path, each.definition.name): each.uses for each in known}
-    return lambda spot: found.get((spot.path, spot.name), ())
+    uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
+    return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
 
 def candidate(
-    known: Known[D],
+    function: ListedFunction[D],
     covering: Mapping[str, frozenset[int]],
     runs: Mapping[str, TestRun],
     *,
@@ -125,7 +125,7 @@ def candidate(
     """Return the candidate, None if no usable test runs it, and no import of a test module does.
 
     Args:
-        known: the function.
+        function: the function.
         covering: usable test -> what of the function it runs.
         runs: what is known of each test.
         importing: usable tests of modules whose import runs it.
@@ -133,12 +133,12 @@ def candidate(
     """
     if not covering and not importing:
         return None
-    chosen = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
+    picked = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
     # Those that read a clock are tried last.
-    more = sorted(others(covering, importing, runs, chosen), key=lambda test: runs[test].clock)
-    definition = known.definition
+    more = sorted(others(covering, importing, runs, picked), key=lambda test: runs[test].clock)
+    definition = function.definition
     return Candidate(
-        path=known.path,
+        path=function.path,
         name=definition.name,
         signature=definition.signature,
         docstring=definition.docstring,
@@ -146,11 +146,11 @@ def candidate(
         cursor=definition.cursor,
         end=definition.end,
         tail=tail,
-        level=known.level,
-        uses=known.uses,
-        tests=chosen,
+        level=function.level,
+        uses=function.uses,
+        tests=picked,
         others=tuple(more),
         at_import=not covering,
-        clocks=frozenset(test for test in (*chosen, *more) if runs[test].clock),
-        seconds=sum(runs[test].seconds for test in chosen),
+        clocks=frozenset(test for test in (*picked, *more) if runs[test].clock),
+        seconds=sum(runs[test].seconds for test in picked),
     )

@@ -58,31 +58,31 @@ class Verification:
 
     checked: tuple[Checked, ...]
     """In the set's order."""
-    kept: int = 0
+    from_earlier: int = 0
     """How many of them were found by an earlier verification."""
 
     @property
     def references_passed(self) -> int:
         """How many references passed."""
-        return sum(each.reference.verdict is Verdict.PASSED for each in self.checked)
+        return sum(sample.reference.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def blanks_passed(self) -> int:
         """How many empty bodies passed; none may."""
-        return sum(each.blank.verdict is Verdict.PASSED for each in self.checked)
+        return sum(sample.blank.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def machine_faults(self) -> int:
         """How many verdicts are missing because the machine failed."""
-        return sum(Verdict.BROKEN in (each.reference.verdict, each.blank.verdict) for each in self.checked)
+        return sum(Verdict.BROKEN in (sample.reference.verdict, sample.blank.verdict) for sample in self.checked)
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
         """Sample id, ``reference`` or ``blank``, and the judgement that is not as it must be."""
-        return tuple((each.id, what, judgement) for each in self.checked for what, judgement in each.faults())
+        return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
-class _Kept:
+class _StoredVerifications:
     """What earlier verifications found of the same samples in the same environments, faults of the machine left out."""
 
     def __init__(self, home: Home, suites: Mapping[str, Suite], back_end: str) -> None:
@@ -136,39 +136,39 @@ def verify(
         InputFault: if the set holds no function samples, or its repositories are not there as it was built.
         MachineFault: if no box can be had.
     """
-    wanted = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
-    if not wanted:
+    functions = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
+    if not functions:
         raise InputFault(
             f"the sample set {sample_set.name!r} holds no functions: there is nothing to run",
             cure="build one with `ctxbench samples build NAME --kind function --repo R`",
         )
-    repos = dict.fromkeys(sample.repo for sample in wanted)
+    repos = dict.fromkeys(sample.repo for sample in functions)
     suites = {repo: suite_of(home, sample_set, repo, sandbox) for repo in repos}
-    file = _Kept(home, suites, sandbox.name)
-    kept = {} if again else file.read()
+    file = _StoredVerifications(home, suites, sandbox.name)
+    verified = {} if again else file.read()
 
     def check(sample: Sample) -> tuple[Checked, bool]:
         key = key_of(sample, sample_set.references[sample.id])
-        if key in kept:
-            return kept[key], True
+        if key in verified:
+            return verified[key], True
         checked = _check(sample, sample_set, suites[sample.repo], judge)
         file.add(key, checked)
         return checked, False
 
-    found: list[Checked] = []
+    results: list[Checked] = []
     earlier = 0
     with Judge(home, sample_set, sandbox, width=workers) as judge:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="verify")
         try:
-            for checked, known in pool.map(check, wanted):
-                earlier += known
+            for checked, was_verified in pool.map(check, functions):
+                earlier += was_verified
                 for what, judgement in checked.faults():
                     report(f"{checked.id}: {what} {judgement.verdict} {judgement.reason}".rstrip())
-                found.append(checked)
+                results.append(checked)
                 tick(1)
         finally:
             pool.shutdown(cancel_futures=True)
-    return Verification(tuple(found), earlier)
+    return Verification(tuple(results), earlier)
 
 
 def _check(sample: Sample, sample_set: SampleSet, suite: Suite, judge: Judge) -> Checked:

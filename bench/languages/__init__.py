@@ -1,4 +1,4 @@
-"""What the sample builder knows about each language: where project-internal names are imported and used.
+"""Languages: where their files import and use names of their own project.
 
 `analyse` reads one file (and can run in any process), `resolve` looks at all files of a repository.
 """

@@ -13,7 +13,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What is known of one file alone. Each language adds its imports, definitions and name loads."""
+    """The facts of one file by itself. Each language adds its imports, definitions and name loads."""
 
     path: str
     broken: bool

@@ -1,6 +1,6 @@
-"""Which names of a project a piece of code reads, and whether the project defines them. Static; never guesses.
+"""Names of a project that a piece of code reads, and whether the project defines them. Static; never guesses.
 
-Judged is what can be resolved from the files alone: names that visible imports bring in from the project,
+Only what can be resolved from the files alone is judged: names that visible imports bring in from the project,
 members of its modules and classes, members of the class that the code stands in. What cannot be resolved (a
 base class from outside, a module that makes names up, a local variable) is no reading at all.
 """
@@ -16,7 +16,7 @@ from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ProjectReading:
     """One place where code reads a name of the project."""
 
     name: str
@@ -28,10 +28,10 @@ class Reading:
     """Whether the project defines it."""
 
 
-class Project(Protocol):
+class ProjectNames(Protocol):
     """The files of one repository, as far as names are concerned. Files are read when they are first needed."""
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project, in the order of lines.
 
         Args:
@@ -43,12 +43,12 @@ class Project(Protocol):
         ...
 
 
-def project(language: Language, texts: Mapping[str, str]) -> Project:
+def project(language: Language, texts: Mapping[str, str]) -> ProjectNames:
     """Return a project for asking about names.
 
     Args:
         language: of the files.
         texts: path -> text, POSIX paths inside the repository.
     """
-    made: Project = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(texts)
-    return made
+    names: ProjectNames = importlib.import_module(f"ctxbench.bench.languages.{language.value}.members").project(texts)
+    return names

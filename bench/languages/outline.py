@@ -14,7 +14,7 @@ from ctxbench.bench.types import Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class FunctionParameter:
     """One parameter of a function."""
 
     name: str
@@ -62,7 +62,7 @@ class Function:
     """Python: as written, ``@`` included. Java: annotations."""
     modifiers: tuple[str, ...]
     """Java: ``public``, ``static``, …; Python: ``async`` where it is."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     """In order, ``self`` and ``cls`` included, bare ``*`` and ``/`` left out."""
     parameters_text: str
     """As written between the brackets."""
@@ -81,12 +81,12 @@ class Function:
     @property
     def qualified(self) -> str:
         """The name with the classes around it: ``Cart.add``."""
-        return ".".join([*(one.name for one in self.types), self.name])
+        return ".".join([*(outer.name for outer in self.types), self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What one file holds, in the order of lines."""
+    """The functions and classes of one file, in the order of lines."""
 
     functions: tuple[Function, ...]
     """Inner functions too (see `Function.inside`); no lambdas, no methods of anonymous classes."""
@@ -97,5 +97,5 @@ class Outline:
 
 def outline(text: str, language: Language) -> Outline:
     """Return the outline of a file."""
-    found: Outline = importlib.import_module(f"ctxbench.bench.languages.{language.value}.outline").outline(text)
-    return found
+    file_outline: Outline = importlib.import_module(f"ctxbench.bench.languages.{language.value}.outline").outline(text)
+    return file_outline

@@ -44,22 +44,22 @@ class Source:
 
     def tokens(self, rows: Iterable[int]) -> dict[int, tuple[Span, ...]]:
         """Return the tokens of some lines; those that span several lines are left out."""
-        wanted = set(rows)
-        if not wanted:
+        row_set = set(rows)
+        if not row_set:
             return {}
-        found: dict[int, list[Span]] = {row: [] for row in sorted(wanted)}
+        spans_of: dict[int, list[Span]] = {row: [] for row in sorted(row_set)}
         stack = [self.root]
         while stack:
             node = stack.pop()
             first, last = node.start_point, node.end_point
-            if wanted.isdisjoint(range(first[0], last[0] + 1)) or node.type in _COMMENTS:
+            if row_set.isdisjoint(range(first[0], last[0] + 1)) or node.type in _COMMENTS:
                 continue
             if node.child_count and node.type not in _STRINGS:
                 stack.extend(node.children)
             elif first[0] == last[0] and first[1] < last[1]:
                 row = first[0]
-                found[row].append((self.column(row, first[1]), self.column(row, last[1])))
-        return {row: tuple(sorted(spans)) for row, spans in found.items()}
+                spans_of[row].append((self.column(row, first[1]), self.column(row, last[1])))
+        return {row: tuple(sorted(spans)) for row, spans in spans_of.items()}
 
 
 def rows(node: Node) -> range:

@@ -1,4 +1,4 @@
-"""Reads the files of repositories with all cores; the result does not depend on how many there are."""
+"""Read the files of repositories on all cores; the result does not depend on their number."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dic
     """
     batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
     size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
-    found: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
+    facts_of: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
     if workers > 1 and len(batches) > 1 and size >= POOL_FROM:
-        _in_processes(batches, min(workers, len(batches)), found)
-        return found
+        _in_processes(batches, min(workers, len(batches)), facts_of)
+        return facts_of
     for batch in batches:
-        _keep(batch, _analyse(batch), found)
-    return found
+        _keep(batch, _analyse(batch), facts_of)
+    return facts_of
 
 
-def _in_processes(batches: Sequence[_Batch], workers: int, found: Mapping[str, dict[str, FileFacts]]) -> None:
+def _in_processes(batches: Sequence[_Batch], workers: int, facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
     # Spawned, not forked: the caller may have threads.
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
         with uninterrupted():
             results = pool.map(_analyse, batches)
         for batch, facts in zip(batches, results, strict=True):
-            _keep(batch, facts, found)
+            _keep(batch, facts, facts_of)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -69,15 +69,15 @@ def _batches(snapshot: Snapshot) -> list[_Batch]:
 def _analyse(batch: _Batch) -> list[FileFacts]:
     _, language, files = batch
     reader = support(language)
-    found = [reader.analyse(path, text) for path, text in files]
+    file_facts = [reader.analyse(path, text) for path, text in files]
     if language is Language.PYTHON:
         # The grammar also takes what only Python 2 did, and some that none does.
-        found = [
+        file_facts = [
             replace(facts, broken=facts.broken or asts.parse(text) is None)
-            for facts, (_, text) in zip(found, files, strict=True)
+            for facts, (_, text) in zip(file_facts, files, strict=True)
         ]
-    return found
+    return file_facts
 
 
-def _keep(batch: _Batch, facts: Sequence[FileFacts], found: Mapping[str, dict[str, FileFacts]]) -> None:
-    found[batch[0]].update((file.path, file) for file in facts)
+def _keep(batch: _Batch, facts: Sequence[FileFacts], facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
+    facts_of[batch[0]].update((file.path, file) for file in facts)

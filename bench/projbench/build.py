@@ -1,4 +1,4 @@
-"""Builds sample sets: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all."""
+"""Build sample sets: manifests -> checkouts -> snapshots -> samples, with a manifest that accounts for all."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _TOTALS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """What a build makes before it is written."""
+class BuiltSamples:
+    """The samples of a build, before they are written."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
@@ -83,22 +83,22 @@ def build(
     ordered = sorted(manifests, key=lambda manifest: manifest.name)
     snapshots, origins = [], {}
     for manifest in ordered:
-        found = checkout.fetch(manifest, home, report=report)
-        snapshots.append(snapshot.load(manifest.name, found.root, manifest.language, manifest.source_dir))
+        fetched = checkout.fetch(manifest, home, report=report)
+        snapshots.append(snapshot.load(manifest.name, fetched.root, manifest.language, manifest.source_dir))
         origins[manifest.name] = {
             "license": manifest.license,
             "version": manifest.version,
-            "source": found.source,
-            "checkout": found.root.relative_to(home.repos).as_posix(),
+            "source": fetched.source,
+            "checkout": fetched.root.relative_to(home.repos).as_posix(),
             "source_dir": manifest.source_dir,
             "exclude": list(manifest.exclude),
         }
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
-    made = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded)
-    for repo, counts in made.counts.items():
+    built = build_samples(snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded)
+    for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
-    about = manifest_of(made, snapshots, origins, seed=seed, per_repo=per_repo)
-    return sets.save(home, name, made.samples, made.references, about, force=force)
+    about = manifest_of(built, snapshots, origins, seed=seed, per_repo=per_repo)
+    return sets.save(home, name, built.samples, built.references, about, force=force)
 
 
 def build_samples(
@@ -108,7 +108,7 @@ def build_samples(
     seed: int,
     workers: int = 1,
     excluded: Mapping[str, Excluded] = MappingProxyType({}),
-) -> Built:
+) -> BuiltSamples:
     """Make the samples of some repositories, in the order given.
 
     Args:
@@ -123,45 +123,52 @@ def build_samples(
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples a repository are none", cure="ask for 1 or more with --per-repo")
-    known = {each.name for each in snapshots}
-    if len(known) < len(snapshots):
+    names = {repository.name for repository in snapshots}
+    if len(names) < len(snapshots):
         raise InputFault("a repository is given twice", cure="name each repository once")
     facts = analyse(snapshots, workers=workers)
     parts: list[RepositorySamples] = []
-    for each in snapshots:
-        part = sample_repository(each, facts[each.name], per_repo=per_repo, seed=seed, excluded=excluded.get(each.name))
+    for repository in snapshots:
+        part = sample_repository(
+            repository, facts[repository.name], per_repo=per_repo, seed=seed, excluded=excluded.get(repository.name)
+        )
         if not part.samples:
             raise InputFault(
-                f"no line of {each.name!r} can become a sample ({_reasons(part.counts)})",
+                f"no line of {repository.name!r} can become a sample ({_reasons(part.counts)})",
                 cure="choose a repository whose files import from each other",
             )
         parts.append(part)
-    return Built(
+    return BuiltSamples(
         tuple(sample for part in parts for sample in part.samples),
         tuple(reference for part in parts for reference in part.references),
-        {each.name: part.counts for each, part in zip(snapshots, parts, strict=True)},
+        {repository.name: part.counts for repository, part in zip(snapshots, parts, strict=True)},
     )
 
 
 def _reasons(counts: Mapping[str, Any]) -> str:
     drops = {**counts["skipped_as_targets"], **counts["drops"]}
-    said = ", ".join(f"{reason} {count}" for reason, count in drops.items())
-    return f"{counts['files']} files; {said or 'no use of an internal import'}"
+    reasons = ", ".join(f"{reason} {count}" for reason, count in drops.items())
+    return f"{counts['files']} files; {reasons or 'no use of an internal import'}"
 
 
 def manifest_of(
-    made: Built, snapshots: Sequence[Snapshot], origins: Mapping[str, Mapping[str, Any]], *, seed: int, per_repo: int
+    built: BuiltSamples,
+    snapshots: Sequence[Snapshot],
+    origins: Mapping[str, Mapping[str, Any]],
+    *,
+    seed: int,
+    per_repo: int,
 ) -> dict[str, Any]:
     """Return the account of a build: versions, seed, and for every repository what was read, dropped and kept."""
     repositories = {
-        each.name: {
-            "language": each.language.value,
-            **origins.get(each.name, {}),
-            "snapshot": each.digest,
-            "read_with_replacement": len(each.undecoded),
-            "encodings": dict(each.encodings),
-            **made.counts[each.name],
+        repository.name: {
+            "language": repository.language.value,
+            **origins.get(repository.name, {}),
+            "snapshot": repository.digest,
+            "read_with_replacement": len(repository.undecoded),
+            "encodings": dict(repository.encodings),
+            **built.counts[repository.name],
         }
-        for each in snapshots
+        for repository in snapshots
     }
     return account(Kind.LINE, repositories, _TOTALS, seed=seed, per_repo=per_repo)

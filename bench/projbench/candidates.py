@@ -22,7 +22,7 @@ MAX_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class LineCandidate:
     """One line that uses the repository's own API."""
 
     path: str
@@ -40,22 +40,24 @@ class Candidate:
 
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...]
-) -> tuple[list[Candidate], Counter[str]]:
+) -> tuple[list[LineCandidate], Counter[str]]:
     """Return the candidates of one file in line order, and why its other lines of use are none."""
-    found: list[Candidate] = []
+    usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
-    seen: set[tuple[str, tuple[Span, ...]]] = set()
+    earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
     used: set[Span] = set()
     for line, group in groupby(loads, key=lambda load: load.line):
-        here = list(group)
-        reason = _reason(lines[line], facts, line, here)
+        line_loads = list(group)
+        reason = _reason(lines[line], facts, line, line_loads)
         if reason:
             drops[reason] += 1
         else:
-            found.append(_candidate(lines[line], facts, [load for load in here if not load.quoted], seen, used))
-        seen.update((load.name, load.statements) for load in here)
-        used.update(statement for load in here for statement in load.statements)
-    return found, drops
+            usable.append(
+                _candidate(lines[line], facts, [load for load in line_loads if not load.quoted], earlier_names, used)
+            )
+        earlier_names.update((load.name, load.statements) for load in line_loads)
+        used.update(statement for load in line_loads for statement in load.statements)
+    return usable, drops
 
 
 def _reason(text: str, facts: FileFacts, line: int, loads: list[InternalLoad]) -> str:
@@ -72,13 +74,13 @@ def _candidate(
     text: str,
     facts: FileFacts,
     loads: list[InternalLoad],
-    seen: set[tuple[str, tuple[Span, ...]]],
+    earlier_names: set[tuple[str, tuple[Span, ...]]],
     used: set[Span],
-) -> Candidate:
+) -> LineCandidate:
     line = loads[0].line
-    first = [load for load in loads if (load.name, load.statements) not in seen]
+    first = [load for load in loads if (load.name, load.statements) not in earlier_names]
     masked = sorted({span for load in first for span in load.statements if span[0] < line})
-    return Candidate(
+    return LineCandidate(
         path=facts.path,
         line=line,
         text=text.rstrip(),

@@ -1,4 +1,4 @@
-"""Where the cursor goes, and which candidates are taken: all by seed, nothing by chance.
+"""The place of the cursor and the choice of candidates: all by seed, nothing by chance.
 
 Every draw is seeded by the seed and the place it is for, so it depends neither on the number of
 samples asked for, nor on the other files, nor on which process does it.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ctxbench.bench.projbench.candidates import Candidate
+from ctxbench.bench.projbench.candidates import LineCandidate
 from ctxbench.bench.projbench.leaks import VerbatimIndex
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
@@ -21,14 +21,14 @@ _LEAST_TOKENS = 2
 class Cut:
     """A candidate with its cursor."""
 
-    candidate: Candidate
+    candidate: LineCandidate
     subkind: str
     column: int
     target: str
     """What follows the cursor, without the newline and trailing white space."""
 
 
-def cut(candidate: Candidate, *, repo: str, seed: int) -> Cut:
+def cut(candidate: LineCandidate, *, repo: str, seed: int) -> Cut:
     """Place the cursor: by a fair coin before a whole line, or inside it.
 
     Inside, it stands right before a random token that is the line's first internal name or left of it.
@@ -44,13 +44,13 @@ def _draw(*key: str | int) -> Random:
     return Random("\0".join(map(str, key)))  # noqa: S311 - a sample, not a secret
 
 
-def fault(made: Cut, index: VerbatimIndex) -> str:
+def fault(line_cut: Cut, index: VerbatimIndex) -> str:
     """Return why a cut is no sample: ``verbatim`` (its line stands elsewhere too), ``near_empty``, or nothing."""
-    text, tokens = made.candidate.text, made.candidate.tokens
+    text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if index.repeated(text):
         return "verbatim"
-    wanted = [text[start:end] for start, end in tokens if start >= made.column]
-    if len(wanted) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in wanted):
+    target_tokens = [text[start:end] for start, end in tokens if start >= line_cut.column]
+    if len(target_tokens) < _LEAST_TOKENS or not any(any(map(_is_word, token)) for token in target_tokens):
         return "near_empty"
     return ""
 
@@ -60,18 +60,18 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int) -> list[Cut]:
-    """Return the cuts in the order in which they are taken; taking fewer gives a beginning of it.
+    """Return the cuts in the order of choice; a smaller set is always a beginning of a larger one.
 
     Files take turns, in a random order that stays; within a file the order is random too. So a large
     file does not crowd out the others.
     """
     files: dict[str, list[Cut]] = {}
-    for made in cuts:
-        files.setdefault(made.candidate.path, []).append(made)
+    for line_cut in cuts:
+        files.setdefault(line_cut.candidate.path, []).append(line_cut)
     names = sorted(files)
     _draw(seed, repo).shuffle(names)
     for name in names:
-        files[name].sort(key=lambda made: made.candidate.line)
+        files[name].sort(key=lambda line_cut: line_cut.candidate.line)
         _draw(seed, repo, name).shuffle(files[name])
-    rounds = max((len(found) for found in files.values()), default=0)
+    rounds = max((len(file_cuts) for file_cuts in files.values()), default=0)
     return [files[name][turn] for turn in range(rounds) for name in names if turn < len(files[name])]

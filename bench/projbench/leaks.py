@@ -1,8 +1,8 @@
 """Targets whose text stands elsewhere in the repository.
 
-A whole line that does is no sample, as in ProjBench. A rest of a line that ends another line is one, as
-there: to recur is the nature of code that uses an API, and samples without it would measure retrieval on
-lines chosen against it. The builder counts them.
+As in ProjBench, a whole line that recurs gives no sample, but the end of a line that also ends another line does:
+code that uses an API recurs by nature, and leaving such lines out would choose lines against retrieval. The
+builder counts them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class VerbatimIndex:
         """Say whether a line of the repository, stripped, stands on a second line."""
         return self._count[line.strip()] > 1
 
-    def rest_repeated(self, rest: str) -> bool:
+    def rest_repeated(self, tail: str) -> bool:
         """Say whether a rest of a line of the repository, if long enough, also ends a second line."""
-        wanted = rest.strip()[::-1]
-        if len(wanted) < SHORTEST_REST:
+        reversed_tail = tail.strip()[::-1]
+        if len(reversed_tail) < SHORTEST_REST:
             return False
-        start = bisect_left(self._reversed, wanted)
-        ends = (line.startswith(wanted) for line in self._reversed[start : start + 2])
+        start = bisect_left(self._reversed, reversed_tail)
+        ends = (line.startswith(reversed_tail) for line in self._reversed[start : start + 2])
         return all(ends) and start + 1 < len(self._reversed)

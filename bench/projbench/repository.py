@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxbench.bench.languages import support
 from ctxbench.bench.languages.facts import FileFacts, Span
-from ctxbench.bench.projbench.candidates import Candidate, candidates
+from ctxbench.bench.projbench.candidates import LineCandidate, candidates
 from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
 from ctxbench.bench.projbench.leaks import VerbatimIndex
 from ctxbench.bench.snapshot import Snapshot
@@ -21,7 +21,7 @@ Excluded = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class RepositorySamples:
-    """What one repository gives."""
+    """The samples of one repository."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
@@ -44,7 +44,7 @@ def sample_repository(
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     skipped: Counter[str] = Counter()
     drops: Counter[str] = Counter()
-    found: list[Candidate] = []
+    line_candidates: list[LineCandidate] = []
     loads = support(snapshot.language).resolve(facts)
     for path in snapshot.texts:
         reason = _reason(path, snapshot, facts[path], excluded)
@@ -52,30 +52,30 @@ def sample_repository(
             skipped[reason] += 1
             continue
         usable, dropped = candidates(lines[path], facts[path], loads[path])
-        found += usable
+        line_candidates += usable
         drops += dropped
     index = VerbatimIndex(snapshot.texts.values())
-    cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in found]
-    faults = [fault(made, index) for made in cuts]
+    cuts = [cut(candidate, repo=snapshot.name, seed=seed) for candidate in line_candidates]
+    faults = [fault(line_cut, index) for line_cut in cuts]
     drops.update(reason for reason in faults if reason)
-    usable_cuts = [made for made, reason in zip(cuts, faults, strict=True) if not reason]
-    chosen = ordered(usable_cuts, repo=snapshot.name, seed=seed)[:per_repo]
-    made = [_sample(snapshot, lines[each.candidate.path], each) for each in chosen]
+    usable_cuts = [line_cut for line_cut, reason in zip(cuts, faults, strict=True) if not reason]
+    drawn = ordered(usable_cuts, repo=snapshot.name, seed=seed)[:per_repo]
+    pairs = [_sample(snapshot, lines[line_cut.candidate.path], line_cut) for line_cut in drawn]
     counts = {
         "files": len(snapshot.texts),
         "lines": sum(text.count("\n") for text in snapshot.texts.values()),
         "left_out": dict(snapshot.dropped),
         "skipped_as_targets": dict(sorted(skipped.items())),
-        "candidates": len(found),
-        "first_uses": sum(bool(candidate.masked) for candidate in found),
+        "candidates": len(line_candidates),
+        "first_uses": sum(bool(candidate.masked) for candidate in line_candidates),
         "usable": len(usable_cuts),
-        "kept": len(made),
-        "kept_masked": sum(bool(each.candidate.masked) for each in chosen),
-        "kept_masked_shared": sum(each.candidate.shared for each in chosen),
-        "kept_rest_elsewhere": sum(index.rest_repeated(each.target) for each in chosen),
+        "kept": len(pairs),
+        "kept_masked": sum(bool(line_cut.candidate.masked) for line_cut in drawn),
+        "kept_masked_shared": sum(line_cut.candidate.shared for line_cut in drawn),
+        "kept_rest_elsewhere": sum(index.rest_repeated(line_cut.target) for line_cut in drawn),
         "drops": dict(sorted(drops.items())),
     }
-    return RepositorySamples(tuple(pair[0] for pair in made), tuple(pair[1] for pair in made), counts)
+    return RepositorySamples(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), counts)
 
 
 def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded | None) -> str:
@@ -87,9 +87,9 @@ def _reason(path: str, snapshot: Snapshot, facts: FileFacts, excluded: Excluded 
     return "syntax_error" if facts.broken else ""
 
 
-def _sample(snapshot: Snapshot, lines: list[str], made: Cut) -> tuple[Sample, Reference]:
-    candidate = made.candidate
-    line, column = candidate.line, made.column
+def _sample(snapshot: Snapshot, lines: list[str], line_cut: Cut) -> tuple[Sample, Reference]:
+    candidate = line_cut.candidate
+    line, column = candidate.line, line_cut.column
     identity = f"{snapshot.name}/{candidate.path}#L{line}C{column}"
     visible = blanked(lines[:line], candidate.masked)
     sample = Sample(
@@ -97,7 +97,7 @@ def _sample(snapshot: Snapshot, lines: list[str], made: Cut) -> tuple[Sample, Re
         benchmark=BENCHMARK,
         language=snapshot.language,
         kind=Kind.LINE,
-        subkind=made.subkind,
+        subkind=line_cut.subkind,
         repo=snapshot.name,
         path=candidate.path,
         cursor=Cursor(line=line, column=column),
@@ -107,7 +107,7 @@ def _sample(snapshot: Snapshot, lines: list[str], made: Cut) -> tuple[Sample, Re
         uses=candidate.uses,
     )
     hidden = "\n".join("\n".join(lines[start:end]) for start, end in candidate.masked)
-    return sample, Reference(id=identity, target=made.target, original_import=hidden or None)
+    return sample, Reference(id=identity, target=line_cut.target, original_import=hidden or None)
 
 
 def blanked(lines: list[str], masked: tuple[Span, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.types import Hit, Unit
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Ranker(Protocol):
 
     @property
     def slack(self) -> float:
-        """How far `scores` may be off."""
+        """Largest error of `scores`."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Corpus:
         """What queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
         """Unit -> its first key; and one entry more."""
-        self._indices: Kept[Any] = Kept(_KEPT_INDICES)
+        self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
 
     def index(self, name: str, ranker: Ranker) -> Any:
@@ -78,10 +78,10 @@ class Corpus:
 
     def _index(self, name: str, ranker: Ranker) -> Any:
         start = time.perf_counter()
-        made = ranker.index(self.keys)
+        index = ranker.index(self.keys)
         if self._built is not None:
             self._built(name, time.perf_counter() - start)
-        return made
+        return index
 
     def of_file(self, path: str) -> Span:
         """Return which units are of a file: ``[start, end)``; empty, where they would stand, if none is."""
@@ -118,12 +118,12 @@ def search(
     by_key = ranker.scores(query, *indices, (int(shared.first[start]), int(shared.first[end])))
     first = np.concatenate([shared.first[:-1], own.first + len(shared.keys)])
     scores = np.maximum.reduceat(by_key, first[:-1])[order]
-    wanted = min(top, len(order))
-    least = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+    limit = min(top, len(order))
+    least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     near = np.flatnonzero(scores >= least - 2 * ranker.slack)
     if ranker.exact is None:
-        near = near[np.argsort(-scores[near], kind="stable")][:wanted]
-    found = []
+        near = near[np.argsort(-scores[near], kind="stable")][:limit]
+    hits = []
     for number in order[near].tolist():
         is_own = number >= count
         keys = range(int(first[number]), int(first[number + 1]))
@@ -134,8 +134,8 @@ def search(
         best = max(exact)
         unit = own.units[number - count] if is_own else shared.units[number]
         matched = unit.keys[exact.index(best)] if unit.keys else ""
-        found.append(Hit(place=unit.place, text=unit.text, score=best, name=unit.name, matched=matched))
-    return tuple(sorted(found, key=lambda hit: -hit.score)[:wanted])
+        hits.append(Hit(place=unit.place, text=unit.text, score=best, name=unit.name, matched=matched))
+    return tuple(sorted(hits, key=lambda hit: -hit.score)[:limit])
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
@@ -145,5 +145,5 @@ def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[fl
         return (0.0,) * len(candidates)
     index = ranker.index(candidates)
     if ranker.exact is not None:
-        return tuple(ranker.exact(query, one) for one in index)
+        return tuple(ranker.exact(query, indexed_text) for indexed_text in index)
     return tuple(ranker.scores(query, index, ranker.index([]), (0, 0)).tolist())

@@ -29,21 +29,21 @@ K1, B = 1.5, 0.75
 
 
 class Postings:
-    """Which texts hold which token, and how often. Immutable once built; safe to share by threads."""
+    """An index from tokens to the texts that hold them, with counts. Never changed; threads may share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
         """Index texts, each given by its tokens."""
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
-        found: dict[str, tuple[list[int], list[int]]] = {}
+        postings: dict[str, tuple[list[int], list[int]]] = {}
         for number, tokens in enumerate(texts):
             for token, times in tokens.items():
-                numbers, counts = found.setdefault(token, ([], []))
+                numbers, counts = postings.setdefault(token, ([], []))
                 numbers.append(number)
                 counts.append(times)
-        self._found = {
+        self._postings = {
             token: (np.array(numbers, dtype=np.int64), np.array(counts, dtype=np.int64))
-            for token, (numbers, counts) in found.items()
+            for token, (numbers, counts) in postings.items()
         }
         self._none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         self.lengths = np.array([tokens.total() for tokens in texts], dtype=np.int64)
@@ -53,11 +53,11 @@ class Postings:
 
     def of(self, token: str) -> tuple[Ints, Ints]:
         """Return the texts that hold a token, in order, and how often each does."""
-        return self._found.get(token, self._none)
+        return self._postings.get(token, self._none)
 
 
 class BM25:
-    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; ICL-strategies paper names it, the rest is [decision]).
+    """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper names BM25 only, the rest is ours).
 
     A word in n of N texts weighs ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. One that stands f
     times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / M))``,
@@ -72,7 +72,7 @@ class BM25:
         return Postings([Counter(words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return what is looked for; None if nothing can be found by it."""
+        """Return the tokens to look for; None if there are none."""
         return Counter(words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
@@ -90,17 +90,17 @@ class BM25:
         lengths = np.concatenate([shared.lengths, own.lengths])
         count = len(lengths) - (end - start)
         total = int(lengths.sum()) - int(lengths[start:end].sum())
-        found = np.zeros(len(lengths))
+        text_scores = np.zeros(len(lengths))
         if not total:
-            return found
+            return text_scores
         norms = K1 * (1 - B + B * (lengths / (total / count)))
         for token, times in query.items():
             numbers, counts = _both(token, shared, own)
             left_out = int(np.searchsorted(numbers, end)) - int(np.searchsorted(numbers, start))
             holding = len(numbers) - left_out
             weight = times * log(1 + (count - holding + 0.5) / (holding + 0.5))
-            found[numbers] += weight * (counts * (K1 + 1) / (counts + norms[numbers]))
-        return found
+            text_scores[numbers] += weight * (counts * (K1 + 1) / (counts + norms[numbers]))
+        return text_scores
 
 
 class Jaccard:
@@ -114,7 +114,7 @@ class Jaccard:
         return Postings([Counter(set(pieces(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return what is looked for; None if nothing can be found by it."""
+        """Return the tokens to look for; None if there are none."""
         return Counter(set(pieces(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:

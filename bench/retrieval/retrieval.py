@@ -1,7 +1,7 @@
-"""`Retrieval`: what searches need beyond one view: corpora of snapshots, vectors, and who writes summaries.
+"""`Retrieval`: the shared means of all searches: corpora of snapshots, vectors, and the writer of summaries.
 
 One is opened a run and shared by its threads. It holds whole files, answers included: it is the trusted side's.
-What a view finds is cut from what the view shows of the target file (`bench.shown`), or from other files.
+Units come from the part of the target file that a view shows (`bench.visible_target`), or from other files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.corpus import Corpus, Ranker, search, similarity
-from ctxbench.bench.retrieval.kept import Kept
 from ctxbench.bench.retrieval.lexical import BM25, Jaccard
 from ctxbench.bench.retrieval.types import Built, Hit, Summarise, Unit
 from ctxbench.bench.retrieval.units import Cutter, cutter
-from ctxbench.bench.shown import Shown
 from ctxbench.bench.types import Language
+from ctxbench.bench.visible_target import VisibleTarget
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -46,7 +46,7 @@ class NoRanker(InputFault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class IndexedFiles:
     """The files of a snapshot that a view may show."""
 
     digest: str
@@ -57,26 +57,26 @@ class Files:
     """The repository's name, for what is told of it."""
 
 
-def candidates(shown: Shown, cut: Cutter, language: Language) -> list[Unit]:
+def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that may be found.
 
-    A function may be found unless the cursor stands in it. Whether one that ends right before the cursor is finished
-    cannot be told from what is shown, so one that holds the last line before it is no candidate [decision].
+    A function may be found unless the cursor stands in it. The visible text does not tell whether a function that
+    ends right before the cursor is finished, so the one that holds the last line before the cursor is left out.
     """
-    found = cut(shown.path, _parsable(shown, language), language)
+    units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
-        return [unit for unit in found if unit.place.end <= shown.context_start]
-    last = shown.text[: shown.cut].rstrip().count("\n")
-    return [unit for unit in found if not unit.place.start <= last < unit.place.end]
+        return [unit for unit in units if unit.place.end <= target.context_start]
+    last = target.text[: target.cut].rstrip().count("\n")
+    return [unit for unit in units if not unit.place.start <= last < unit.place.end]
 
 
-def _parsable(shown: Shown, language: Language) -> str:
+def _parsable(target: VisibleTarget, language: Language) -> str:
     """Return the text with a body for the function that lost it, so that it does not swallow the next one."""
-    before, after = shown.text[: shown.cut], shown.text[shown.cut :]
+    before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
     if language is Language.PYTHON and after and bare.endswith(":"):
         return f"{bare} ...{before[len(bare) :]}{after}"
-    return shown.text
+    return target.text
 
 
 class Retrieval:
@@ -95,11 +95,11 @@ class Retrieval:
         """
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
         self._built = built
-        self._said = -_EVERY_SECONDS
-        self._vectors: Kept[Vectors] = Kept(1)
-        self._shared: Kept[Corpus] = Kept(_KEPT_CORPORA)
-        self._own: Kept[Corpus] = Kept(_KEPT_OWN)
-        self._rankers: Kept[tuple[str, Ranker]] = Kept(_KEPT_RANKERS)
+        self._last_report = -_EVERY_SECONDS
+        self._vectors: SharedCache[Vectors] = SharedCache(1)
+        self._shared: SharedCache[Corpus] = SharedCache(_KEPT_CORPORA)
+        self._own: SharedCache[Corpus] = SharedCache(_KEPT_OWN)
+        self._rankers: SharedCache[tuple[str, Ranker]] = SharedCache(_KEPT_RANKERS)
 
     def close(self) -> None:
         """End what is under way in other threads: who waits for vectors gets a `MachineFault`."""
@@ -110,13 +110,15 @@ class Retrieval:
         if self._built is not None:
             self._built(repo, what, seconds)
 
-    def search(self, text: str, *, files: Files, shown: Shown, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
+    def search(
+        self, text: str, *, files: IndexedFiles, target: VisibleTarget, unit: str, ranker: str, top: int
+    ) -> tuple[Hit, ...]:
         """Return the units most like a text, best first.
 
         Args:
             text: code or prose.
             files: where to look; what they hold of the target file is not used.
-            shown: what stands for the target file.
+            target: what stands for the target file.
             unit: what to find, as a spec.
             ranker: how to compare, as a spec.
             top: how many at most.
@@ -130,10 +132,10 @@ class Retrieval:
             return ()
         shared = self._shared.get((files.digest, files.language, cut.spec), lambda: self._corpus_of(files, cut))
         own = self._own.get(
-            (shown, files.language, cut.spec),
-            lambda: Corpus(self._keyed(candidates(shown, cut, files.language), cut, files.language)),
+            (target, files.language, cut.spec),
+            lambda: Corpus(self._keyed(candidates(target, cut, files.language), cut, files.language)),
         )
-        return search(text, shared=shared, own=own, path=shown.path, name=name, ranker=compare, top=top)
+        return search(text, shared=shared, own=own, path=target.path, name=name, ranker=compare, top=top)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str) -> tuple[float, ...]:
         """Return how like a text each candidate is, in their order.
@@ -166,24 +168,24 @@ class Retrieval:
         vectors = self._vectors.get("", lambda: Vectors(self._folder))
         return name, Dense(encoder, name, vectors, progress=functools.partial(self._go_on, name))
 
-    def _go_on(self, encoder: str, done: int, of: int) -> None:
+    def _go_on(self, encoder: str, encoded: int, of: int) -> None:
         if self._closed.is_set():
             raise MachineFault(
-                f"stopped with {done} of {of} texts encoded", cure="run the same command again to go on from there"
+                f"stopped with {encoded} of {of} texts encoded", cure="run the same command again to go on from there"
             )
-        if of >= _MANY and (time.monotonic() - self._said >= _EVERY_SECONDS or done == of):
-            self._said = time.monotonic()
-            _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, done, of)
+        if of >= _MANY and (time.monotonic() - self._last_report >= _EVERY_SECONDS or encoded == of):
+            self._last_report = time.monotonic()
+            _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, encoded, of)
 
-    def _corpus_of(self, files: Files, cut: Cutter) -> Corpus:
+    def _corpus_of(self, files: IndexedFiles, cut: Cutter) -> Corpus:
         start = time.perf_counter()
-        found = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]
+        units = [unit for path, text in files.texts.items() for unit in cut(path, text, files.language)]
         ended = time.perf_counter()
         self.note(files.repo, f"units {cut.spec}", ended - start)
-        found = self._keyed(found, cut, files.language)
+        units = self._keyed(units, cut, files.language)
         if cut.name == "summary":
             self.note(files.repo, f"summaries of {cut.spec}", time.perf_counter() - ended)
-        return Corpus(found, built=lambda name, seconds: self.note(files.repo, f"index {name} of {cut.spec}", seconds))
+        return Corpus(units, built=lambda name, seconds: self.note(files.repo, f"index {name} of {cut.spec}", seconds))
 
     def _keyed(self, units: list[Unit], cut: Cutter, language: Language) -> list[Unit]:
         return self._summarised(units, language) if cut.name == "summary" else units

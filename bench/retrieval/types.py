@@ -1,4 +1,4 @@
-"""What retrieval takes and gives: units, hits, encoders. Frozen data and protocols, no I/O."""
+"""Types of retrieval: units, hits, encoders. Frozen data and protocols, no I/O."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """What decides its vectors besides its spec: a digest of the weights. Part of every cache key."""
+        """Everything that decides its vectors besides its spec: a digest of the weights. Part of every cache key."""
         ...
 
     @property

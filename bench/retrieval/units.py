@@ -1,8 +1,8 @@
-"""Cuts files into units, as a spec such as ``chunk(lines=10)`` says. Pure: a unit comes of its file's text alone.
+"""Cut files into units, as a spec such as ``chunk(lines=10)`` says. Pure: a unit depends on its file's text alone.
 
 ==========================  =========================================================================================
 ``function``                a function, method or constructor with decorators, docstring or Javadoc; one inside
-                            another belongs to it, one without a body is none (ICL-strategies paper; spans [decision])
+                            another belongs to it, one without a body is none (ICL-strategies paper; the spans are ours)
 ``chunk(lines=10)``         that many non-blank lines in a row, not overlapping (CrossCodeEval's lists)
 ``mini-block(lines=15)``    pieces between blank lines, neighbours joined while they have that many lines (RLCoder)
 ``words(count=300)``        that many words between blanks (ReACC)
@@ -55,7 +55,7 @@ class Cutter:
 
     @property
     def of_text(self) -> bool:
-        """Whether its units are stretches of text, which may end anywhere, and not functions."""
+        """Whether its units are pieces of text, which may end anywhere, rather than functions."""
         return self.name in _TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
@@ -77,17 +77,17 @@ def cutter(spec: str) -> Cutter:
         InputFault: if there is no such unit or parameter, or its value is out of range.
     """
     parsed = specs.parse(spec)
-    known = _DEFAULTS.get(parsed.name)
-    if known is None:
+    defaults = _DEFAULTS.get(parsed.name)
+    if defaults is None:
         raise UnknownName("unit", parsed.name, _DEFAULTS, command="ctxbench strategy show --help")
     for key in parsed.arguments:
-        if key not in known:
-            given = f"it has {', '.join(known)}" if known else "it has none"
-            raise InputFault(f"the unit {parsed.name} has no parameter {key!r}", where=spec, cure=given)
-    given_or_not = {
-        key: _read(key, parsed.arguments.get(key, default), default, spec) for key, default in known.items()
+        if key not in defaults:
+            cure = f"it has {', '.join(defaults)}" if defaults else "it has none"
+            raise InputFault(f"the unit {parsed.name} has no parameter {key!r}", where=spec, cure=cure)
+    parameters = {
+        key: _read(key, parsed.arguments.get(key, default), default, spec) for key, default in defaults.items()
     }
-    return Cutter(parsed.name, given_or_not)
+    return Cutter(parsed.name, parameters)
 
 
 def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ...]:
@@ -112,11 +112,11 @@ def _read(key: str, value: Value, default: int | bool, where: str) -> int | bool
 
 def _functions(path: str, text: str, language: Language) -> Iterator[Unit]:
     lines = text.split("\n")
-    for one in outline(text, language).functions:
-        if one.has_body and not one.inside:
-            start, end = one.lines
+    for function in outline(text, language).functions:
+        if function.has_body and not function.inside:
+            start, end = function.lines
             place = Place(path=path, start=start, end=end)
-            yield Unit(place=place, text="\n".join(lines[start:end]), name=one.qualified)
+            yield Unit(place=place, text="\n".join(lines[start:end]), name=function.qualified)
 
 
 def _chunks(path: str, text: str, size: int) -> Iterator[Unit]:
@@ -126,18 +126,18 @@ def _chunks(path: str, text: str, size: int) -> Iterator[Unit]:
 
 
 def _mini_blocks(path: str, text: str, size: int) -> Iterator[Unit]:
-    held: list[tuple[int, str]] = []
+    block: list[tuple[int, str]] = []
     for piece in _pieces(text, size):
-        if held and len(held) + len(piece) > size:
-            yield _unit(path, held)
-            held = []
-        held += piece
-    if held:
-        yield _unit(path, held)
+        if block and len(block) + len(piece) > size:
+            yield _unit(path, block)
+            block = []
+        block += piece
+    if block:
+        yield _unit(path, block)
 
 
 def _pieces(text: str, size: int) -> Iterator[list[tuple[int, str]]]:
-    """Yield what stands between blank lines; what has more than `size` lines is cut so that no unit has [decision]."""
+    """Yield the pieces between blank lines; a longer one is cut, so that no unit has more than `size` lines."""
     piece: list[tuple[int, str]] = []
     for row, line in _filled(text, MOST_LINES):
         if piece and (row != piece[-1][0] + 1 or len(piece) == size):
@@ -158,15 +158,15 @@ def _unit(path: str, rows: list[tuple[int, str]]) -> Unit:
 
 
 def _stretches(path: str, text: str, count: int) -> Iterator[Unit]:
-    found = list(_WORD.finditer(text))
+    matches = list(_WORD.finditer(text))
     line = at = 0
-    for first in range(0, len(found), count):
-        start, end = found[first].start(), found[min(first + count, len(found)) - 1].end()
+    for first in range(0, len(matches), count):
+        start, end = matches[first].start(), matches[min(first + count, len(matches)) - 1].end()
         line, at = line + text.count("\n", at, start), start
         # The indentation of a line that the stretch begins belongs to it.
         margin = text.rfind("\n", 0, start) + 1
-        shown = text[margin if not text[margin:start].strip() else start : end]
-        yield Unit(place=Place(path=path, start=line, end=line + text.count("\n", start, end) + 1), text=shown)
+        stretch = text[margin if not text[margin:start].strip() else start : end]
+        yield Unit(place=Place(path=path, start=line, end=line + text.count("\n", start, end) + 1), text=stretch)
 
 
 _TEXT: Mapping[str, Callable[..., Iterator[Unit]]] = {

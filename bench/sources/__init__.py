@@ -1,1 +1,1 @@
-"""Where repositories come from: one small file a kind, each with `fetch(source, destination)`."""
+"""Sources of repositories: one file a kind, each with `fetch(source, destination)`."""

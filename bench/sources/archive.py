@@ -1,4 +1,4 @@
-"""Unpacking archives so that nothing is written outside the target folder.
+"""Unpack archives; nothing is written outside the target folder.
 
 Only regular files are written. Links and devices are dropped: no snapshot reads them, and without a link
 no later member can be led outside. A member whose *name* leaves the folder condemns the whole archive, and so

@@ -1,4 +1,4 @@
-"""What every kind of source shares: the source records, where a fetch writes, and how one fails.
+"""The shared parts of all sources: their records, the destination of a fetch, and its faults.
 
 A source names one copy of a version by its own hash. `Unreachable` means that this copy cannot be had
 from here now, so the next source is tried; a wrong hash is an `InputFault` and ends the fetch.
@@ -80,7 +80,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where one fetch writes, and whom it tells."""
+    """The folders that one fetch writes to, and the receiver of its reports."""
 
     tree: Path
     """An empty folder that becomes the repository's root."""
@@ -90,15 +90,15 @@ class Destination:
     report: Report
 
 
-def check_sha256(name: str, expected: str, found: str, *, where: str) -> None:
+def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
     """Compare two hashes.
 
     Raises:
         InputFault: if they differ; it names both.
     """
-    if expected != found:
+    if expected != actual:
         raise InputFault(
-            f"the sha256 of {name} is {found}, but the manifest expects {expected}",
+            f"the sha256 of {name} is {actual}, but the manifest expects {expected}",
             where=where,
             cure="nothing was kept; if the manifest is wrong, mend its sha256, otherwise do not trust this source",
         )

@@ -65,7 +65,7 @@ class _Apt:
 
     @property
     def updated(self) -> bool:
-        """Whether lists are kept from an earlier update."""
+        """Whether an earlier update left its lists."""
         return self._stamp.exists()
 
     def update(self) -> None:
@@ -105,14 +105,14 @@ class _Apt:
             raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
         of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
         if not of_version:
-            known = ", ".join(sorted({version for version, _, _ in offers}))
-            raise Unreachable(f"the archive has other versions now ({known})", where=str(self._source))
+            versions = ", ".join(sorted({version for version, _, _ in offers}))
+            raise Unreachable(f"the archive has other versions now ({versions})", where=str(self._source))
         same = [offer for offer in of_version if offer[2] == self._source.sha256] or of_version
         self._run("apt-get", "-qq", "source", "--download-only", "--tar-only", f"{package}={same[0][0]}")
-        found = sorted(self._to.scratch.glob("*.orig.tar.*"))
-        if not found:
+        tarballs = sorted(self._to.scratch.glob("*.orig.tar.*"))
+        if not tarballs:
             raise Unreachable("apt downloaded no upstream tarball", where=str(self._source))
-        return found[0]
+        return tarballs[0]
 
     def _near(self, package: str) -> list[str]:
         """Return the source packages that a wrong name most likely means: that build it, then those of a like name."""

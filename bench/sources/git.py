@@ -12,7 +12,7 @@ from ctxbench.bench.sources.archive import unpack
 from ctxbench.bench.sources.base import Destination, GitSource, run_program
 
 _SECONDS = 900.0
-_KEPT = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
+_PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
 # These win over the .gitattributes of the tree: `git archive` must leave nothing out (many projects mark
 # their tests export-ignore) and rewrite nothing.
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
@@ -47,7 +47,7 @@ def fetch(source: GitSource, to: Destination) -> None:
 
 
 def _environment() -> dict[str, str]:
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_KEPT)}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_PASSED_ON)}
     return inherited | {
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -1,6 +1,6 @@
-"""The package index that this machine's pip is configured for: where it is, and which sdists it offers.
+"""The package index that this machine's pip is configured for: its address, and the sdists it offers.
 
-No index address is written here: it is asked from pip, whose defaults, configuration files and
+No index address is written here: pip is asked for it, whose defaults, configuration files and
 environment variables are merged by pip itself. Pages are read as PEP 691 JSON or PEP 503 HTML.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.bench.sources.base import Unreachable
-from ctxbench.bench.sources.web import Page, Web, shown
+from ctxbench.bench.sources.web import Page, Web, without_password
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".zip")
@@ -41,7 +41,7 @@ print(json.dumps({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Where packages come from on this machine."""
+    """The package index that this machine uses."""
 
     indices: tuple[str, ...]
     """Simple-API addresses, in the order to ask."""
@@ -75,15 +75,15 @@ def configured() -> Configuration:
             answer = subprocess.run(
                 [python, "-I", "-c", _ASK_PIP], capture_output=True, text=True, timeout=120, check=True
             )
-            found = json.loads(answer.stdout)
+            settings = json.loads(answer.stdout)
         except (OSError, subprocess.SubprocessError, json.JSONDecodeError):
             continue
         return Configuration(
-            indices=tuple(found["index"]),
-            links=tuple(found["links"]),
-            certificates=found["certificates"],
-            proxy=found["proxy"],
-            seconds=float(found["seconds"]),
+            indices=tuple(settings["index"]),
+            links=tuple(settings["links"]),
+            certificates=settings["certificates"],
+            proxy=settings["proxy"],
+            seconds=float(settings["seconds"]),
         )
     # The installers' own settings, not ours: hence read here and not in the command line.
     default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
@@ -103,13 +103,13 @@ def offers(name: str, version: str, web: Web, configuration: Configuration, reas
     pages += [(place, f"{place.rstrip('/')}/{normal(name)}/") for place in configuration.indices]
     for place, address in pages:
         try:
-            found = [offer for offer in _read(address, web) if _is_sdist(offer.filename, name, version)]
+            sdists = [offer for offer in _read(address, web) if _is_sdist(offer.filename, name, version)]
         except Unreachable as error:
-            reasons.append(f"{shown(place)}: {error.what}")
+            reasons.append(f"{without_password(place)}: {error.what}")
             continue
-        if not found:
-            reasons.append(f"{shown(place)}: has no sdist of version {version}")
-        yield from found
+        if not sdists:
+            reasons.append(f"{without_password(place)}: has no sdist of version {version}")
+        yield from sdists
 
 
 def _read(address: str, web: Web) -> Iterable[Offer]:

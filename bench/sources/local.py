@@ -39,25 +39,27 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 def files(root: Path, home: Home) -> list[Path]:
     """List the regular files that a copy holds, relative and sorted; `home` itself is never one of them."""
-    found: list[Path] = []
+    paths: list[Path] = []
     # A home folder inside the repository would otherwise be copied into itself.
     kept_out = home.root.resolve()
     with explained(root):
         rules = {root: _rules_above(root.resolve())}
         for folder, names, leaves in os.walk(root, onerror=_raise, followlinks=False):
-            here = Path(folder)
-            ours = [*rules.pop(here), *_rules_of(here)]
+            directory = Path(folder)
+            ours = [*rules.pop(directory), *_rules_of(directory)]
             names[:] = [
                 name
                 for name in names
-                if name not in _SKIPPED and (here / name).resolve() != kept_out and not _ignored(here / name, ours, "/")
+                if name not in _SKIPPED
+                and (directory / name).resolve() != kept_out
+                and not _ignored(directory / name, ours, "/")
             ]
-            rules |= {here / name: ours for name in names}
-            places = (here / leaf for leaf in leaves)
-            found += [
+            rules |= {directory / name: ours for name in names}
+            places = (directory / leaf for leaf in leaves)
+            paths += [
                 place for place in places if not place.is_symlink() and place.is_file() and not _ignored(place, ours)
             ]
-    return sorted(path.relative_to(root) for path in found)
+    return sorted(path.relative_to(root) for path in paths)
 
 
 _Rules = tuple[Path, GitIgnoreSpec]
@@ -88,9 +90,9 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
     """Say whether a file, or with a slash for `end` a folder, is ignored: the innermost rules that name it decide."""
     for folder, spec in reversed(rules):
         inner = path if path.is_relative_to(folder) else path.resolve()
-        said = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
-        if said is not None:
-            return said
+        is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
+        if is_ignored is not None:
+            return is_ignored
     return False
 
 
@@ -102,11 +104,11 @@ def fetch(source: LocalSource, to: Destination) -> None:
         InputFault: if its hash is not the manifest's.
         MachineFault: if a file changed while it was copied.
     """
-    found = identity(source, to.home)
-    if found is None:
+    source_digest = identity(source, to.home)
+    if source_digest is None:
         raise Unreachable("no such file or folder", where=str(source))
     if source.sha256:
-        check_sha256(source.path.name, source.sha256, found, where=str(source))
+        check_sha256(source.path.name, source.sha256, source_digest, where=str(source))
     if source.path.is_file():
         dropped = unpack(source.path, to.tree, strip=True)
         if dropped:
@@ -118,7 +120,7 @@ def fetch(source: LocalSource, to: Destination) -> None:
         with explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / path, target, follow_symlinks=False)
-    if _digest(to.tree, paths) != found:
+    if _digest(to.tree, paths) != source_digest:
         raise MachineFault("changed while it was copied", where=str(source), cure="run the same command again")
 
 

@@ -21,21 +21,21 @@ def fetch(source: PypiSource, to: Destination) -> None:
     reasons: list[str] = []
     other: tuple[str, str] | None = None
     for offer in index.offers(source.name, source.version, web, configuration, reasons):
-        found = offer.sha256
-        if not found or found == source.sha256:
+        digest = offer.sha256
+        if not digest or digest == source.sha256:
             archive = to.scratch / "sdist"
             try:
                 web.save(offer.url, archive)
             except Unreachable as error:
                 reasons.append(str(error))
                 continue
-            found = sha256_file(archive)
-            if found == source.sha256:
+            digest = sha256_file(archive)
+            if digest == source.sha256:
                 dropped = unpack(archive, to.tree, strip=True)
                 if dropped:
                     to.report(f"{source}: {dropped} links left out")
                 return
-        other = other or (offer.filename, found)
+        other = other or (offer.filename, digest)
     if other:
         check_sha256(other[0], source.sha256, other[1], where=str(source))
     raise Unreachable(", ".join(reasons) or "pip is configured to use no index", where=str(source))

@@ -1,4 +1,4 @@
-"""Reading URLs: retries on time-outs and 5xx only, proxies and certificates as the machine has them."""
+"""Read URLs: retries on time-outs and 5xx only, proxies and certificates as the machine has them."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ class Web:
             if not again or pause is None:
                 break
             time.sleep(pause)
-        raise Unreachable(reason, where=shown(url))
+        raise Unreachable(reason, where=without_password(url))
 
     def _request(self, url: str, accept: str) -> urllib.request.Request:
         parts = urllib.parse.urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        request = urllib.request.Request(shown(url), headers={"Accept": accept, "User-Agent": "ctxbench"})  # noqa: S310
+        request = urllib.request.Request(without_password(url), headers={"Accept": accept, "User-Agent": "ctxbench"})  # noqa: S310
         if parts.username:
             user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
             self._tokens[host] = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -129,7 +129,7 @@ class Web:
         return request
 
 
-def shown(url: str) -> str:
+def without_password(url: str) -> str:
     """Return the URL without user name and password."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

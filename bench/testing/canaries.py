@@ -47,13 +47,13 @@ def canaries(secret: str, tests: Sequence[str]) -> tuple[Canary, ...]:
     """Draw a job's canaries: one last of all, two anywhere; one of these a method, if the tests have methods."""
     drawn = random.Random(hashlib.sha256(f"canaries {secret}".encode()).digest())  # noqa: S311 - seeded by a secret
     words = _words(tests)
-    made: list[Canary] = []
+    drawn_canaries: list[Canary] = []
     for unittest, place in ((False, drawn.random()), (True, drawn.random()), (False, 1.0)):
-        left, right = drawn.sample(range(1000, 10_000), 2)
-        number = drawn.randrange(2, 100) + 100 * len(made)
+        first, second = drawn.sample(range(1000, 10_000), 2)
+        number = drawn.randrange(2, 100) + 100 * len(drawn_canaries)
         name = "_".join(["test", *drawn.sample(words, min(2, len(words))), str(number)])
-        made.append(Canary(name, unittest, place, left, right))
-    return tuple(made)
+        drawn_canaries.append(Canary(name, unittest, place, first, second))
+    return tuple(drawn_canaries)
 
 
 def nonce(secret: str) -> str:
@@ -64,5 +64,5 @@ def nonce(secret: str) -> str:
 def _words(tests: Sequence[str]) -> list[str]:
     """Return the words of the tests' own names, so that a canary's name looks like them."""
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
-    found = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
-    return sorted(found) or ["value"]
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
+    return sorted(words) or ["value"]

@@ -47,15 +47,16 @@ def read(result: object) -> Covered:
         raise Malformed("the result has other keys")
     try:
         tests = tuple(
-            CoveredTest(id=str(name), outcome=str(said), seconds=float(took)) for name, said, took in result["tests"]
+            CoveredTest(id=str(name), outcome=str(outcome), seconds=float(took))
+            for name, outcome, took in result["tests"]
         )
         sets = [_numbers(ranges, len(tests)) for ranges in result["sets"]]
-        lines = {str(path): _lines(held, sets) for path, held in result["lines"].items()}
+        lines = {str(path): _lines(by_line, sets) for path, by_line in result["lines"].items()}
         broken = tuple((str(where), str(what)) for where, what in result["broken"])
         modules = [str(module) for module in result["modules"]]
         imports = {
-            str(path): {int(line) - 1: tuple(modules[place] for place in places) for line, places in held.items()}
-            for path, held in result["imports"].items()
+            str(path): {int(line) - 1: tuple(modules[place] for place in places) for line, places in by_line.items()}
+            for path, by_line in result["imports"].items()
         }
         return Covered(exit=int(result["exit"]), tests=tests, broken=broken, lines=lines, imports=imports)
     except (TypeError, ValueError, AttributeError, IndexError) as error:
@@ -85,16 +86,16 @@ def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covere
     )
 
 
-def _lines(held: Mapping[str, Any], sets: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    return {int(line) - 1: sets[int(place)] for line, place in held.items()}
+def _lines(by_line: Mapping[str, Any], sets: list[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {int(line) - 1: sets[int(place)] for line, place in by_line.items()}
 
 
 def _numbers(ranges: str, count: int) -> tuple[int, ...]:
-    found: list[int] = []
+    numbers: list[int] = []
     for part in ranges.split(","):
         low, _, high = part.partition("-")
         first, last = int(low), int(high or low)
         if not 0 <= first <= last < count:
             raise Malformed("a position of no test")
-        found.extend(range(first, last + 1))
-    return tuple(found)
+        numbers.extend(range(first, last + 1))
+    return tuple(numbers)

@@ -38,7 +38,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RunReport:
     """All that came back from one run of tests."""
 
     nonce: str
@@ -59,7 +59,7 @@ class Told:
     """Of `bench.testing.types.FLAGS`."""
 
 
-def read(result: object) -> Told:
+def read(result: object) -> RunReport:
     """Read the result of ``ctxbench_pytest:run_tests``.
 
     Raises:
@@ -71,21 +71,21 @@ def read(result: object) -> Told:
     if not isinstance(nonce, str) or not isinstance(events, str):
         raise Malformed("nonce or events are no text")
     changed = tuple(_text(path) for path in _checked(list, result["changed"]))
-    told = Told(nonce, _status(result["exit"]), _status(result["signal"]), changed)
+    report = RunReport(nonce, _status(result["exit"]), _status(result["signal"]), changed)
     lines = events.split("\n")
-    if lines.pop() and told.signal is None:
+    if lines.pop() and report.signal is None:
         # A child that was killed may have been in the middle of a line; another one may not.
         raise Malformed(_LAST_LINE_CUT)
-    found: dict[str, list[list[Any]]] = {}
+    by_kind: dict[str, list[list[Any]]] = {}
     for line in lines:
         kind, values = _event(line)
-        if "end" in found:
+        if "end" in by_kind:
             raise Malformed("something came after the end")
-        found.setdefault(kind, []).append(values)
-    return _told(told, found)
+        by_kind.setdefault(kind, []).append(values)
+    return _with_events(report, by_kind)
 
 
-def read_ways(result: object) -> Mapping[str, Told]:
+def read_ways(result: object) -> Mapping[str, RunReport]:
     """Read the result of a run without the function's value: way -> what was said while it was taken so.
 
     Raises:
@@ -101,25 +101,25 @@ def read_ways(result: object) -> Mapping[str, Told]:
     return ways
 
 
-def _told(told: Told, found: Mapping[str, list[list[Any]]]) -> Told:
-    ends = [_checked(int, value) for (value,) in _sized(found.get("end", []), 1)]
-    loads = [_checked(bool, value) for (value,) in _sized(found.get("loaded", []), 1)]
-    collections = _sized(found.get("collected", []), 1)
-    return Told(
-        nonce=told.nonce,
-        exit=told.exit,
-        signal=told.signal,
-        changed=told.changed,
+def _with_events(events: RunReport, by_kind: Mapping[str, list[list[Any]]]) -> RunReport:
+    ends = [_checked(int, value) for (value,) in _sized(by_kind.get("end", []), 1)]
+    loads = [_checked(bool, value) for (value,) in _sized(by_kind.get("loaded", []), 1)]
+    collections = _sized(by_kind.get("collected", []), 1)
+    return RunReport(
+        nonce=events.nonce,
+        exit=events.exit,
+        signal=events.signal,
+        changed=events.changed,
         collected=tuple(_checked(int, item) for (items,) in collections for item in _checked(list, items)),
         collections=len(collections),
-        broken=tuple((_text(where), _text(what)) for where, what in _sized(found.get("broken", []), 2)),
-        phases=tuple(_phase(values) for values in _sized(found.get("phase", []), 6)),
+        broken=tuple((_text(where), _text(what)) for where, what in _sized(by_kind.get("broken", []), 2)),
+        phases=tuple(_phase(values) for values in _sized(by_kind.get("phase", []), 6)),
         loaded=loads[0] if len(loads) == 1 else None,
         altered=tuple(
-            _text(item) for (items,) in _sized(found.get("altered", []), 1) for item in _checked(list, items)
+            _text(item) for (items,) in _sized(by_kind.get("altered", []), 1) for item in _checked(list, items)
         ),
         end=ends[0] if ends else None,
-        flags=tuple(_flag(value) for (value,) in _sized(found.get("flag", []), 1)),
+        flags=tuple(_flag(value) for (value,) in _sized(by_kind.get("flag", []), 1)),
     )
 
 

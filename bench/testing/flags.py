@@ -61,12 +61,12 @@ def flags(sample: Sample, text: str) -> frozenset[str]:
         return frozenset(_MODULES.get(word) or _NAMES[word] for word in words if word in _MODULES or word in _NAMES)
     around = _around(sample.prefix, sample.suffix or "")
     names = _Names.of(tree, around, (sample.name or "").rpartition(".")[2])
-    found = {flag for node in ast.walk(tree) for flag in (*_reaches(node, names), *_patches(node, names))}
+    reached = {flag for node in ast.walk(tree) for flag in (*_reaches(node, names), *_patches(node, names))}
     if any(_compares(node) for node in ast.walk(tree)):
-        found.add("compares-itself")
+        reached.add("compares-itself")
     if _redefines(tree, around, names):
-        found.add("patches")
-    return frozenset(found)
+        reached.add("patches")
+    return frozenset(reached)
 
 
 @lru_cache(maxsize=32)
@@ -88,7 +88,7 @@ class _Names:
     @classmethod
     def of(cls, tree: ast.Module, around: ast.Module, own: str) -> _Names:
         imported = {
-            name: module for held in (around, tree) for node in ast.walk(held) for name, module in _imports(node)
+            name: module for scope in (around, tree) for node in ast.walk(scope) for name, module in _imports(node)
         }
         return cls(imported, frozenset(_defined(around)) - {own}, own)
 
@@ -162,9 +162,11 @@ def _patches(node: ast.AST, names: _Names) -> Iterator[str]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
         patched = node.func.id in ("setattr", "delattr", "vars") and names.is_foreign(node.args[0])
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        held = node.func.value
-        patched = node.func.attr in ("__setattr__", "__delattr__", "__setitem__") and names.is_foreign(held)
-        patched |= node.func.attr in _CHANGERS and isinstance(held, ast.Attribute) and names.is_module(held.value)
+        receiver = node.func.value
+        patched = node.func.attr in ("__setattr__", "__delattr__", "__setitem__") and names.is_foreign(receiver)
+        patched |= (
+            node.func.attr in _CHANGERS and isinstance(receiver, ast.Attribute) and names.is_module(receiver.value)
+        )
     if patched:
         yield "patches"
 
@@ -183,11 +185,13 @@ def _redefines(tree: ast.Module, around: ast.Module, names: _Names) -> bool:
 def _compares(node: ast.AST) -> bool:
     """Say whether this gives a class, other than the one that the function is in, a method that compares."""
     if isinstance(node, ast.ClassDef):
-        inner = [each for statement in node.body for each in ast.walk(statement)]
+        inner = [inside for statement in node.body for inside in ast.walk(statement)]
         return any(
-            (isinstance(each, ast.FunctionDef) and _COMPARISONS.fullmatch(each.name))
-            or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and _COMPARISONS.fullmatch(each.id))
-            for each in inner
+            (isinstance(inside, ast.FunctionDef) and _COMPARISONS.fullmatch(inside.name))
+            or (
+                isinstance(inside, ast.Name) and isinstance(inside.ctx, ast.Store) and _COMPARISONS.fullmatch(inside.id)
+            )
+            for inside in inner
         )
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Store) and bool(_COMPARISONS.fullmatch(node.attr))

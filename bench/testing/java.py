@@ -109,8 +109,8 @@ def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") ->
         raise InputFault(what, cure="choose a module whose tests stand beside its sources")
     resources = [*_resources(tree, folder)]
     for sibling, needed in poms.siblings(folder):
-        found = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
-        main, test = (main, (*test, *found)) if needed.test or needed.of_tests else ((*main, *found), test)
+        folders = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)
+        main, test = (main, (*test, *folders)) if needed.test or needed.of_tests else ((*main, *folders), test)
         resources += _resources(tree, sibling)
     names = ("maven.compiler.release", "maven.compiler.source", "release", "source")
     release = (tests.release or poms.setting(folder, *names)).removeprefix("1.")
@@ -178,8 +178,8 @@ class JavaSuite:
         """
         self.tests, self.layout, self.tree, self.build = tests, where, tree, build
         # The sources hold the answers and nothing needs them: the one changed file comes with its job.
-        kept = {path: content for path, content in tree.items() if not path.endswith(".java")}
-        self.environment = sources(tests, kept, build)
+        other_files = {path: content for path, content in tree.items() if not path.endswith(".java")}
+        self.environment = sources(tests, other_files, build)
         self.limits = LIMITS
         self._entries = frozenset(zipfile.ZipFile(BytesIO(build.main)).namelist())
 
@@ -227,7 +227,7 @@ class JavaSuite:
         """Return the top-level types of a file as paths of classes without ``.class``."""
         facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
         folder = facts.package.replace(".", "/")
-        return [f"{folder}/{found.name}".lstrip("/") for found in facts.types if "." not in found.name]
+        return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]
 
     def _classes(self, path: str) -> list[str]:
         """Return the entries of the main jar that were compiled from a file."""

@@ -62,9 +62,9 @@ def built(
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
     folder = home.cache / "java" / sha256(json.dumps(key))[:32]
-    kept = _read(folder)
-    if kept is not None:
-        return kept
+    stored = _read(folder)
+    if stored is not None:
+        return stored
     if sandbox is None:
         raise MachineFault(
             "the repository's classes are not in the cache", where=str(folder), cure="name a sandbox to compile them in"
@@ -93,12 +93,12 @@ def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: La
     return java_errors.cure(errors, tree, compiled, jars, dependencies)
 
 
-def _uncompiled(said: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
-    errors = java_errors.read(said)
+def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
+    errors = java_errors.read(messages)
     main = any(error.path.startswith(tuple(f"{folder}/" for folder in where.main)) for error in errors)
     what = ("its sources do not compile" if main else "none of its tests compiles") + " with JDK 17"
     if not errors:
-        last = said.strip().splitlines()[-1:] or ["no output"]
+        last = messages.strip().splitlines()[-1:] or ["no output"]
         return InputFault(f"compiling it failed: {last[0]}", where=str(log), cure="that file holds all of it")
     advice = f"{cure_of(errors, tree, where)}; all that javac said is in {log}"
     return InputFault(f"{what}: {java_errors.summary(errors)}", cure=advice)
@@ -118,22 +118,22 @@ def run_big(environment: Environment, job: Job, sandbox: Sandbox, report: Report
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
 
-def told(outcome: Outcome, what: str) -> dict[str, Any]:
+def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """Return the result of such a job.
 
     Raises:
         InputFault: if the repository's code or our call of it failed.
         MachineFault: if the box lacks a program.
     """
-    found = outcome.result if isinstance(outcome.result, dict) else {}
-    if found.get("unusable"):
+    result = outcome.result if isinstance(outcome.result, dict) else {}
+    if result.get("unusable"):
         cure = "install what `ctxbench doctor` names; `dpkg -L PACKAGE` lists the jars that a requirement brings"
-        raise MachineFault(str(found["unusable"]), cure=cure)
-    if not found or found.get("fault"):
-        said = str(found.get("fault") or outcome.output).strip()
-        last = said.splitlines()[-1] if said else "no output"
+        raise MachineFault(str(result["unusable"]), cure=cure)
+    if not result or result.get("fault"):
+        message = str(result.get("fault") or outcome.output).strip()
+        last = message.splitlines()[-1] if message else "no output"
         raise InputFault(f"{what} failed ({outcome.ended}): {last}", cure="see the repository's own notes on its build")
-    return found
+    return result
 
 
 def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: Report) -> dict[str, Any]:
@@ -143,13 +143,13 @@ def _compile(where: Layout, environment: Environment, sandbox: Sandbox, report: 
     outcome = run_big(environment, job, sandbox, report)
     if isinstance(outcome.result, dict) and outcome.result.get("fault"):
         return outcome.result
-    return told(outcome, "compiling it")
+    return checked_result(outcome, "compiling it")
 
 
-def _build(found: Mapping[str, Any], messages: str, log: Path) -> Build:
+def _build(result: Mapping[str, Any], messages: str, log: Path) -> Build:
     try:
-        jars = {name: base64.b64decode(found[name], validate=True) for name in _FILES}
-        dropped = tuple(str(name) for name in found["dropped"])
+        jars = {name: base64.b64decode(result[name], validate=True) for name in _FILES}
+        dropped = tuple(str(name) for name in result["dropped"])
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise InputFault(f"the compiled classes did not come back: {error!r}", cure="try it again") from None
     return Build(**jars, dropped=dropped, messages=messages, log=str(log))
@@ -163,5 +163,5 @@ def _read(folder: Path) -> Build | None:
         dropped = json.loads(marker.read_text(encoding="utf-8"))["dropped"]
         jars = {name: (folder / f"{name}.jar").read_bytes() for name in _FILES}
         log = folder / _LOG
-        said = log.read_text(encoding="utf-8") if log.is_file() else ""
-        return Build(**jars, dropped=tuple(dropped), messages=said, log=str(log))
+        messages = log.read_text(encoding="utf-8") if log.is_file() else ""
+        return Build(**jars, dropped=tuple(dropped), messages=messages, log=str(log))

@@ -10,7 +10,7 @@ from posixpath import basename, dirname
 from ctxbench.bench.testing.java_jars import Jar
 from ctxbench.bench.testing.java_pom import Dependency
 
-SHOWN = 3
+MOST_ERRORS = 3
 """Errors, and missing names, of one message."""
 _ERROR = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
@@ -75,8 +75,8 @@ def summary(errors: Sequence[CompileError]) -> str:
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
-    first = " | ".join(map(str, [*different.values()][:SHOWN]))
-    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > SHOWN else ''}"
+    first = " | ".join(map(str, [*different.values()][:MOST_ERRORS]))
+    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > MOST_ERRORS else ''}"
 
 
 def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
@@ -118,13 +118,13 @@ def cure(
         return "; ".join(causes)
     steps = []
     if jars:
-        held = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
-        debian = ", ".join(f'"{name}"' for name in dict.fromkeys(jar.debian for jar in held if jar.debian))
-        names = ", ".join(f'"{jar.name}"' for jar in held if jar.name)
+        providers = sorted(set(jars.values()), key=lambda jar: (jar.debian, jar.name))
+        debian = ", ".join(f'"{name}"' for name in dict.fromkeys(jar.debian for jar in providers if jar.debian))
+        names = ", ".join(f'"{jar.name}"' for jar in providers if jar.name)
         steps.append(f"add to [tests]: requirements = [{debian}], jars = [{names}]")
-        nameless = dict.fromkeys(jar.debian for jar in held if not jar.name)
+        nameless = dict.fromkeys(jar.debian for jar in providers if not jar.name)
         steps += [f"and of the jars that `apt-file list {name}` shows those that fit" for name in nameless]
-        guessed = [*dict.fromkeys(jar.debian for jar in held if jar.guessed)]
+        guessed = [*dict.fromkeys(jar.debian for jar in providers if jar.guessed)]
         if guessed:
             tell = "`apt-cache show PACKAGE` tells what a package is, `dpkg -L PACKAGE` which jars it brings"
             steps.append(f"of {_listed(guessed)} only the name fits: {tell}")
@@ -136,7 +136,7 @@ def cure(
         )
     unknown = [package for package in missing if package not in jars and package not in hidden]
     if unknown:
-        artifacts = ", ".join(map(str, dependencies[: 2 * SHOWN]))
+        artifacts = ", ".join(map(str, dependencies[: 2 * MOST_ERRORS]))
         pom = f" (the pom names {artifacts})" if artifacts else ""
         steps.append(
             f"for {_listed(unknown)}{pom} find Debian's packages, e.g. with `apt-file search NAME.jar`, and add them "
@@ -180,5 +180,5 @@ def _elsewhere(
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MOST_ERRORS} more" if len(names) > MOST_ERRORS else ""
+    return ", ".join(names[:MOST_ERRORS]) + more

@@ -39,9 +39,9 @@ def jar_of(package: str, dependencies: Sequence[Dependency], *, share: Path = SH
         dependencies: what the project's pom names; the one most like the package is looked for if no jar has it.
         share: where jars are.
     """
-    here = _installed(package, share)
-    if here is not None:
-        return Jar(here.name, _owner(here))
+    installed = _installed(package, share)
+    if installed is not None:
+        return Jar(installed.name, _owner(installed))
     words = _words(package)
     named = {dependency: _words(str(dependency)) for dependency in dependencies}
     # None but the most alike: another artifact of the same company is none that has it.
@@ -69,7 +69,7 @@ def _installed(package: str, share: Path) -> Path | None:
 
 def _owner(jar: Path) -> str:
     """Return the installed package that a file is of."""
-    return next((line.partition(":")[0] for line in _asked("dpkg-query", "-S", str(jar)) if ": " in line), "")
+    return next((line.partition(":")[0] for line in _lines_of("dpkg-query", "-S", str(jar)) if ": " in line), "")
 
 
 def _offered(dependency: Dependency) -> Jar | None:
@@ -77,15 +77,15 @@ def _offered(dependency: Dependency) -> Jar | None:
     usual, stem = f"{dependency.artifact}.jar", _ENDINGS.sub("", dependency.artifact)
     folder = f"/usr/share/maven-repo/{dependency.group.replace('.', '/')}/{dependency.artifact}/"
     for name, search in ((usual, ("--fixed-string", f"{SHARE}/{usual}")), ("", (folder,))):
-        for line in _asked("apt-file", "search", *search):
+        for line in _lines_of("apt-file", "search", *search):
             return Jar(name, line.partition(":")[0])
-    packages = set(_asked("apt-cache", "pkgnames", f"lib{stem}"))
+    packages = set(_lines_of("apt-cache", "pkgnames", f"lib{stem}"))
     names = (f"lib{base}-java" for base in (dependency.artifact, stem))
     return next((Jar(usual, name, guessed=True) for name in names if name in packages), None)
 
 
-def _asked(*command: str) -> Iterator[str]:
+def _lines_of(*command: str) -> Iterator[str]:
     """Yield the lines that a program prints; none where it is missing or fails."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
-        yield from done.stdout.splitlines()
+        process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+        yield from process.stdout.splitlines()

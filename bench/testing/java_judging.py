@@ -17,7 +17,7 @@ _FAILED_STATUS = 1
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
 
-class _Said(NamedTuple):
+class _Finding(NamedTuple):
     """What a run means, without what it cost."""
 
     verdict: Verdict
@@ -34,13 +34,13 @@ def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
         outcome: of a job that called ``ctxbench_java:judge`` with these.
         secret: what the canary must say.
     """
-    said = _verdict(tests, outcome, secret)
-    line = " ".join(said.reason.split())
+    finding = _verdict(tests, outcome, secret)
+    line = " ".join(finding.reason.split())
     return Judgement(
-        verdict=said.verdict,
+        verdict=finding.verdict,
         reason=line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…",
-        tests_run=said.run,
-        failed=said.failed,
+        tests_run=finding.run,
+        failed=finding.failed,
         output=_output(outcome),
         seconds=outcome.seconds,
         peak_bytes=outcome.peak_bytes,
@@ -54,72 +54,72 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
         tests: ids of those that were run.
         outcome: as `judge` takes it.
     """
-    told = outcome.result
-    if not isinstance(told, dict) or told.get("compiled") is not True:
+    report = outcome.result
+    if not isinstance(report, dict) or report.get("compiled") is not True:
         return None
-    found = told.get("tests")
-    if not isinstance(found, dict) or not found:
+    tested = report.get("tests")
+    if not isinstance(tested, dict) or not tested:
         return None
-    return frozenset(name for name in tests if (_state(found.get(name)) or ("", ""))[0] != "passed")
+    return frozenset(name for name in tests if (_state(tested.get(name)) or ("", ""))[0] != "passed")
 
 
 def _output(outcome: Outcome) -> str:
-    told = outcome.result.get("messages") if isinstance(outcome.result, dict) else None
-    return (outcome.output + (told if isinstance(told, str) else ""))[:_MAX_OUTPUT]
+    messages = outcome.result.get("messages") if isinstance(outcome.result, dict) else None
+    return (outcome.output + (messages if isinstance(messages, str) else ""))[:_MAX_OUTPUT]
 
 
-def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> _Said:
+def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> _Finding:
     early = ended(outcome)
     if early:
-        return _Said(*early)
-    told = outcome.result
-    if not isinstance(told, dict):
+        return _Finding(*early)
+    report = outcome.result
+    if not isinstance(report, dict):
         what = f"no result came (exit status {outcome.exit_code})"
         if outcome.out_of_memory:
             what = "out of memory"
-        return _Said(Verdict.FAILED, f"ended early: {what}")
-    if told.get("unusable"):
-        return _Said(Verdict.BROKEN, str(told["unusable"]))
-    if told.get("overtime"):
-        return _Said(Verdict.TIMED_OUT, "ran out of processor time")
-    if told.get("compiled") is not True:
-        return _Said(Verdict.FAILED, f"does not compile: {_first_error(str(told.get('messages', '')))}")
-    if told.get("foreign"):
-        return _Said(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {told['foreign']}")
-    found = told.get("tests")
-    if not isinstance(found, dict):
-        return _Said(Verdict.FAILED, f"{TAMPERED}: the result has another form")
-    return _tested(tests, told, found, outcome, secret)
+        return _Finding(Verdict.FAILED, f"ended early: {what}")
+    if report.get("unusable"):
+        return _Finding(Verdict.BROKEN, str(report["unusable"]))
+    if report.get("overtime"):
+        return _Finding(Verdict.TIMED_OUT, "ran out of processor time")
+    if report.get("compiled") is not True:
+        return _Finding(Verdict.FAILED, f"does not compile: {_first_error(str(report.get('messages', '')))}")
+    if report.get("foreign"):
+        return _Finding(Verdict.FAILED, f"{TAMPERED}: it brings classes of other files: {report['foreign']}")
+    tested = report.get("tests")
+    if not isinstance(tested, dict):
+        return _Finding(Verdict.FAILED, f"{TAMPERED}: the result has another form")
+    return _tested(tests, report, tested, outcome, secret)
 
 
 def _tested(
-    tests: Sequence[str], told: Mapping[str, Any], found: Mapping[str, Any], outcome: Outcome, secret: str
-) -> _Said:
-    states = {name: _state(found.get(name)) for name in tests}
+    tests: Sequence[str], report: Mapping[str, Any], tested: Mapping[str, Any], outcome: Outcome, secret: str
+) -> _Finding:
+    states = {name: _state(tested.get(name)) for name in tests}
     run = sum(1 for state in states.values() if state is not None)
-    canary = _state(told.get("canary"))
+    canary = _state(report.get("canary"))
     if canary is None and not run:
-        status = told.get("exit")
+        status = report.get("exit")
         if isinstance(status, int) and status < 0:
             why = "out of memory" if outcome.out_of_memory else f"killed by signal {-status}"
-            return _Said(Verdict.FAILED, f"ended early: {why}")
-        return _Said(Verdict.FAILED, f"ended early: no report came (exit status {status})")
+            return _Finding(Verdict.FAILED, f"ended early: {why}")
+        return _Finding(Verdict.FAILED, f"ended early: no report came (exit status {status})")
     if canary is None or canary[0] == "passed":
-        return _Said(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
+        return _Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
     if not canary[1].endswith(f": {secret}"):
-        return _Said(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
+        return _Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
     if not run:
-        return _Said(Verdict.NO_TESTS, "none of the expected tests was found")
+        return _Finding(Verdict.NO_TESTS, "none of the expected tests was found")
     wrong = {name: state for name, state in states.items() if state is None or state[0] != "passed"}
     unproven = ""
-    if told.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
-        unproven = f"{TAMPERED}: exit status {told.get('exit')} where it must be {_FAILED_STATUS}"
+    if report.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
+        unproven = f"{TAMPERED}: exit status {report.get('exit')} where it must be {_FAILED_STATUS}"
     if wrong:
         first, state = next(iter(wrong.items()))
         why = "not run" if state is None else f"{state[0]}: {state[1]}"
         reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
-        return _Said(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
-    return _Said(Verdict.FAILED, unproven, run) if unproven else _Said(Verdict.PASSED, "", run)
+        return _Finding(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
+    return _Finding(Verdict.FAILED, unproven, run) if unproven else _Finding(Verdict.PASSED, "", run)
 
 
 def _state(value: object) -> tuple[str, str] | None:
@@ -129,5 +129,5 @@ def _state(value: object) -> tuple[str, str] | None:
 
 
 def _first_error(messages: str) -> str:
-    found = _ERROR.search(messages)
-    return found.group(1) if found else messages.strip().partition("\n")[0]
+    match = _ERROR.search(messages)
+    return match.group(1) if match else messages.strip().partition("\n")[0]

@@ -42,8 +42,8 @@ def declared(node: Node) -> Declared | None:
 
 
 def _after(node: Node, modifiers: Node) -> Node:
-    rest = node.children[node.children.index(modifiers) + 1 :]
-    return next(child for child in rest if child.type not in _COMMENTS)
+    following = node.children[node.children.index(modifiers) + 1 :]
+    return next(child for child in following if child.type not in _COMMENTS)
 
 
 def leaf(name: str) -> str:
@@ -95,14 +95,18 @@ def method_text(text: str, name: str) -> str:
     body = types[0].child_by_field_name("body") if types else None
     if len(types) != 1 or body is None or body.end_byte != len(source.data) - 1:
         raise InputFault("the text is more, or less, than the text of a method", cure=_CURE)
-    found = [node for node in body.named_children if node.type == "method_declaration"]
-    methods = [made for node in found if source.text(_name(node)) == name and (made := declared(node)) is not None]
+    declarations = [node for node in body.named_children if node.type == "method_declaration"]
+    methods = [
+        method for node in declarations if source.text(_name(node)) == name and (method := declared(node)) is not None
+    ]
     if not methods:
         raise InputFault(f"the text declares no method {name!r}", cure=_CURE)
     first = methods[0]
     begin = _leading(first.node)
-    kept = source.data[len(_HEAD) : begin] + source.data[first.first.start_byte : -len(_TAIL)]
-    return kept.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(_HEAD) else _flush(source, first)
+    text_of_method = source.data[len(_HEAD) : begin] + source.data[first.first.start_byte : -len(_TAIL)]
+    return (
+        text_of_method.decode("utf-8", "replace").strip("\n").rstrip() if begin > len(_HEAD) else _flush(source, first)
+    )
 
 
 def _flush(source: Source, method: Declared) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ctxbench.bench.testing import events
 from ctxbench.bench.testing.canaries import Canary
-from ctxbench.bench.testing.events import Phase, Told
+from ctxbench.bench.testing.events import Phase, RunReport
 from ctxbench.bench.testing.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 
@@ -22,7 +22,7 @@ _NO_TESTS_STATUS = (4, 5)
 """Named tests not found; nothing collected."""
 
 
-class _Said(NamedTuple):
+class _Finding(NamedTuple):
     """What a run means, without what it cost."""
 
     verdict: Verdict
@@ -42,16 +42,16 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
     """
     flags: tuple[str, ...] = ()
     try:
-        told = None if outcome.result is None else events.read(outcome.result)
-        said = _verdict(tests, canaries, nonce, outcome, told)
-        flags = tuple(sorted({*told.flags})) if told else ()
+        report = None if outcome.result is None else events.read(outcome.result)
+        finding = _verdict(tests, canaries, nonce, outcome, report)
+        flags = tuple(sorted({*report.flags})) if report else ()
     except events.Malformed as error:
-        said = _Said(*(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")))
+        finding = _Finding(*(ended(outcome) or (Verdict.FAILED, f"{TAMPERED}: {error}")))
     return Judgement(
-        verdict=said.verdict,
-        reason=short(said.reason),
-        tests_run=said.run,
-        failed=said.failed,
+        verdict=finding.verdict,
+        reason=short(finding.reason),
+        tests_run=finding.run,
+        failed=finding.failed,
         output=outcome.output,
         seconds=outcome.seconds,
         peak_bytes=outcome.peak_bytes,
@@ -70,10 +70,10 @@ def ended(outcome: Outcome) -> tuple[Verdict, str] | None:
     return None
 
 
-def passed(told: Told, tests: Sequence[str]) -> frozenset[int]:
+def passed(report: RunReport, tests: Sequence[str]) -> frozenset[int]:
     """Return the positions of the tests that passed."""
     return frozenset(
-        place for place, phases in _by_test(told).items() if place in range(len(tests)) and not _bad(phases)
+        place for place, phases in _by_test(report).items() if place in range(len(tests)) and not _bad(phases)
     )
 
 
@@ -88,70 +88,70 @@ def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
         outcome: as `judge` takes it.
     """
     try:
-        told = events.read(outcome.result) if outcome.result is not None else None
+        report = events.read(outcome.result) if outcome.result is not None else None
     except events.Malformed:
         return None
-    if told is None:
+    if report is None:
         return None
-    by_test = _by_test(told)
+    by_test = _by_test(report)
     noticing = {place for place in range(len(tests)) if _bad(by_test.get(place, []))}
-    if told.end is None and by_test:
+    if report.end is None and by_test:
         noticing &= by_test.keys()
-        if told.signal == signal.SIGXCPU:
+        if report.signal == signal.SIGXCPU:
             noticing = {place for place in noticing if any(phase.outcome != "passed" for phase in by_test[place])}
     return frozenset(test for place, test in enumerate(tests) if place in noticing)
 
 
 def _verdict(
-    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, told: Told | None
-) -> _Said:
+    tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome, report: RunReport | None
+) -> _Finding:
     early = ended(outcome)
     if early:
-        return _Said(*early)
-    if told is None:
-        return _Said(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
-    by_test = _by_test(told)
-    if told.signal == signal.SIGXCPU:
-        return _Said(Verdict.TIMED_OUT, "ran out of processor time")
+        return _Finding(*early)
+    if report is None:
+        return _Finding(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
+    by_test = _by_test(report)
+    if report.signal == signal.SIGXCPU:
+        return _Finding(Verdict.TIMED_OUT, "ran out of processor time")
     run = sum(1 for place in by_test if place is not None and 0 <= place < len(tests))
-    reason = _lie(told, by_test, tests, canaries, nonce) or _cut_short(told, outcome)
+    reason = _lie(report, by_test, tests, canaries, nonce) or _cut_short(report, outcome)
     if reason:
-        return _Said(Verdict.FAILED, reason, run)
-    if told.broken:
-        where, what = told.broken[0]
-        return _Said(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
-    if not run and not told.collected and told.end in _NO_TESTS_STATUS:
-        return _Said(Verdict.NO_TESTS, "none of the expected tests was found")
-    if not told.collections:
-        return _Said(Verdict.FAILED, f"import or collection broke: exit status {told.end}", run)
+        return _Finding(Verdict.FAILED, reason, run)
+    if report.broken:
+        where, what = report.broken[0]
+        return _Finding(Verdict.FAILED, f"import or collection broke: {where}: {what}", run)
+    if not run and not report.collected and report.end in _NO_TESTS_STATUS:
+        return _Finding(Verdict.NO_TESTS, "none of the expected tests was found")
+    if not report.collections:
+        return _Finding(Verdict.FAILED, f"import or collection broke: exit status {report.end}", run)
     wrong = _wrong(by_test, tests)
-    unproven = _unproven(told, by_test, canaries, outcome)
+    unproven = _unproven(report, by_test, canaries, outcome)
     if wrong:
         first, why = next(iter(wrong.items()))
         reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
-        return _Said(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
-    return _Said(Verdict.FAILED, unproven, run) if unproven else _Said(Verdict.PASSED, "", run)
+        return _Finding(Verdict.FAILED, reason, run, () if unproven else tuple(wrong))
+    return _Finding(Verdict.FAILED, unproven, run) if unproven else _Finding(Verdict.PASSED, "", run)
 
 
-def _by_test(told: Told) -> dict[int, list[Phase]]:
-    found: dict[int, list[Phase]] = {}
-    for phase in told.phases:
-        found.setdefault(phase.test, []).append(phase)
-    return found
+def _by_test(report: RunReport) -> dict[int, list[Phase]]:
+    by_place: dict[int, list[Phase]] = {}
+    for phase in report.phases:
+        by_place.setdefault(phase.test, []).append(phase)
+    return by_place
 
 
 def _lie(
-    told: Told, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
+    report: RunReport, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
 ) -> str:
     """Return what cannot be said without lying, or nothing."""
-    if told.nonce != nonce:
+    if report.nonce != nonce:
         return f"{TAMPERED}: the result is not this job's"
-    if told.changed:
-        return f"{TAMPERED}: it wrote to {', '.join(told.changed)}"
-    if told.altered:
-        return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(told.altered))}"
+    if report.changed:
+        return f"{TAMPERED}: it wrote to {', '.join(report.changed)}"
+    if report.altered:
+        return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(report.altered))}"
     places = {*range(len(tests)), *range(-len(canaries), 0)}
-    if told.collections > 1 or not by_test.keys() <= places or len(set(told.collected)) < len(told.collected):
+    if report.collections > 1 or not by_test.keys() <= places or len(set(report.collected)) < len(report.collected):
         return f"{TAMPERED}: tests that were not asked for"
     for phases in by_test.values():
         if not _in_order(phases):
@@ -174,13 +174,13 @@ def _in_order(phases: Sequence[Phase]) -> bool:
     return not teardowns or names[-1] == "teardown"
 
 
-def _cut_short(told: Told, outcome: Outcome) -> str:
-    if told.signal is not None:
-        return _killed(told.signal, outcome)
-    if told.end is None:
-        return f"ended early: exit status {told.exit} before all tests were done"
-    if told.end != told.exit:
-        return f"{TAMPERED}: exit status {told.exit} where the tests ended with {told.end}"
+def _cut_short(report: RunReport, outcome: Outcome) -> str:
+    if report.signal is not None:
+        return _killed(report.signal, outcome)
+    if report.end is None:
+        return f"ended early: exit status {report.exit} before all tests were done"
+    if report.end != report.exit:
+        return f"{TAMPERED}: exit status {report.exit} where the tests ended with {report.end}"
     return ""
 
 
@@ -200,13 +200,13 @@ def _bad(phases: Sequence[Phase]) -> str:
     return "" if "call" in names and "teardown" in names else "not run to its end"
 
 
-def _unproven(told: Told, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
+def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
     """Return what is missing for a pass although every test was reported as passed, or nothing."""
     if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
         return f"{TAMPERED}: a test that must fail did not fail as it must"
-    if told.exit != _FAILED_STATUS or outcome.exit_code != 0 or told.collections != 1:
-        return f"{TAMPERED}: exit status {told.exit} where it must be {_FAILED_STATUS}"
-    if told.loaded is not True:
+    if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
+        return f"{TAMPERED}: exit status {report.exit} where it must be {_FAILED_STATUS}"
+    if report.loaded is not True:
         return "the tests did not import the changed file"
     return ""
 

@@ -43,8 +43,10 @@ def requirements(tests: TestSuite) -> tuple[str, ...]:
 
     A suite that names pytest itself, as old ones do with ``pytest<8``, decides about its version.
     """
-    names = {re.split(r"[^A-Za-z0-9._-]", each.strip(), maxsplit=1)[0].lower() for each in tests.requirements}
-    ours = [each for each, name in ((PYTEST, "pytest"), (COVERAGE, "coverage")) if name not in names]
+    names = {
+        re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0].lower() for requirement in tests.requirements
+    }
+    ours = [requirement for requirement, name in ((PYTEST, "pytest"), (COVERAGE, "coverage")) if name not in names]
     return (*ours, *tests.requirements)
 
 

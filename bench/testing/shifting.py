@@ -46,7 +46,7 @@ def _without(line: str, away: str) -> str:
 def _inside_strings(lines: list[str], away: str) -> set[int]:
     """Return the lines that begin inside a string that is no docstring; none for text without tokens."""
     text = "\n".join(_without(line, away) for line in lines) + "\n"
-    found: set[int] = set()
+    numbers: set[int] = set()
     opened: list[int] = []
     statement = True
     try:
@@ -58,10 +58,10 @@ def _inside_strings(lines: list[str], away: str) -> set[int]:
                 if token.type in _OPEN:
                     opened.append(token.start[0])
                 elif token.type in _CLOSE and opened:
-                    found.update(range(opened.pop(), token.end[0]))
+                    numbers.update(range(opened.pop(), token.end[0]))
                 elif token.type == tokenize.STRING and not statement:
-                    found.update(range(token.start[0], token.end[0]))
+                    numbers.update(range(token.start[0], token.end[0]))
                 statement = token.type in _BEFORE_STATEMENT
     except (tokenize.TokenError, SyntaxError):
         return set()
-    return found
+    return numbers

@@ -70,13 +70,13 @@ def without_decorators(text: str, name: str) -> list[str]:
         lines.pop(0)
     leaf = name.rpartition(".")[2]
     begins = re.compile(rf"[ \t]*(async[ \t]+)?def[ \t]+{re.escape(leaf)}\b")
-    found = [number for number, line in enumerate(lines) if begins.match(line)]
-    if not found:
+    starts = [number for number, line in enumerate(lines) if begins.match(line)]
+    if not starts:
         raise InputFault(f"the text defines no function {leaf!r}", cure=_CURE)
     spans = _decorators(lines, leaf)
     if spans is None:
         # Not Python: what stands before the definition and begins like a decorator.
-        first = found[0]
+        first = starts[0]
         return lines[first:] if lines[0].lstrip().startswith("@") else lines
     return [line for number, line in enumerate(lines) if number not in spans]
 
@@ -88,7 +88,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
         return None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == leaf and node.decorator_list:
-            first = min(each.lineno for each in node.decorator_list) - 1
+            first = min(decorator.lineno for decorator in node.decorator_list) - 1
             return set(range(first, node.lineno - 1))
     return set()
 

@@ -65,54 +65,54 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
         MachineFault: if there is no box for that.
         InputFault: if the set has no tests for it, or it is not fetched as the set was built from it.
     """
-    known = sample_set.manifest["repositories"].get(repo)
-    held = known.get("tests") if isinstance(known, dict) else None
-    if not isinstance(known, dict) or not isinstance(held, dict):
+    entry = sample_set.manifest["repositories"].get(repo)
+    suite_record = entry.get("tests") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(suite_record, dict):
         raise InputFault(
             f"the sample set {sample_set.name!r} says nothing of how {repo!r} is tested",
             cure=_CURES.get(str(sample_set.manifest.get("imported_from")), _BUILD),
         )
-    if str(held.get("runner", "")).startswith("codereval-"):
+    if str(suite_record.get("runner", "")).startswith("codereval-"):
         from ctxbench.bench.codereval import official  # noqa: PLC0415 - of sets from the official image only
 
-        return official.suite(home, repo, known)
-    root = home.repos / str(known.get("checkout", ""))
-    cure = known.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
-    if not known.get("checkout") or not root.is_dir():
+        return official.suite(home, repo, entry)
+    root = home.repos / str(entry.get("checkout", ""))
+    cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {repo}`"
+    if not entry.get("checkout") or not root.is_dir():
         raise InputFault(f"the repository {repo!r} is not fetched", where=str(root), cure=cure)
-    tree = trees.laid(trees.read(root), _added(held, repo))
-    if held.get("tree") != trees.digest(tree):
+    tree = trees.laid(trees.read(root), _added(suite_record, repo))
+    if suite_record.get("tree") != trees.digest(tree):
         raise InputFault(
             f"the files of {repo!r} are not those that the sample set {sample_set.name!r} was built from",
             where=str(root),
             cure=f"remove that folder, then {cure}",
         )
-    tests = _tests(held, repo)
-    if known.get("language") == Language.JAVA:
+    tests = _tests(suite_record, repo)
+    if entry.get("language") == Language.JAVA:
         # Not imported above: its grammar is needed by Java sets only.
         from ctxbench.bench.testing.java import JavaSuite, layout  # noqa: PLC0415
         from ctxbench.bench.testing.java_build import built  # noqa: PLC0415
 
-        where = layout(tests, tree, str(known.get("source_dir", "")))
+        where = layout(tests, tree, str(entry.get("source_dir", "")))
         return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
-    return PythonSuite(tests, _strings(held, "lock", repo), str(held.get("project", "")), tree)
+    return PythonSuite(tests, _strings(suite_record, "lock", repo), str(suite_record.get("project", "")), tree)
 
 
-def _tests(held: Mapping[str, Any], repo: str) -> TestSuite:
-    texts = {key: str(held.get(key, "." if key == "pythonpath" else "")) for key in _TEXTS}
-    lists = {key: _strings(held, key, repo) for key in _TUPLES}
+def _tests(record: Mapping[str, Any], repo: str) -> TestSuite:
+    texts = {key: str(record.get(key, "." if key == "pythonpath" else "")) for key in _TEXTS}
+    lists = {key: _strings(record, key, repo) for key in _TUPLES}
     return TestSuite(**lists, **texts)  # type: ignore[arg-type]  # each key has its own type
 
 
-def _added(held: Mapping[str, Any], repo: str) -> dict[str, str]:
-    found = held.get("added", {})
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+def _added(record: Mapping[str, Any], repo: str) -> dict[str, str]:
+    files = record.get("added", {})
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
         raise _wrong("added is no table of texts", repo)
-    return found
+    return files
 
 
-def _strings(held: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
-    values = held.get(key, [])
+def _strings(record: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
+    values = record.get(key, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise _wrong(f"{key} is no list of texts", repo)
     return tuple(values)

@@ -24,7 +24,7 @@ def read(root: Path) -> dict[str, bytes]:
         InputFault: if they are too large for a box.
         MachineFault: if one cannot be read.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     size = 0
     with explained(root):
         for folder, folders, files in os.walk(root):
@@ -41,8 +41,8 @@ def read(root: Path) -> dict[str, bytes]:
                         where=str(root),
                         cure="limit it with source_dir, or leave it out of function samples",
                     )
-                found[path.relative_to(root).as_posix()] = content
-    return dict(sorted(found.items()))
+                contents[path.relative_to(root).as_posix()] = content
+    return dict(sorted(contents.items()))
 
 
 def texts(folder: Path) -> dict[str, str]:
@@ -51,15 +51,15 @@ def texts(folder: Path) -> dict[str, str]:
     Raises:
         InputFault: if the folder holds no file, or one that is not UTF-8.
     """
-    found: dict[str, str] = {}
+    texts_by_path: dict[str, str] = {}
     for path, content in read(folder).items():
         try:
-            found[path] = content.decode("utf-8")
+            texts_by_path[path] = content.decode("utf-8")
         except UnicodeDecodeError:
             raise InputFault("is not UTF-8", where=str(folder / path), cure="write it as UTF-8") from None
-    if not found:
+    if not texts_by_path:
         raise InputFault("holds no test", where=str(folder), cure="put tests there, or leave `added` out")
-    return found
+    return texts_by_path
 
 
 def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes]:

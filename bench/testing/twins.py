@@ -50,12 +50,12 @@ def survived(tests: Sequence[str], nonce: str, outcome: Outcome) -> Twins:
     if outcome.result is None:
         return Twins({})
     ways = events.read_ways(outcome.result)
-    if any(told.nonce != nonce for told in ways.values()):
+    if any(report.nonce != nonce for report in ways.values()):
         raise events.Malformed("the result is not this job's")
     return Twins(
-        {way: passed(told, tests) for way, told in ways.items()},
-        frozenset(way for way, told in ways.items() if told.end is not None),
-        frozenset(flag for told in ways.values() for flag in told.flags),
+        {way: passed(report, tests) for way, report in ways.items()},
+        frozenset(way for way, report in ways.items() if report.end is not None),
+        frozenset(flag for report in ways.values() for flag in report.flags),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.cli.board import Asked, board_options
+from ctxbench.harness.cli.board import BoardQuery, board_options
 from ctxbench.harness.cli.options import format_option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @board_options
 @format_option("html", "latex", "markdown", "csv", "json", text="What to write.")
-def report(*, asked: Asked, out: Path, form: str) -> None:
+def report(*, query: BoardQuery, out: Path, form: str) -> None:
     """Write the leaderboard as one self-contained file, with the commands that make its rows again.
 
     The numbers are those of `ctxbench leaderboard` with the same options. Reports of the same runs are equal, byte for
@@ -30,11 +30,11 @@ def report(*, asked: Asked, out: Path, form: str) -> None:
     from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
-    board = asked.board()
+    board = query.board()
     if form == "html":
-        text = _html(board, _works(board, asked.url) if board.rows else {}, full=bool(asked.by_level))
+        text = _html(board, _works(board, query.url) if board.rows else {}, full=bool(query.by_level))
     else:
-        text = printed(board, form, full=bool(asked.by_level))
+        text = printed(board, form, full=bool(query.by_level))
     write_atomic(out, text)
     click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
 

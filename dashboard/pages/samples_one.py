@@ -15,7 +15,7 @@ from ctxbench.dashboard import data, show, url
 from ctxbench.dashboard.views import samples as listing
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one as view
-from ctxbench.harness.answers import Answers, Task
+from ctxbench.harness.answers import AnsweredTask, Answers
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionTexts, Detail
 from ctxbench.harness.store.details import call_texts, completion_texts, detail
 from ctxbench.harness.store.facets import RunChoice
@@ -91,7 +91,7 @@ def _sides(runs: Sequence[tuple[str, RunChoice]], sample: str) -> list[Side]:
     return sides
 
 
-def _task(samples: data.SetChoice, sample_detail: Detail) -> Task | None:
+def _task(samples: data.SetChoice, sample_detail: Detail) -> AnsweredTask | None:
     """Return what was to be written with its answer, if the set is on this machine; say so if not."""
     try:
         task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
@@ -106,14 +106,14 @@ def _task(samples: data.SetChoice, sample_detail: Detail) -> Task | None:
     return task
 
 
-def _show_task(task: Task, language: str) -> None:
+def _show_task(task: AnsweredTask, language: str) -> None:
     st.markdown("**Task**", help="The file before the cursor ▏, its last lines; the model is to write on from there.")
     show.text(view.before_cursor(task), language=language, key="task")
     if task.original_import:
         with st.expander("Masked import lines", key="masked"):
             show.text(task.original_import, language=language, key="masked-text")
     with st.expander("Reference", key="reference"):
-        if task.known:
+        if task.has_answer:
             show.text(task.target, language=language, key="reference-text")
         else:
             show.note("This benchmark gives no reference for it: its tests alone judge.")
@@ -128,11 +128,11 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
         show.frame(rows, help=view.HELP, key="scores")
 
 
-def _outcome(side: Side, task: Task | None) -> None:
+def _outcome(side: Side, task: AnsweredTask | None) -> None:
     """Show what a run wrote, and what came of it."""
     sample, completion, texts = side.detail, side.completion, side.texts
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    if texts is not None and task is not None and task.known:
+    if texts is not None and task is not None and task.has_answer:
         _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
@@ -144,7 +144,7 @@ def _outcome(side: Side, task: Task | None) -> None:
         ]
     )
     if completion is not None and texts is not None:
-        _completion(side, texts, completion, expanded=task is None or not task.known)
+        _completion(side, texts, completion, expanded=task is None or not task.has_answer)
     if sample.imported:
         show.note("Recorded elsewhere: its prompt, calls and times are not known.")
 

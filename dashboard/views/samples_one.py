@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ctxbench.bench.testing.types import FLAGS
 from ctxbench.dashboard.views.samples import belongs, named
 from ctxbench.dashboard.views.tables import Figure
-from ctxbench.harness.answers import Task
+from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.leaderboard import numbers
 from ctxbench.harness.leaderboard.columns import scale_of
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, Detail, StoredCall, StoredPiece
@@ -43,7 +43,7 @@ def place(detail: Detail) -> str:
     return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
 
 
-def before_cursor(task: Task) -> str:
+def before_cursor(task: AnsweredTask) -> str:
     """Return the last lines before the cursor, with the cursor; of very long ones their end."""
     whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
     return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR

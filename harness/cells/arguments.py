@@ -1,4 +1,4 @@
-"""What the questions of a cell take: names and types, known on both sides of the channel."""
+"""The arguments of a cell's questions: names and types, for both sides of the channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "similarity": {**_TEXT, "candidates": list},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> the names of its arguments and their types; a list is one of texts."""
+"""Question -> the names and types of its arguments; a list holds texts."""
 
 
 def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def misfit(call: str, arguments: Mapping[str, Any]) -> str:
-    """Return which argument of a question has the wrong type, and which it should have; empty if none has."""
+    """Return a message on the first argument of a question with a wrong type; empty if there is none."""
     for name, kind in ARGUMENTS[call].items():
         value: Any = arguments[name]
         if type(value) is not kind:

@@ -1,4 +1,4 @@
-"""What cells are to the runner: the protocol, the fault of a strategy, and the stand-in without isolation."""
+"""The contract of cells: the protocol, the fault of a strategy, and a stand-in without isolation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class StrategyFault(InputFault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """What the runner needs to know of a strategy, found out without importing it."""
+class StrategyCard:
+    """A strategy's description for the runner, obtained without importing the strategy."""
 
     spec: str
     """The canonical spelling."""
     kinds: frozenset[Kind]
     drafts: bool
-    """Whether it asks the model on the way."""
+    """Whether it asks the model before its final prompt."""
     executes: bool
     """Whether it runs what the model wrote, in the sandbox."""
     version: str
@@ -38,7 +38,7 @@ class Card:
     """The first line of its docstring."""
 
     @classmethod
-    def of(cls, bound: Bound[Any]) -> Card:
+    def of(cls, bound: Bound[Any]) -> StrategyCard:
         """Return the card of a strategy with its parameters."""
         return cls(
             spec=bound.spec,
@@ -51,7 +51,7 @@ class Card:
 
 
 class Cells(Protocol):
-    """Where strategies run. Safe to use from many threads at once."""
+    """Runs strategies. Safe to use from many threads at once."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query.
@@ -60,8 +60,8 @@ class Cells(Protocol):
             spec: the strategy.
             query: the sample's query.
             repo: its view; stays on this side.
-            generate: the model; called on this side, in the calling thread. What it raises, this raises.
-            execute: the sandbox, for strategies that run what the model wrote; asked as `generate` is.
+            generate: the model; called on this side, in the calling thread. Its exceptions are raised here.
+            execute: the sandbox, for strategies that run the model's code; called as `generate` is.
 
         Raises:
             InputFault: if the spec is wrong.
@@ -70,8 +70,8 @@ class Cells(Protocol):
         """
         ...
 
-    def card(self, spec: str) -> Card:
-        """Return what there is to know of a strategy.
+    def card(self, spec: str) -> StrategyCard:
+        """Return the card of a strategy.
 
         Raises:
             InputFault: if the spec is wrong, or its module cannot be imported.
@@ -84,15 +84,15 @@ class Cells(Protocol):
 
 
 class InlineCells:
-    """Runs strategies in this very process: for tests and conformance checks. Keeps nothing from them."""
+    """Runs strategies in this process, for tests and conformance checks; hides nothing from them."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
         return resolve(spec)(query, repo, generate, execute)
 
-    def card(self, spec: str) -> Card:
-        """Return what there is to know of a strategy."""
-        return Card.of(resolve(spec))
+    def card(self, spec: str) -> StrategyCard:
+        """Return the card of a strategy."""
+        return StrategyCard.of(resolve(spec))
 
     def describe(self) -> Mapping[str, str]:
         """Say that there is no isolation."""

@@ -1,7 +1,7 @@
-"""What one strategy may cost this side for one sample. What it uses beyond that is its fault, for that sample alone.
+"""`StrategyBounds`: the limits of one strategy on one sample; exceeding them is its fault, for that sample alone.
 
 Each bound is at least twenty times what the strategies of the two papers use at most on real repositories
-(docs/isolation.md has the numbers), so that it meets only what has gone wild.
+(docs/isolation.md has the numbers), so that only a strategy gone wild meets it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _WORK, _WAITS = 60.0, 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """The sums that are kept for one sample."""
+class StrategyBounds:
+    """The limits for one sample."""
 
     work: float = _WORK
     """Processor time of the cell's own processes."""
     wait: float = _WAITS * _WORK
-    """Seconds in which none of them could have worked, though nothing was asked for."""
+    """Seconds in which none of them could have worked, although no question was open."""
     memory: int = 4 * GIGABYTE
-    """Bytes that they hold at once; each of them, and together."""
+    """Bytes that they hold at once, each of them and all together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
@@ -56,7 +56,7 @@ class Bounds:
     questions: int = 100_000
     """About the repository."""
     searches: int = 2_000
-    """Questions among these that a ranker answers: what an encoder computes is no time of the serving thread."""
+    """Questions among these that a ranker answers: an encoder's work is no time of the serving thread."""
     drafts: int = 200
     """Calls of the model."""
     programs: int = 200
@@ -66,28 +66,28 @@ class Bounds:
     seconds: float = 120.0
     """Processor time of the thread that serves the strategy, the first use of each index left out."""
     index_seconds: float = 7200.0
-    """Processor time of these first uses: an index is made once for all samples, and whoever asks first waits."""
+    """Processor time of these first uses: an index is built once for all samples, and the first question waits."""
 
     @classmethod
-    def of_work(cls, seconds: float) -> Bounds:
+    def of_work(cls, seconds: float) -> StrategyBounds:
         """Return the usual bounds but for the processor time, and the waiting, of the cell's own processes."""
         return cls(work=seconds, wait=_WAITS * seconds)
 
 
 class Excess(Exception):
-    """Raised when a strategy uses more than its bounds; the text says of what."""
+    """Raised when a strategy exceeds a bound, which the text names."""
 
     def __init__(self, what: str, *, cure: str = "") -> None:
-        """Say what, and what cures it; empty: that it be checked."""
+        """Name the bound, and the cure; empty for the usual one, to check the strategy."""
         self.cure = cure
         super().__init__(what)
 
 
 class Account:
-    """What the strategy of one sample has used so far. Of one thread, whose processor time it counts."""
+    """The use of one strategy on one sample so far. Belongs to one thread, whose processor time it counts."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        """Begin with nothing used."""
+    def __init__(self, bounds: StrategyBounds) -> None:
+        """Begin at zero."""
         self._bounds = bounds
         self._used: Counter[str] = Counter()
         self._indices: set[Hashable] = set()
@@ -95,10 +95,10 @@ class Account:
         self._indexing = 0.0
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Count more of something that a field of `Bounds` names.
+        """Add to the use of something that a field of `StrategyBounds` limits.
 
         Raises:
-            Excess: if that is too much.
+            Excess: if the limit is exceeded.
         """
         self._used[what] += amount
         most = getattr(self._bounds, what)
@@ -107,7 +107,7 @@ class Account:
             raise Excess(f"{noun}: more than {most:,}")
 
     def check_time(self) -> None:
-        """See that there is processor time left.
+        """Check that there is processor time left.
 
         Raises:
             Excess: if there is none.
@@ -122,7 +122,7 @@ class Account:
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
-        """Count what is done inside as the making of an index, if it is the first question that needs it.
+        """Count the time inside as building an index, if this is the first question that needs it.
 
         Raises:
             Excess: if it needs one index too many.

@@ -1,4 +1,4 @@
-"""Inside a cell: one strategy, one query, and a channel to ask for everything else."""
+"""The inside of a cell: one strategy, one query, and a channel for all its questions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Language
 from ctxbench.bench.windows import SIZE, STRIDE, WindowHit
-from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells import bounds, transport, wire
 from ctxbench.harness.cells.arguments import fitting
 from ctxbench.strategies import asking, conformance, registry, resolve
 from ctxbench.strategies.api import Execution, Prompt
 from ctxbench.strategies.returned import Misshapen
 
-_HERE = Path(__file__).parent
+_CELLS_FOLDER = Path(__file__).parent
 
 
 class RemoteRepository:
-    """The `Repository` of the query, asked for over the channel; holds only what it has been told."""
+    """The `Repository` of the query, read over the channel; holds only the answers so far."""
 
     def __init__(self, ask: Ask, name: str, language: Language) -> None:
         """Make a stand-in for the view of that name."""
@@ -37,29 +37,29 @@ class RemoteRepository:
 
     def _files(self) -> tuple[str, ...]:
         """Return the paths, sorted."""
-        return tuple(self._asked("files"))
+        return tuple(self._question("files"))
 
     def _read(self, path: str) -> str:
         """Return a file's text; the target file up to the cursor."""
-        text: str = self._asked("read", path=path)
+        text: str = self._question("read", path=path)
         return text
 
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE
     ) -> tuple[WindowHit, ...]:
         """Return the windows most like `text`, best first."""
-        return wire.load_hits(self._asked("similar_windows", text=text, top=top, size=size, stride=stride))
+        return wire.load_hits(self._question("similar_windows", text=text, top=top, size=size, stride=stride))
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most like `text`, best first."""
-        return wire.load_found(self._asked("search", text=text, unit=unit, ranker=ranker, top=top))
+        return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
         """Return how like `text` each candidate is."""
-        return tuple(self._asked("similarity", text=text, candidates=list(candidates), ranker=ranker))
+        return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
-    def _asked(self, call: str, **arguments: Any) -> Any:
-        """Ask, unless an argument is of a wrong type: then whoever wrote it is told where."""
+    def _question(self, call: str, **arguments: Any) -> Any:
+        """Ask; an argument of a wrong type raises at once, with the author's line in the traceback."""
         return self._ask(call=call, **fitting(call, arguments))
 
 
@@ -104,8 +104,8 @@ class Ask:
             InputFault: as the trusted side's object raised it.
         """
         with self._lock:
-            wire.send(self._channel, question)
-            answer = wire.receive(self._channel)[0]
+            transport.send(self._channel, question)
+            answer = transport.receive(self._channel)[0]
         if "fault" in answer:
             what, where, cure = answer["fault"]
             raise InputFault(what, where=where, cure=cure)
@@ -113,12 +113,12 @@ class Ask:
 
 
 def work(channel: socket.socket) -> None:
-    """Take one job from the channel, do it, and send what came of it."""
-    job, _ = wire.receive(channel)
+    """Take one job from the channel, do it, and send the result."""
+    job, _ = transport.receive(channel)
     try:
-        wire.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
-    except (wire.Garbage, MemoryError) as error:
-        wire.send(channel, _error(error))
+        transport.send(channel, _do(job, Ask(channel)), most=bounds.MESSAGE)
+    except (transport.Garbage, MemoryError) as error:
+        transport.send(channel, _error(error))
 
 
 def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         if "register" in job:
             registration = registry.get(job["register"]).registration
             if hint := old_names.hint():
-                # Here and not for each sample: this is asked for once.
+                # Here and not for each sample: a registration is read once.
                 sys.stderr.write(f"{job['register']}: {hint}\n")
             return {"registration": wire.dump_registration(registration)}
         bound = resolve(job["spec"])
@@ -145,20 +145,20 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
-        # In our own words: nothing of the strategy's was raised.
+        # The message is our own: the strategy raised nothing.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - whatever a strategy raises is told to the trusted side
         return _error(error, Path(bound.strategy.source).parent)
 
 
 def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
-    """Return the report of what was raised, with the last place of it in a folder: that of the strategy's file."""
+    """Return the report of an exception, with its last place in a folder: that of the strategy's file."""
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
-        # Let go of what the strategy held, and use what was kept for this.
+        # Release the strategy's memory, and use the reserve.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
-    # What asks for the strategy is no place where its author could look.
+    # Frames that call the strategy tell its author nothing.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
     frames = [frame for frame in frames if frame[0].is_relative_to(folder)] or frames
@@ -171,10 +171,10 @@ def _error(error: BaseException, folder: Path = Path("/")) -> dict[str, Any]:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.parent == _HERE or str(file) == asking.__file__
+    return file.parent == _CELLS_FOLDER or str(file) == asking.__file__
 
 
 def _shortened(text: str) -> str:
-    """Return the beginning and the end of a text that is longer than what is kept of it."""
+    """Return a text, or the beginning and the end of a longer one."""
     half = bounds.TEXT // 4
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"

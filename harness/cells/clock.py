@@ -1,7 +1,7 @@
-"""The clock of a cell, read from outside: what its processes have worked, how long they have waited, what they hold.
+"""The clock of a cell, read from outside: its processes' work, waiting time and memory.
 
-A busy machine is nobody's fault: only processor time is work, and only while none of the processes could run do they
-wait. Where there is no ``/proc``, all time counts as waiting.
+A busy machine is not the strategy's fault: only processor time counts as work, and only time in which none of its
+processes could run counts as waiting. Where there is no ``/proc``, all time counts as waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxbench.harness.cells.bounds import GIGABYTE, Bounds, Excess
+from ctxbench.harness.cells.bounds import GIGABYTE, Excess, StrategyBounds
 
 EVERY = 0.5
 """Seconds between two looks at a cell."""
@@ -28,34 +28,34 @@ _STATE, _TIMES, _PAGES = 0, slice(11, 15), 21
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the processes of a cell use."""
+    """The resources that the processes of a cell use."""
 
     seconds: float
-    """Of processor time, ended processes included."""
+    """Processor time, ended processes included."""
     memory: int
-    """Bytes; what several processes share may be counted for each."""
-    ready: bool
+    """Bytes; memory that several processes share may be counted for each."""
+    runnable: bool
     """Whether one of them works, or would if a processor were free."""
     pids: tuple[int, ...]
 
 
 def usage(pid: int) -> Usage:
-    """Return what a process and its descendants use; nothing for one that is not there."""
+    """Return the use of a process and its descendants; zeros for a process that is not there."""
     ticks = pages = 0
-    ready = False
+    runnable = False
     pids: list[int] = []
-    left = [pid]
-    while left:
-        process = _PROC / str(left.pop())
+    to_visit = [pid]
+    while to_visit:
+        process = _PROC / str(to_visit.pop())
         with contextlib.suppress(OSError):  # it may end meanwhile
             fields = _stat(process)
             ticks += sum(map(int, fields[_TIMES]))
             pages += int(fields[_PAGES])
             pids.append(int(process.name))
             for thread in process.joinpath("task").iterdir():
-                ready = ready or _stat(thread)[_STATE] == "R"
-                left += map(int, thread.joinpath("children").read_text(encoding="ascii").split())
-    return Usage(ticks / _TICKS, pages * _PAGE, ready, tuple(pids))
+                runnable = runnable or _stat(thread)[_STATE] == "R"
+                to_visit += map(int, thread.joinpath("children").read_text(encoding="ascii").split())
+    return Usage(ticks / _TICKS, pages * _PAGE, runnable, tuple(pids))
 
 
 def ended_for_memory() -> int:
@@ -68,14 +68,14 @@ def ended_for_memory() -> int:
 
 
 class Clock:
-    """What one cell has used of its bounds. Of one thread."""
+    """The time that one cell has used of its bounds. Belongs to one thread."""
 
-    def __init__(self, limits: Bounds, remark: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
         """Stand still until it is started.
 
         Args:
-            limits: what the cell may use.
-            remark: told, in some words, that it takes long.
+            limits: of the cell.
+            remark: called with a message when it takes long.
         """
         self._limits, self._remark = limits, remark
         self._pid: int | None = None
@@ -93,17 +93,17 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still: while this side does something for the strategy, waiting is not the strategy's."""
+        """Let it stand still: time in which this side works for the strategy is not the strategy's."""
         try:
             yield
         finally:
             self._looked = time.monotonic()
 
     def look(self) -> None:
-        """Take note of what the cell has used, if the last look is long enough ago.
+        """Note the use of the cell, if the last look is long enough ago.
 
         Raises:
-            Excess: if that is more than it may.
+            Excess: if it exceeds a bound.
             TimeoutError: if it has waited for too long.
         """
         passed = time.monotonic() - self._looked
@@ -113,7 +113,7 @@ class Clock:
         used = usage(self._pid)
         worked = max(0.0, used.seconds - self._worked)
         self._worked += worked
-        if not used.ready:
+        if not used.runnable:
             # Not more than a look's time: this side may have stood still as well.
             self._waited += max(0.0, min(passed, 2 * EVERY) - worked)
         limits = self._limits
@@ -137,12 +137,12 @@ class Clock:
 
 
 def _stat(process: Path) -> list[str]:
-    # The name is whatever the process likes; it cannot be told where it ends but from behind.
+    # The process chooses its name, whose end can only be found from behind.
     return process.joinpath("stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
 
 
 def _own_memory(pid: int) -> int:
-    """Return the bytes that a process holds, its part of what it shares; 0 if nobody may know."""
+    """Return the bytes that a process holds, with its part of shared memory; 0 if that may not be read."""
     with contextlib.suppress(OSError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

@@ -1,7 +1,7 @@
-"""Where else on this machine the benchmark's code may lie: installed packages and the installers' caches.
+"""Find other copies of the benchmark's code on this machine: installed packages and the installers' caches.
 
-A repository that is also installed here holds every answer about itself. What this finds is handed
-to `open_cells` as hidden; a strategy that imports such a package then fails, and says so.
+A repository that is also installed here holds every answer about itself. These paths are passed to `open_cells` as
+hidden; a strategy that imports such a package then fails with a message.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def copies(files: Iterable[str]) -> list[Path]:
             ``src/rich/text.py``, ``rich/text.py`` and ``text.py`` in every folder of packages.
     """
     sites = [(site, {entry.name for entry in site.iterdir()}) for site in _sites()]
-    found = {Path(cache).expanduser() for cache in _CACHES if Path(cache).expanduser().is_dir()}
+    paths = {Path(cache).expanduser() for cache in _CACHES if Path(cache).expanduser().is_dir()}
     for file in set(files):
         parts = Path(file).parts
         for start, first in enumerate(parts):
-            found |= {
+            paths |= {
                 site / first for site, names in sites if first in names and site.joinpath(*parts[start:]).is_file()
             }
-    return sorted(found)
+    return sorted(paths)
 
 
 def _sites() -> list[Path]:
-    known = {Path(entry) for entry in sys.path if Path(entry).name in _SITES}
-    known |= {Path(match) for pattern in _SYSTEM for match in glob.glob(pattern)}  # noqa: PTH207 - absolute patterns
-    return sorted(site for site in known if site.is_dir())
+    candidates = {Path(entry) for entry in sys.path if Path(entry).name in _SITES}
+    candidates |= {Path(match) for pattern in _SYSTEM for match in glob.glob(pattern)}  # noqa: PTH207 - absolute patterns
+    return sorted(site for site in candidates if site.is_dir())

@@ -1,8 +1,8 @@
-"""Namespaces of cells: a view of the files that holds what they need and that nobody can change, and no other process.
+"""Namespaces of cells: a read-only view of the files that a cell needs, and no sight of other processes.
 
 The server enters its own once; each cell gets on top of them its own process numbers and its own temporary folder.
 Linux only: as root, or as a plain user where the kernel lets one have a user namespace. There is no ``/proc``, ``/sys``
-or ``/dev/shm`` in the view: they tell of the machine and of other cells.
+or ``/dev/shm`` in the view: they show the machine and other cells.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 # The same numbers on every architecture.
 _MOUNT_SETATTR = 442
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
-"""Of a mount call and of a mount's attributes alike. Nothing is noted on reading either: the mounts are read-only."""
+"""Flags of mount calls and attributes of mounts. Reading leaves no access times: the mounts are read-only."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 _PR_SET_PDEATHSIG = 1
@@ -27,10 +27,10 @@ _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
-"""What a cell may write to, in the view: empty for each, in memory, gone with it.
+"""The folder that a cell may write to, in the view: empty, in memory, gone with the cell.
 
-Rules of Landlock about a folder that something is mounted on are about what lies below that; so those about this one
-are made of its parent.
+A rule of Landlock about a folder with a mount on it would hold for the folder below the mount, so the rule is made of
+its parent.
 """
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -40,11 +40,11 @@ _OWN_PIDS = "/proc/self/ns/pid"
 class Namespaces:
     """The server's own namespaces, which it has entered, and what it takes to give a cell its own."""
 
-    def __init__(self, shown: Sequence[str], hidden: Iterable[str], stage: str) -> None:
+    def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter them, in a child that goes on instead of this process, which must have no threads.
 
         Args:
-            shown: absolute paths that the view holds; the current folder is there too, if only as an empty one.
+            visible: absolute paths that the view holds; the current folder is there too, empty unless among them.
             hidden: absolute paths that it does not, wherever they are.
             stage: an empty folder to put the view together in.
 
@@ -54,17 +54,17 @@ class Namespaces:
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
         self.own_users = _unshare_all()
-        """Whether there is a user namespace too, in which nobody but this user can be had."""
+        """Whether there is a user namespace too, which has no other user than this one."""
         _become_first()
         self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
-        _build(shown, sorted(hidden), stage)
-        here = Path.cwd()
+        _build(visible, sorted(hidden), stage)
+        current_folder = Path.cwd()
         os.chdir(stage)
         # The view on top of the old root, which is then let go.
         _check(_libc().pivot_root(b".", b"."), "pivot_root")
         _check(_libc().umount2(b".", _DETACH), "the old root")
-        os.chdir(here)
+        os.chdir(current_folder)
 
     def fork(self) -> int:
         """Fork; the child is the first process of its own namespace: it sees no other, and what it starts ends with it.
@@ -72,7 +72,7 @@ class Namespaces:
         Raises:
             OSError: if there can be no process.
         """
-        # Undo the last time's: a process may decide once only where its children go.
+        # Return to the server's namespace first: a process can unshare its children's only once.
         _check(_libc().setns(self._pids, _NEWPID), "own process numbers")
         _check(_libc().unshare(_NEWPID), "process numbers")
         return os.fork()
@@ -116,7 +116,7 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Go on as the first process of its namespace; the one that this was waits for it, and ends as it does."""
+    """Go on as the first process of a namespace; the old process waits for it, and ends with its exit code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -124,16 +124,16 @@ def _become_first() -> None:
     _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
 
 
-def _build(shown: Sequence[str], hidden: Sequence[str], stage: str) -> None:
+def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
     """Put the view together at `stage`."""
     _mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
-    held: list[str] = []
-    for path in sorted(shown):
-        if not any(_within(path, other) for other in held):
+    bound: list[str] = []
+    for path in sorted(visible):
+        if not any(_within(path, other) for other in bound):
             _bind(path, stage + path)
-            held.append(path)
+            bound.append(path)
     Path(f"{stage}{Path.cwd()}").mkdir(parents=True, exist_ok=True)
-    _cover([path for path in hidden if any(_within(path, other) or _within(other, path) for other in held)], stage)
+    _cover([path for path in hidden if any(_within(path, other) or _within(other, path) for other in bound)], stage)
     _set(stage, _READ_ONLY | _NOSUID | _NODEV, recursive=True)
     _set(stage, 0, cleared=_READ_ONLY)
     for name in _DEVICES:
@@ -144,7 +144,7 @@ def _build(shown: Sequence[str], hidden: Sequence[str], stage: str) -> None:
 
 
 def _cover(hidden: Sequence[str], stage: str) -> None:
-    """Put something empty over each path that is there: their names, sizes and times must not be seen either."""
+    """Mount something empty over each existing path: its names, sizes and times must not be seen either."""
     folder, file = Path(stage, ".nothing"), Path(stage, ".empty")
     folder.mkdir(0o555)
     file.touch(0o444)
@@ -166,8 +166,8 @@ def _bind(source: str, target: str) -> None:
 def _set(path: str, attributes: int, *, cleared: int = 0, recursive: bool = False) -> None:
     values = (ctypes.c_uint64 * 4)(attributes, cleared, 0, 0)
     raw, flags = os.fsencode(path), _AT_RECURSIVE if recursive else 0
-    done = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
-    _check(done, f"attributes of {path}")
+    status = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
+    _check(status, f"attributes of {path}")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

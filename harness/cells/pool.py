@@ -1,4 +1,4 @@
-"""The trusted side of cells: has them forked and answers what they ask."""
+"""The trusted side of cells: fork them and answer their questions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Query
 from ctxbench.harness.cells import bounds, wire
-from ctxbench.harness.cells.base import Card, StrategyFault
-from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.base import StrategyCard, StrategyFault
+from ctxbench.harness.cells.bounds import StrategyBounds
 from ctxbench.harness.cells.clock import Clock, ended_for_memory
+from ctxbench.harness.cells.paths import beside, visible_paths
 from ctxbench.harness.cells.process import ForkServer
 from ctxbench.harness.cells.questions import Questions
 from ctxbench.harness.cells.registrations import Registrations, is_ours
 from ctxbench.harness.cells.remarks import Remarks
-from ctxbench.harness.cells.shown import beside, shown
-from ctxbench.harness.cells.talk import Gone, Talk, channel, fault_of, or_gone, three_texts, to_check
+from ctxbench.harness.cells.talk import CellGone, Talk, channel, fault_of, or_gone, three_texts, to_check
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies.api import Execute, Model, Prompt
 from ctxbench.strategies.conformance import StrategyCheck, findings
@@ -49,7 +49,7 @@ _MOST = 100
 class ForkedCells:
     """Cells made by a fork server, each a process of its own for one sample."""
 
-    def __init__(self, hidden: Sequence[Path], workers: int, limits: Bounds) -> None:
+    def __init__(self, hidden: Sequence[Path], workers: int, limits: StrategyBounds) -> None:
         """Start the server; see `open_cells`."""
         self._bounds = limits
         self._import_bounds = replace(
@@ -59,13 +59,13 @@ class ForkedCells:
         self._numbers = itertools.count(1)
         self._slots = threading.BoundedSemaphore(max(1, workers))
         self._remarks = Remarks()
-        self._hidden, self._shown = hidden, shown()
-        self._server = ForkServer(hidden, self._shown, limits.memory)
+        self._hidden, self._visible = hidden, visible_paths()
+        self._server = ForkServer(hidden, self._visible, limits.memory)
         self._others: dict[tuple[str, ...], ForkServer] = {}
         """Servers whose cells see more: the folders of a strategy file -> the server."""
         self._starting = threading.Lock()
         self._telling = threading.Lock()
-        self._told, self._ended_for_memory = -math.inf, ended_for_memory()
+        self._remarked, self._ended_for_memory = -math.inf, ended_for_memory()
 
     def describe(self) -> Mapping[str, str]:
         """Return what was reached: ``isolation`` is ``process`` and what it was strengthened by.
@@ -81,12 +81,12 @@ class ForkedCells:
             return self._server
         with self._starting:
             if more not in self._others:
-                self._others[more] = ForkServer(self._hidden, [*self._shown, *more], self._bounds.memory)
+                self._others[more] = ForkServer(self._hidden, [*self._visible, *more], self._bounds.memory)
             return self._others[more]
 
-    def card(self, spec: str) -> Card:
+    def card(self, spec: str) -> StrategyCard:
         """Return what there is to know of a strategy; no module but our own is imported for it in this process."""
-        return Card.of(self.registrations.bound(spec))
+        return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
         """Return what a strategy says of itself once a cell has imported it.
@@ -98,13 +98,13 @@ class ForkedCells:
             InputFault: if there is none, or it cannot be imported.
             MachineFault: if no cell could be had.
         """
-        what = "its import"
-        with self._slots, self._cell(name, what, self._import_bounds, cure=_MEND) as talk:
+        subject = "its import"
+        with self._slots, self._cell(name, subject, self._import_bounds, cure=_MEND) as talk:
             answer = talk.ask({"register": name})
             with talk.suspecting():
                 if "fault" in answer:
-                    said, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
-                    raise InputFault(said, where=where, cure=cure[: bounds.SENTENCE])
+                    message, where, cure = three_texts(wire.fields(answer, "fault")["fault"])
+                    raise InputFault(message, where=where, cure=cure[: bounds.SENTENCE])
                 sent = wire.fields(answer, "registration")["registration"]
                 return wire.load_registration(sent, name.rpartition("@")[2])
 
@@ -121,7 +121,7 @@ class ForkedCells:
             try:
                 return self._prompt(spec, query, repo, generate, execute, checks=True)
             except StrategyFault as fault:
-                # Where, and to check it, need not be said to whoever checks.
+                # A check needs neither the place nor the advice to check.
                 raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
 
         return findings(self.card(spec).kinds, attempt)
@@ -147,10 +147,12 @@ class ForkedCells:
                 message = talk.ask(answer)
             with talk.suspecting():
                 if "fault" in message:
-                    said, _, cure = three_texts(wire.fields(message, "fault")["fault"])
-                    raise talk.fault(f"can no longer be had: {said}; {cure[: bounds.SENTENCE]}")
+                    what, _, cure = three_texts(wire.fields(message, "fault")["fault"])
+                    raise talk.fault(f"can no longer be had: {what}; {cure[: bounds.SENTENCE]}")
                 parts = wire.fields(message, "prompt", *(["network"] if checks else []))
-                network = [wire.text(one, bounds.WORD) for one in wire.items(parts.get("network", []), _MOST, "tries")]
+                network = [
+                    wire.text(attempt, bounds.WORD) for attempt in wire.items(parts.get("network", []), _MOST, "tries")
+                ]
                 return wire.load_prompt(parts["prompt"]), network
 
     def _answer(
@@ -178,8 +180,8 @@ class ForkedCells:
             parts = wire.fields(message, "program", "seconds")
             talk.account.take("programs")
             program, seconds = wire.checked(parts["program"], str), wire.checked(parts["seconds"], float)
-            done = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
-            return {"value": [done.finished, done.output]}
+            execution = self._elsewhere(talk, lambda: execute(program, seconds=seconds))
+            return {"value": [execution.finished, execution.output]}
         try:
             with talk.paused():
                 return {"value": questions.answer(call, message)}
@@ -189,7 +191,7 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
     def _elsewhere(self, talk: Talk, ask: Callable[[], T]) -> T:
-        """Ask model or sandbox; meanwhile the cell waits, so that its slot is another's and its clock stands still."""
+        """Ask model or sandbox; meanwhile another cell may work, and this cell's clock stands still."""
         with talk.paused():
             self._slots.release()
             try:
@@ -198,8 +200,8 @@ class ForkedCells:
                 self._slots.acquire()
 
     @contextlib.contextmanager
-    def _cell(self, spec: str, sample: str, limits: Bounds, *, cure: str = "") -> Iterator[Talk]:
-        """Have a cell made, to talk with; end it, whatever happened."""
+    def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[Talk]:
+        """Have a cell forked, to talk with; end it, whatever happens."""
         server = self._server_of(spec)
         mine, theirs = channel()
         job = next(self._numbers)
@@ -209,8 +211,8 @@ class ForkedCells:
                 with theirs, or_gone():
                     server.start(job, theirs, output)
                 yield Talk(mine, clock, spec, sample, limits=limits, cure=cure)
-            except Gone:
-                # A cell that ends because its server did is no fault of the strategy, nor is another's memory.
+            except CellGone:
+                # It is not the strategy's fault if the server ended, or another process used up the memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
@@ -235,14 +237,14 @@ class ForkedCells:
                     server.end(job)
 
     def _remark(self, whose: str, words: str) -> None:
-        """Say that a sample takes long, unless something of the kind was said a moment ago."""
+        """Log that a sample takes long, unless such a line was logged a moment ago."""
         with self._telling:
-            if time.monotonic() - self._told >= _REMARKS_EVERY:
-                self._told = time.monotonic()
+            if time.monotonic() - self._remarked >= _REMARKS_EVERY:
+                self._remarked = time.monotonic()
                 _LOG.info("%s takes long: %s", whose, words)
 
     def _memory_ran_out(self) -> bool:
-        """Say whether the kernel has ended a process for want of memory since this was asked last."""
+        """Return whether the kernel has ended a process for want of memory since the last call."""
         with self._telling:
             before, self._ended_for_memory = self._ended_for_memory, ended_for_memory()
             return self._ended_for_memory > before
@@ -254,18 +256,18 @@ class ForkedCells:
 
 
 @contextlib.contextmanager
-def open_cells(hidden: Sequence[Path], workers: int, *, limits: Bounds | None = None) -> Iterator[ForkedCells]:
-    """Start the place where strategies run; end it, and everything in it, on leaving.
+def open_cells(hidden: Sequence[Path], workers: int, *, limits: StrategyBounds | None = None) -> Iterator[ForkedCells]:
+    """Start cells; end all of them on leaving.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: how many strategies may work at once; those that wait for the model do not count.
-        limits: what a strategy may use for one sample; None for the usual.
+        limits: of a strategy on one sample; None for the usual ones.
 
     Raises:
         MachineFault: if it cannot be started.
     """
-    cells = ForkedCells(hidden, workers, limits or Bounds())
+    cells = ForkedCells(hidden, workers, limits or StrategyBounds())
     try:
         yield cells
     finally:
@@ -274,7 +276,7 @@ def open_cells(hidden: Sequence[Path], workers: int, *, limits: Bounds | None = 
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Give registrations without a run; cells are started when a strategy is asked for that is not our own.
+    """Open registrations without a run; cells start when a strategy that is not our own is needed.
 
     Args:
         hidden: as for `open_cells`.
@@ -292,7 +294,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
         yield Registrations(read)
 
 
-def checked(spec: str, hidden: Sequence[Path], limits: Bounds) -> list[StrategyCheck]:
+def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
     """Run the conformance list on a strategy in the cells of a run.
 
     Args:

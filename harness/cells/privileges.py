@@ -1,4 +1,4 @@
-"""Privileges of a cell: none. What a process of root's could do beyond reading and computing is given up for good."""
+"""Give up a cell's privileges for good: a process of root keeps nothing beyond reading and computing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 _DAC_READ_SEARCH = 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
 _VERSION = 0x20080522
-"""Of the structure that capabilities are set by: two halves of 32."""
+"""Version of the structure that sets capabilities: two halves of 32."""
 
 
 def bound() -> None:
-    """See to it that no program that this process or its children execute gains anything; what it has, it keeps."""
+    """Keep programs that this process or its children execute from gaining privileges; held ones stay."""
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None)
@@ -29,7 +29,7 @@ def drop(uid: int | None, *, reads_all: bool = False) -> None:
 
     Args:
         uid: the user.
-        reads_all: whether to keep one capability, to read what is not the user's; programs that are executed lose it.
+        reads_all: whether to keep one capability, to read files of other users; executed programs lose it.
 
     Raises:
         OSError: if the kernel refuses.
@@ -43,7 +43,7 @@ def drop(uid: int | None, *, reads_all: bool = False) -> None:
         os.setresuid(uid, uid, uid)
     if not sys.platform.startswith("linux"):
         return
-    kept = _DAC_READ_SEARCH if reads_all else 0
+    capabilities = _DAC_READ_SEARCH if reads_all else 0
     # Effective, permitted, inheritable: the low half of each, then the high ones.
-    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept)):
+    if libc.capset((ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)):
         raise OSError(ctypes.get_errno(), "capset")

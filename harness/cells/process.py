@@ -1,4 +1,4 @@
-"""The trusted side of the fork server: starts the process, gives it orders, ends it."""
+"""The trusted side of the fork server: start the process, send it orders, end it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.harness.cells import wire
+from ctxbench.harness.cells import transport
 from ctxbench.harness.cells.scratch import Scratch
-from ctxbench.harness.cells.wire import END, ORDER, START
+from ctxbench.harness.cells.transport import END, ORDER, START
 
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
@@ -31,12 +31,12 @@ _SET_VARIABLES = {
 class ForkServer:
     """The process that cells are forked from. Safe to use from many threads at once."""
 
-    def __init__(self, hidden: Sequence[Path], shown: Sequence[str], memory: int) -> None:
+    def __init__(self, hidden: Sequence[Path], visible: Sequence[str], memory: int) -> None:
         """Start it.
 
         Args:
-            hidden: what no cell may read.
-            shown: what there is to see, where the view of the files is the cells' own.
+            hidden: paths that no cell may read.
+            visible: the paths in the cells' own view of the files, where they have one.
             memory: bytes that each process of a cell may hold.
 
         Raises:
@@ -54,16 +54,16 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        setup = {"hidden": [str(Path(path).absolute()) for path in hidden], "shown": list(shown), "memory": memory}
+        setup = {"hidden": [str(Path(path).absolute()) for path in hidden], "visible": list(visible), "memory": memory}
         self.report = self._greet({"scratch": str(self.scratch.path), **setup})
 
     def _greet(self, setup: Mapping[str, Any]) -> dict[str, str]:
         try:
             self._control.settimeout(_START_TIMEOUT)
-            wire.send(self._control, setup)
-            report: dict[str, str] = wire.receive(self._control)[0]
+            transport.send(self._control, setup)
+            report: dict[str, str] = transport.receive(self._control)[0]
             self._control.settimeout(None)
-        except (OSError, EOFError, wire.Garbage) as error:
+        except (OSError, EOFError, transport.Garbage) as error:
             self.close()
             raise MachineFault(
                 f"the process that runs strategies did not start ({type(error).__name__})",
@@ -81,7 +81,7 @@ class ForkServer:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
 
     def end(self, job: int) -> None:
-        """Have a cell ended, with all that it started.
+        """End a cell with all its processes.
 
         Raises:
             OSError: if the process is gone.
@@ -108,6 +108,6 @@ class ForkServer:
 
 def _environment() -> dict[str, str]:
     """Return the server's environment: no keys, tokens or settings of ours; the same modules to import."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    return {**kept, **_SET_VARIABLES, "PYTHONPATH": path}
+    return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}

@@ -1,4 +1,4 @@
-"""What a cell may ask of the repository, and how it is answered: every argument is suspected."""
+"""Answer a cell's questions about the repository, trusting none of their arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.retrieval import NoRanker
-from ctxbench.harness.cells import bounds, wire
+from ctxbench.harness.cells import bounds, transport, wire
 from ctxbench.harness.cells.arguments import ARGUMENTS, misfit
 from ctxbench.harness.cells.bounds import Account, Excess
 
@@ -22,7 +22,7 @@ MOST_CHARACTERS = 1_000_000
 
 
 class Questions:
-    """What one strategy asks about one query's repository."""
+    """One strategy's questions about one query's repository."""
 
     def __init__(self, repo: Repository, spec: str, account: Account, *, trusted: bool) -> None:
         """Answer from a view.
@@ -30,12 +30,12 @@ class Questions:
         Args:
             repo: the query's view.
             spec: the strategy's spec, as the user wrote it.
-            account: what the strategy has used so far.
-            trusted: whether the strategy is our own: then an encoder that it needs and that cannot be had is the
-                user's to get, whether named by the user or by a default.
+            account: the strategy's use so far.
+            trusted: whether the strategy is our own: then the user is to install a missing encoder that it needs,
+                whether the user or a default names it.
         """
         self._repo, self._account, self._trusted = repo, account, trusted
-        self._given = frozenset(_given(spec))
+        self._inner_specs = frozenset(_inner_specs(spec))
         self._spec = spec
 
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
@@ -43,14 +43,13 @@ class Questions:
 
         Args:
             call: the name of one of the view's methods.
-            arguments: what it is given.
+            arguments: of the call.
 
         Raises:
             Garbage: if there is no such question, or an argument is missing, of another type or too long.
             Excess: if it is one too many.
-            NoRanker: if the user has to get an encoder.
-            InputFault: what else the view raises, and if a text is too long or the ranker is not the strategy's to
-                choose.
+            NoRanker: if the user has to install an encoder.
+            InputFault: from the view, or if a text is too long or the ranker is not the strategy's to choose.
         """
         self._account.take("questions")
         _check(call, arguments)
@@ -61,19 +60,19 @@ class Questions:
             with self._account.asking(_index(call, arguments)):
                 value = getattr(self._repo, call)(**arguments)
         except NoRanker as fault:
-            if self._trusted or _spelled(arguments["ranker"]) in self._given:
+            if self._trusted or _spelled(arguments["ranker"]) in self._inner_specs:
                 raise
             raise InputFault(fault.what, where=fault.where, cure=fault.cure) from None
         except (InputFault, MachineFault, Excess):
             raise
         except Exception as error:
-            # An argument that fits the types and no rule of ours has caused it: nobody else's sample may suffer.
+            # An argument that passed every check has caused it: no other sample may suffer.
             raise InputFault(f"{call} cannot answer this ({type(error).__name__})", cure="ask otherwise") from error
         return _DUMPS[call](value) if call in _DUMPS else value
 
     def _check_ranker(self, ranker: str) -> None:
-        """Refuse what an encoder would open or load on this side because a strategy, not the user, said so."""
-        if specs.parse(ranker).arguments and _spelled(ranker) not in self._given:
+        """Refuse an encoder's parameters that the strategy, not the user, chose: it would open files on this side."""
+        if specs.parse(ranker).arguments and _spelled(ranker) not in self._inner_specs:
             raise InputFault(
                 f"the strategy may not choose the ranker {ranker!r} by itself",
                 where=self._spec,
@@ -83,9 +82,9 @@ class Questions:
 
 def _check(call: str, arguments: Mapping[str, Any]) -> None:
     if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
-        raise wire.Garbage(f"asks for {call!r:.40}")
+        raise transport.Garbage(f"asks for {call!r:.40}")
     if wrong := misfit(call, arguments):
-        raise wire.Garbage(wrong)
+        raise transport.Garbage(wrong)
     for key in _NAMES.keys() & arguments.keys():
         with wire.named(key):
             wire.text(arguments[key], _NAMES[key])
@@ -101,7 +100,7 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _index(call: str, arguments: Mapping[str, Any]) -> tuple[object, ...] | None:
-    """Return what tells apart the indices that a question may have made; None if it needs none."""
+    """Return the key of the index that a question needs; None if it needs none."""
     if call == "similar_windows":
         return call, arguments["size"], arguments["stride"]
     return (call, arguments.get("unit"), arguments["ranker"]) if "ranker" in arguments else None
@@ -111,8 +110,8 @@ def _spelled(ranker: str) -> str:
     return str(specs.parse(ranker))
 
 
-def _given(spec: str) -> Iterator[str]:
-    """Yield every spec that stands among the arguments of a spec, at any depth, in its canonical spelling."""
+def _inner_specs(spec: str) -> Iterator[str]:
+    """Yield every spec among the arguments of a spec, at any depth, in its canonical spelling."""
     for value in specs.parse(spec).arguments.values():
         if isinstance(value, str):
             try:
@@ -120,4 +119,4 @@ def _given(spec: str) -> Iterator[str]:
             except InputFault:
                 continue
             yield inner
-            yield from _given(inner)
+            yield from _inner_specs(inner)

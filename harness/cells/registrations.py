@@ -1,4 +1,4 @@
-"""What strategies say of themselves, by name: our own are read here, all others in a cell."""
+"""Descriptions of strategies by name: our own are read here, all others in a cell."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Registrations:
     """Registrations, each read once. Safe to use from many threads."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
-        """Have those that are not ours read by `read`, which must not import them in this process."""
+        """Read registrations that are not ours by `read`, which must not import their code in this process."""
         self._read = read
         self._registrations: dict[str, Registration] = {}
         self._bound: dict[str, Bound[Registration]] = {}
 
     def get(self, name: str) -> Registration:
-        """Return what the strategy called `name`, or the one in ``file.py@name``, says of itself.
+        """Return the registration of the strategy called `name`, or of the one in ``file.py@name``.
 
         Raises:
             InputFault: if there is none, or its module or file cannot be imported.
@@ -51,14 +51,14 @@ class Registrations:
         return self._bound[spec]
 
     def installed(self) -> Mapping[str, Registration | InputFault]:
-        """Return the registrations of all installed strategies by name, or why one cannot be had.
+        """Return the registrations of all installed strategies by name, or the faults of those that cannot be imported.
 
         Raises:
             MachineFault: if no cell could be had.
         """
         names = registry.names()
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            # One that hangs must not add its time to that of the others.
+            # A strategy that hangs must not delay the others.
             foreign = {name: threads.submit(self._or_fault, name) for name in names if not _is_read_here(name)}
             return {name: foreign[name].result() if name in foreign else self._or_fault(name) for name in names}
 
@@ -70,7 +70,7 @@ class Registrations:
 
 
 def _check_file(name: str) -> None:
-    """See that there is a file where ``file.py@name`` says: a cell cannot tell a folder from what it may not open."""
+    """Check that the file of ``file.py@name`` is there: a cell cannot tell a folder from a file it may not open."""
     path, at, _ = name.rpartition("@")
     if at:
         with explained(path):
@@ -80,11 +80,11 @@ def _check_file(name: str) -> None:
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
-    """Say whether all code of a strategy, what it wraps included, is our own."""
-    names = [specs.parse(spec).name, *(specs.parse(one.spec).name for one in bound.inner)]
+    """Return whether all code of a strategy, wrapped strategies included, is our own."""
+    names = [specs.parse(spec).name, *(specs.parse(inner.spec).name for inner in bound.inner)]
     return all("@" not in name and registry.is_ours(name) for name in names)
 
 
 def _is_read_here(name: str) -> bool:
-    """Say whether a name is that of our own code, or of nothing at all: then the registry says so."""
+    """Return whether a name belongs to our own code, or to nothing, which the registry then reports."""
     return "@" not in name and (name not in registry.names() or registry.is_ours(name))

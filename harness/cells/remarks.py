@@ -1,4 +1,4 @@
-"""What strategies print: kept apart from data and from the terminal, bounded, and shown without a terminal's codes."""
+"""Output that strategies print: apart from data and terminal, bounded, and shown without control codes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MOST = 1 << 22
 
 
 class Remarks:
-    """What is left of the space for remarks. Safe to use from many threads at once."""
+    """Shows what strategies print, up to a limit. Safe to use from many threads at once."""
 
     def __init__(self) -> None:
-        """Start with nothing shown."""
+        """Begin with the whole space free."""
         self._left, self._lock = MOST, threading.Lock()
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
-        """Yield a descriptor for a cell to print to; show on stderr, at the end, what was printed.
+        """Yield a descriptor for a cell to print to; show the output on stderr at the end.
 
-        It is a file in memory and no pipe: nobody has to read while the strategy works, and it waits for nobody.
+        It is a file in memory and no pipe, so that nobody has to read while the strategy works.
         """
         handle = _file()
         try:

@@ -1,4 +1,4 @@
-"""The folder that holds the temporary folders of cells; one that a killed run left is removed by the next."""
+"""The folder for the temporary folders of cells; the next run removes one that a killed run left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.files import explained
 
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
-"""Seconds after which a living run has locked the folder that it made."""
+"""Seconds after which a living run has surely locked its folder."""
 
 
 class Scratch:
@@ -39,7 +39,7 @@ class Scratch:
 
 
 def sweep() -> None:
-    """Remove the folders of runs that are no more."""
+    """Remove the folders of runs that have ended."""
     for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < _SURELY_LOCKED:

@@ -1,8 +1,8 @@
-"""The fork server of cells: ``python -m harness.cells.server FD``.
+"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
 
-A fresh, single-threaded interpreter that never holds a sample. It gives up what it must not have,
-then makes one process a job: the job itself comes over the cell's own channel, past this process.
-It leaves no process behind and goes when the trusted side does, however that ends.
+A fresh, single-threaded interpreter that never holds a sample. It gives up its privileges, then forks
+one process for each job; the job itself comes over the cell's own channel, past this process. It
+leaves no process behind and ends with the trusted side, however that ends.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from ctxbench import strategies
 from ctxbench.bench.files import explained
 from ctxbench.bench.languages.outline import outline
 from ctxbench.bench.types import Language
-from ctxbench.harness.cells import namespaces, privileges, wire
+from ctxbench.harness.cells import namespaces, privileges, transport
 from ctxbench.harness.cells.bounds import RESERVE
 from ctxbench.harness.cells.cell import work
 from ctxbench.harness.cells.namespaces import Namespaces
-from ctxbench.harness.cells.shown import private
-from ctxbench.harness.cells.wire import GREETING, ORDER, START
+from ctxbench.harness.cells.paths import private
+from ctxbench.harness.cells.transport import GREETING, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
 from ctxbench.sandbox.guest import landlock, seccomp
-from ctxbench.sandbox.guest.seccomp import Judged
+from ctxbench.sandbox.guest.seccomp import ArgumentRule
 from ctxbench.sandbox.guest.syscalls import REFUSED_TO_JOBS
 
 _SYSTEM = ("/dev", "/proc", "/sys")
-"""Closed to cells but for what follows: a disk's device or the kernel's memory holds every answer, for root."""
+"""Closed to cells but for the next paths: root could read every answer from a disk's device or the kernel's memory."""
 _SYSTEM_SHOWN = (
     *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
     *(f"/proc/{name}" for name in ("cpuinfo", "version", "filesystems")),
     "/sys/devices/system/cpu",
 )
 _FURNISHING = ("mount", "unshare", "setns")
-"""What gives a cell its namespaces; refused to the cell itself."""
+"""Calls that give a cell its namespaces; refused to the cell itself."""
 _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
     # A container engine's socket, and other ways out.
@@ -73,23 +73,23 @@ _TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED = 0x5401, 0x54
 _JUDGED = (
     # A lock on a file that all read would be seen by others. Nobody but its own processes could meet a cell at a
     # file that it may write, so that a lock counts as taken.
-    Judged(
+    ArgumentRule(
         call="fcntl",
         argument=1,
         passed=(_DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS),
-        done=_LOCKS,
+        pretended=_LOCKS,
         error=errno.EINVAL,
     ),
-    Judged(call="flock", argument=1, passed=(), done=tuple(range(16))),
+    ArgumentRule(call="flock", argument=1, passed=(), pretended=tuple(range(16))),
     # What Python asks of a descriptor; no typing into terminals, no attributes of files.
-    Judged(
+    ArgumentRule(
         call="ioctl",
         argument=1,
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
     # Any advice about its memory but to drop what it holds of files, which would be slower to read for others.
-    Judged(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
+    ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
 """Calls about a process, which where there are no namespaces must be the one that calls."""
@@ -105,12 +105,12 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Server:
-    """The jobs under way and what they may see."""
+    """Forks cells, and confines itself and them."""
 
     def __init__(
-        self, control: socket.socket, scratch: Path, hidden: list[Path], shown: list[str], memory: int
+        self, control: socket.socket, scratch: Path, hidden: list[Path], visible: list[str], memory: int
     ) -> None:
-        """Confine this process; see `wire` for what is said on `control`."""
+        """Confine this process; see `transport` for the orders on `control`."""
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
         self._hidden = [*hidden, scratch]
@@ -119,18 +119,18 @@ class Server:
         self._users = [host.draw_uid() for _ in range(_USERS)]
         """One for each of the cells at work, as far as there are; None for the user that this process runs as."""
         self._reads_all = False
-        """Whether cells may read what is private to root of what they are shown: in a view that holds nothing else."""
+        """Whether cells may read files that are private to root, in a view that holds nothing hidden."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
-        self._confine(shown)
+        self._confine(visible)
 
-    def _confine(self, shown: list[str]) -> None:
+    def _confine(self, visible: list[str]) -> None:
         _limit()
         privileges.bound()
-        of_root = any(map(private, shown))
+        of_root = any(map(private, visible))
         secret = {form for path in self._hidden for form in (str(path), os.path.realpath(path))}
         words = ["process"]
-        if namespaces.granted(lambda: self._try_namespaces(shown, secret)):
-            self._namespaces = Namespaces(shown, secret, str(self._scratch))
+        if namespaces.granted(lambda: self._try_namespaces(visible, secret)):
+            self._namespaces = Namespaces(visible, secret, str(self._scratch))
             words.append("namespaces")
         if self._namespaces is None:
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -149,15 +149,15 @@ class Server:
             self._reads_all = of_root and self._users != [None]
         self.report["isolation"] = "+".join(words)
 
-    def _try_namespaces(self, shown: list[str], hidden: set[str]) -> None:
-        """Do all that a cell needs of them, in a process that is there for nothing else."""
-        tried = Namespaces(shown, hidden, str(self._scratch))
-        pid = tried.fork()
+    def _try_namespaces(self, visible: list[str], hidden: set[str]) -> None:
+        """Set up a cell's namespaces once, in a process of its own that ends at once."""
+        trial = Namespaces(visible, hidden, str(self._scratch))
+        pid = trial.fork()
         if pid == 0:
             code = 1
             try:
-                uid = None if tried.own_users else self._users[0]
-                tried.furnish(uid)
+                uid = None if trial.own_users else self._users[0]
+                trial.furnish(uid)
                 privileges.drop(uid)
                 code = 0
             finally:
@@ -166,7 +166,7 @@ class Server:
             raise OSError("a cell cannot have its own")
 
     def _make_rules(self) -> None:
-        """Work out once what cells may read: less than this process, and no temporary folder of another cell."""
+        """Make the rules of reading for cells once: less than this process, and no temporary folder of another cell."""
         if self._namespaces is not None:
             # Names are what the view has: modules are looked for in folders with something hidden in them, too.
             visible = landlock.visible(self._hidden)
@@ -179,7 +179,7 @@ class Server:
         refused, judged = list(_REFUSED_CALLS), list(_JUDGED)
         if self._namespaces is None:
             refused += _REFUSED_WITHOUT_NAMESPACES
-            judged += [Judged(call=call, argument=0, passed=(0,)) for call in _OTHERS]
+            judged += [ArgumentRule(call=call, argument=0, passed=(0,)) for call in _OTHERS]
         seccomp.restrict(refused, absent=["clone3"], families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
@@ -218,7 +218,7 @@ class Server:
         self._cells[job] = pid, folder
 
     def _become_cell(self, channel: int, output: int, folder: Path, uid: int | None) -> NoReturn:
-        """Do one job in this new process; nothing of it survives."""
+        """Do one job in this new process, which then ends."""
         try:
             tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
             if self._namespaces is not None:
@@ -257,11 +257,11 @@ class Server:
 
     def _end_orphans(self) -> None:
         """End processes that a cell left behind: as the subreaper, this process has become their parent."""
-        known = {pid for pid, _ in self._cells.values()}
+        cells = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
             try:
-                orphans = {int(word) for word in children.read_text(encoding="ascii").split()} - known
+                orphans = {int(word) for word in children.read_text(encoding="ascii").split()} - cells
             except OSError:
                 return
             if not orphans:
@@ -273,7 +273,7 @@ class Server:
 
 
 def _keep_only(channel: int, output: int, rules: int | None) -> int:
-    """Keep nothing of what the server has open: what two cells share, one can tell the other by. Return the channel."""
+    """Close all that the server has open, by which one cell could signal another. Return the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, handle in enumerate((null, output, output)):
         os.dup2(handle, number)
@@ -286,7 +286,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 
 
 def _limit() -> None:
-    """Bound what this process and its cells may use; let the kernel, short of memory, take it from them first."""
+    """Limit this process and its cells; let the kernel end them first when memory runs out."""
     for which, value in _LIMITS:
         _lower(which, value)
     with contextlib.suppress(OSError):
@@ -295,15 +295,15 @@ def _limit() -> None:
 
 def _lower(which: int, value: int) -> None:
     """Set a limit for good; a lower one that holds already stays."""
-    _, held = resource.getrlimit(which)
-    value = value if held == resource.RLIM_INFINITY else min(value, held)
+    _, current = resource.getrlimit(which)
+    value = value if current == resource.RLIM_INFINITY else min(value, current)
     resource.setrlimit(which, (value, value))
 
 
 def _bound_memory(most: int) -> None:
-    """Let this process hold so many bytes, and a little more for the report that it holds too much."""
-    _, held = resource.getrlimit(resource.RLIMIT_DATA)
-    if held == resource.RLIM_INFINITY or held > most + RESERVE:
+    """Limit this process to so many bytes, with a little more for the report that it holds too much."""
+    _, current = resource.getrlimit(resource.RLIMIT_DATA)
+    if current == resource.RLIM_INFINITY or current > most + RESERVE:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most + RESERVE))
 
 
@@ -321,20 +321,20 @@ def _load_builtins() -> None:
 
 
 def main() -> None:
-    """Set up as the trusted side says, answer with what confinement was reached, and serve."""
+    """Set up as the trusted side asks, answer with the confinement that was reached, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
-    os.umask(0o022)  # what is made for cells, they must be able to enter
+    os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # cells end without emptying buffers
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    setup: dict[str, Any] = wire.receive(control)[0]
+    setup: dict[str, Any] = transport.receive(control)[0]
     scratch = Path(setup["scratch"])
     _load_builtins()
     with explained(scratch):
-        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["shown"], setup["memory"])
+        server = Server(control, scratch, [Path(path) for path in setup["hidden"]], setup["visible"], setup["memory"])
     gc.freeze()
-    wire.send(control, server.report)
+    transport.send(control, server.report)
     try:
         server.serve()
     finally:

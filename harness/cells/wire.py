@@ -1,155 +1,27 @@
-"""What is said between a cell and the trusted side: length-prefixed JSON, checked on arrival.
-
-Never pickle: what a cell sends is data that the strategy may have made up.
-"""
+"""Contents of the messages between a cell and the trusted side, as JSON data, checked on arrival."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import re
-import socket
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.types import Hit
 from ctxbench.bench.types import Cursor, Kind, Language, Place, Query, Snippet, StoredContext
 from ctxbench.bench.windows import WindowHit
 from ctxbench.harness.cells import bounds
+from ctxbench.harness.cells.transport import Garbage
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.parameters import StrategyParameter
 from ctxbench.strategies.registration import Registration
 
-T = TypeVar("T")
-LIMIT = 64 << 20
-"""The largest message to a cell, in bytes; those from a cell are much smaller (`bounds.MESSAGE`)."""
-ORDER = struct.Struct(">cQ")
-"""An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
-START, END = b"J", b"K"
-GREETING = b"\n"
-"""What a cell sends before the strategy is there: with it comes the number of its process."""
-_LENGTH = struct.Struct(">I")
-_LONGEST_NUMBER = 19
-"""Digits: no number of ours is as long, and Python's own may be without end."""
 _TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
-
-
-class Garbage(ValueError):
-    """Raised when a message is not what the protocol says."""
-
-
-def send(
-    channel: socket.socket, message: Mapping[str, Any], *, most: int = LIMIT, look: Callable[[], None] | None = None
-) -> int:
-    """Send one message and return its size in bytes; blocks until it is taken.
-
-    Args:
-        channel: where it goes.
-        message: what is sent.
-        most: bytes that it may have.
-        look: called now and then while it is not taken, if the channel has a timeout; what it raises ends this.
-
-    Raises:
-        Garbage: if it has more bytes than `most`.
-    """
-    raw = json.dumps(message).encode("ascii")
-    if len(raw) > most:
-        raise Garbage(f"a message of {len(raw)} bytes is over the limit of {most}")
-    left = memoryview(_LENGTH.pack(len(raw)) + raw)
-    while left:
-        left = left[_patiently(lambda left=left: channel.send(left), look) :]  # type: ignore[misc]
-    return len(raw)
-
-
-def receive(
-    channel: socket.socket, *, most: int = LIMIT, look: Callable[[], None] | None = None
-) -> tuple[dict[str, Any], int]:
-    """Return the next message and its size in bytes.
-
-    Args:
-        channel: where it comes from.
-        most: bytes that it may have.
-        look: called now and then while it is not all here, if the channel has a timeout; what it raises ends this.
-
-    Raises:
-        EOFError: if the other side has gone.
-        Garbage: if it is not a JSON object, or over the limit.
-    """
-    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))
-    if length > most:
-        raise Garbage(f"a message of {length} bytes is over the limit of {most}")
-    return _parsed(_exactly(channel, length, look)), length
-
-
-def _exactly(channel: socket.socket, size: int, look: Callable[[], None] | None) -> bytes:
-    parts: list[bytes] = []
-    while size:
-        most = min(size, 1 << 20)
-        part = _patiently(lambda most=most: channel.recv(most), look)  # type: ignore[misc]
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-        if size and look is not None:
-            look()
-    return b"".join(parts)
-
-
-def _patiently(attempt: Callable[[], T], look: Callable[[], None] | None) -> T:
-    """Try again after each timeout, as long as `look` lets it."""
-    while True:
-        try:
-            return attempt()
-        except TimeoutError:
-            if look is None:
-                raise
-        look()
-
-
-def _parsed(raw: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(
-            raw.decode("ascii"),
-            parse_constant=_no_number,
-            parse_float=_float,
-            parse_int=_int,
-            object_pairs_hook=_object,
-        )
-    except (ValueError, RecursionError) as error:
-        raise Garbage(f"not JSON: {error}") from None
-    if not isinstance(message, dict):
-        raise Garbage("not a JSON object")
-    return message
-
-
-def _no_number(word: str) -> float:
-    raise Garbage(f"{word} is no number")
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise Garbage(f"{text:.20} is no number")
-    return number
-
-
-def _int(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
-        raise Garbage(f"a number of {len(text)} digits")
-    return int(text)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Garbage("an object has a key twice")
-    return found
 
 
 def dump_query(query: Query) -> dict[str, Any]:
@@ -163,13 +35,13 @@ def load_query(data: Mapping[str, Any]) -> Query:
         "language": Language(data["language"]),
         "kind": Kind(data["kind"]),
         "cursor": Cursor(**data["cursor"]),
-        "stored": tuple(_load_stored(one) for one in data["stored"]),
+        "stored": tuple(_load_stored(context) for context in data["stored"]),
     }
     return Query(**{**data, **changed})
 
 
 def _load_stored(data: Mapping[str, Any]) -> StoredContext:
-    return StoredContext(**{**data, "snippets": tuple(Snippet(**one) for one in data["snippets"])})
+    return StoredContext(**{**data, "snippets": tuple(Snippet(**snippet) for snippet in data["snippets"])})
 
 
 def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:
@@ -183,7 +55,7 @@ def load_hits(data: list[Any]) -> tuple[WindowHit, ...]:
 
 
 def dump_found(hits: tuple[Hit, ...]) -> list[Any]:
-    """Return found units as JSON data."""
+    """Return retrieved units as JSON data."""
     return [[_dump_place(hit.place), hit.text, hit.score, hit.name, hit.matched] for hit in hits]
 
 
@@ -205,7 +77,7 @@ def dump_prompt(prompt: Prompt) -> dict[str, Any]:
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent, every field checked; see `bounds` for what it may hold at most.
+    """Return the prompt that a cell sent, every field checked; see `bounds` for its limits.
 
     Raises:
         Garbage: if a part is missing, of another type, or out of bounds.
@@ -255,7 +127,7 @@ def _load_score(score: object) -> float | None:
 
 
 def dump_registration(registration: Registration) -> dict[str, Any]:
-    """Return what a strategy says of itself as JSON data."""
+    """Return a strategy's registration as JSON data."""
     parameters = [
         [p.name, p.kind.__name__, p.default, list(p.choices), p.least, p.wraps] for p in registration.parameters
     ]
@@ -268,11 +140,11 @@ def dump_registration(registration: Registration) -> dict[str, Any]:
 
 
 def load_registration(data: object, name: str) -> Registration:
-    """Return what a strategy in a cell says of itself, every field checked.
+    """Return the registration of a strategy in a cell, every field checked.
 
     Args:
-        data: what the cell sent.
-        name: how the strategy must be called.
+        data: from the cell.
+        name: the name that the strategy must have.
 
     Raises:
         Garbage: if a part is missing, of another type, or out of bounds.
@@ -337,7 +209,7 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Say which argument it is that is refused inside."""
+    """Name the argument in a refusal inside."""
     try:
         yield
     except Garbage as error:
@@ -356,16 +228,16 @@ def checked(value: Any, *kinds: type) -> Any:
 
 
 def fields(data: object, *names: str) -> dict[str, Any]:
-    """Return an object that has these very keys.
+    """Return an object that has exactly these keys.
 
     Raises:
-        Garbage: if it is none, or has others.
+        Garbage: if it is no object, or has other keys.
     """
-    found: dict[str, Any] = checked(data, dict)
-    if found.keys() != set(names):
-        given = ", ".join(sorted(found)) or "nothing"
-        raise Garbage(f"no {', '.join(names)}, but {given:.100}")
-    return found
+    members: dict[str, Any] = checked(data, dict)
+    if members.keys() != set(names):
+        names_sent = ", ".join(sorted(members)) or "nothing"
+        raise Garbage(f"no {', '.join(names)}, but {names_sent:.100}")
+    return members
 
 
 def items(data: object, most: int, what: str) -> Sequence[Any]:
@@ -374,10 +246,10 @@ def items(data: object, most: int, what: str) -> Sequence[Any]:
     Raises:
         Garbage: if it is none, or longer.
     """
-    found: list[Any] = checked(data, list)
-    if len(found) > most:
-        raise Garbage(f"{len(found):,} {what} are over the limit of {most:,}")
-    return found
+    elements: list[Any] = checked(data, list)
+    if len(elements) > most:
+        raise Garbage(f"{len(elements):,} {what} are over the limit of {most:,}")
+    return elements
 
 
 def text(data: object, most: int) -> str:
@@ -386,22 +258,22 @@ def text(data: object, most: int) -> str:
     Raises:
         Garbage: if it is none, or longer.
     """
-    found: str = checked(data, str)
-    if len(found) > most:
-        raise Garbage(f"a text of {len(found):,} characters is over the limit of {most:,}")
-    return found
+    string: str = checked(data, str)
+    if len(string) > most:
+        raise Garbage(f"a text of {len(string):,} characters is over the limit of {most:,}")
+    return string
 
 
 def word(data: object) -> str:
-    """Return a short text without anything that a terminal or a database would not take as it is.
+    """Return a short text of printable characters, safe for terminals and databases.
 
     Raises:
         Garbage: if it is none.
     """
-    found = text(data, bounds.WORD)
-    if not found.isprintable():
-        raise Garbage(f"{found!r:.60} has characters that cannot be printed")
-    return found
+    string = text(data, bounds.WORD)
+    if not string.isprintable():
+        raise Garbage(f"{string!r:.60} has characters that cannot be printed")
+    return string
 
 
 def whole(data: object, least: int, most: int) -> int:
@@ -410,10 +282,10 @@ def whole(data: object, least: int, most: int) -> int:
     Raises:
         Garbage: if it is none.
     """
-    found: int = checked(data, int)
-    if not least <= found <= most:
-        raise Garbage(f"{found} is not from {least} to {most}")
-    return found
+    integer: int = checked(data, int)
+    if not least <= integer <= most:
+        raise Garbage(f"{integer} is not from {least} to {most}")
+    return integer
 
 
 def number(data: object, least: float, most: float) -> float:
@@ -422,7 +294,7 @@ def number(data: object, least: float, most: float) -> float:
     Raises:
         Garbage: if it is none.
     """
-    found = float(checked(data, float, int))
-    if not math.isfinite(found) or not least <= found <= most:
-        raise Garbage(f"{found!r:.60} is no number from {least:g} to {most:g}")
-    return found
+    value = float(checked(data, float, int))
+    if not math.isfinite(value) or not least <= value <= most:
+        raise Garbage(f"{value!r:.60} is no number from {least:g} to {most:g}")
+    return value

@@ -1,4 +1,4 @@
-"""What `leaderboard` and `report` ask alike: which runs, ranked how; and the reading of them."""
+"""Options and reading that `leaderboard` and `report` share: the runs, and how they are ranked."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class NothingStored(InputFault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Which board a user wants."""
+class BoardQuery:
+    """A user's choice of a board."""
 
     samples: str | None
     metric: str | None
@@ -46,11 +46,11 @@ class Asked:
 
     @property
     def url(self) -> str:
-        """Where the runs are."""
+        """The database of the runs."""
         return self.db or self.home.database
 
     def board(self) -> Board:
-        """Return it; with ``published=all`` also where no run is stored.
+        """Return the board; with ``published=all`` also if no run is stored.
 
         Raises:
             InputFault: as `read_tables`, and if no run has the metric or the baseline.
@@ -82,12 +82,12 @@ class Asked:
 
 
 def board_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a board; the command receives ``asked``."""
+    """Add the options of a board; the command receives ``query``."""
 
     @functools.wraps(command)
-    def gathered(**given: Any) -> None:
-        asked = Asked(**{field.name: given.pop(field.name) for field in dataclasses.fields(Asked)})
-        command(asked=asked, **given)
+    def gathered(**options: Any) -> None:
+        query = BoardQuery(**{field.name: options.pop(field.name) for field in dataclasses.fields(BoardQuery)})
+        command(query=query, **options)
 
     decorated = gathered
     for option in reversed(_OPTIONS):
@@ -149,7 +149,7 @@ def read_tables(
     marked: Marked = "exclude",
     prices: Path | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs, oldest first; with `prices`, a file of rates, their tokens are priced by these.
+    """Return the stored runs, oldest first; `prices` is a file of rates by which their tokens are priced.
 
     Raises:
         UnknownName: if no run has that sample set, or there is no such profile.
@@ -179,12 +179,12 @@ def read_tables(
     if samples:
         # `demo` means the whole set, `demo[:10]` its first ten; a set that was only run in part is shown in parts.
         whole = [table for table in tables if table.run.samples == samples]
-        found = whole or [table for table in (tables or others) if table.run.samples.startswith(f"{samples}[:")]
-        if not found and (tables or others):
+        matching = whole or [table for table in (tables or others) if table.run.samples.startswith(f"{samples}[:")]
+        if not matching and (tables or others):
             raise UnknownName(
                 "sample set of the stored runs", samples, {table.run.samples for table in tables or others}
             )
-        tables = found
+        tables = matching
     if not tables:
         raise NothingStored(f"no runs with scores of profile {profile} are stored", where=url, cure=NOTHING_CURE)
     return list(tables)

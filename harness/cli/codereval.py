@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,14 +44,14 @@ def check(name: str, tasks: tuple[Path, ...]) -> None:
     """
     from ctxbench.bench.codereval.image import check as checked
 
-    found = checked(name, _tasks(tasks), report=lambda line: click.echo(line, err=True))
-    for line in found.present:
+    checks = checked(name, _tasks(tasks), report=say)
+    for line in checks.present:
         click.echo(line)
-    for line in found.missing:
+    for line in checks.missing:
         click.echo(f"missing: {line}")
-    if found.missing:
+    if checks.missing:
         raise InputFault(
-            f"{len(found.missing)} things are missing in the image",
+            f"{len(checks.missing)} things are missing in the image",
             where=name,
             cure="tasks without a test are left out of a set; docs/codereval-image.md says what the rest is for",
         )
@@ -61,4 +62,4 @@ def _tasks(files: Sequence[Path]) -> Sequence[Task]:
 
     if not files:
         return ()
-    return read_tasks("codereval", [str(each) for each in files], report=lambda line: click.echo(line, err=True)).tasks
+    return read_tasks("codereval", [str(file) for file in files], report=say).tasks

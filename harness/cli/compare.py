@@ -35,24 +35,24 @@ def compare(
     from ctxbench.harness.leaderboard import records, render
 
     tables = read_tables(home, db, samples=None, profile=profile)
-    chosen = [_find(tables, run) for run in runs]
-    made: list[Compared] = []
-    for language in sorted({table.run.language for found in chosen for table in found}):
-        parts = [table for found in chosen for table in found if table.run.language == language]
-        made += comparing.compare(parts, metric=metric, seed=seed)
-    click.echo(records.comparison_json(made) if form == "json" else render.comparison(made), nl=False)
+    tables_by_run = [_find(tables, run) for run in runs]
+    comparisons: list[Compared] = []
+    for language in sorted({table.run.language for tables_of_run in tables_by_run for table in tables_of_run}):
+        parts = [table for tables_of_run in tables_by_run for table in tables_of_run if table.run.language == language]
+        comparisons += comparing.compare(parts, metric=metric, seed=seed)
+    click.echo(records.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
-def _find(tables: Sequence[RunTable], wanted: str) -> list[RunTable]:
-    """Return the tables (one a language) of the run with that id or the only one that begins so."""
+def _find(tables: Sequence[RunTable], id_prefix: str) -> list[RunTable]:
+    """Return the tables, one for each language, of the only run whose id is or begins with a prefix."""
     from ctxbench.bench.errors import InputFault, UnknownName
 
     ids = sorted({table.run.id for table in tables})
-    found = [one for one in ids if one == wanted] or [one for one in ids if one.startswith(wanted)]
-    if not found:
-        raise UnknownName("stored run", wanted, ids, command="ctxbench runs")
-    if len(found) > 1:
+    matching = [id_ for id_ in ids if id_ == id_prefix] or [id_ for id_ in ids if id_.startswith(id_prefix)]
+    if not matching:
+        raise UnknownName("stored run", id_prefix, ids, command="ctxbench runs")
+    if len(matching) > 1:
         raise InputFault(
-            f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {', '.join(found)}"
+            f"{id_prefix!r} begins the ids of {len(matching)} runs", cure=f"write more of it: {', '.join(matching)}"
         )
-    return [table for table in tables if table.run.id == found[0]]
+    return [table for table in tables if table.run.id == matching[0]]

@@ -1,4 +1,4 @@
-"""`ctxbench diagnose`: what each retrieved block of stored runs is worth."""
+"""`ctxbench diagnose`: the worth of each retrieved block of stored runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, format_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.harness.diagnostics.gains import Diagnosed
+    from ctxbench.harness.diagnostics.gains import RunDiagnosis
     from ctxbench.harness.store import Store
 
 
@@ -34,13 +34,13 @@ def diagnose(*, runs: tuple[str, ...], limit: int | None, form: str, home: Home,
     from ctxbench.harness.diagnostics.gains import find
 
     with _open(db or home.database) as store:
-        for run in [find(store, wanted) for wanted in runs]:
-            made = price(home, store, run, limit=limit, progress=progress)
-            click.echo(dump_line(_record(made)) if form == "json" else _lines(made), nl=False)
+        for run in [find(store, id_prefix) for id_prefix in runs]:
+            diagnosis = price(home, store, run, limit=limit, progress=progress)
+            click.echo(dump_line(_record(diagnosis)) if form == "json" else _lines(diagnosis), nl=False)
 
 
 def _open(url: str) -> Store:
-    """Open a database to price what is missing there, or for reading where nothing can be written."""
+    """Open a database to add prices, or for reading if it cannot be written."""
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.faults import Unwritable
     from ctxbench.harness.store.reading import open_reader
@@ -51,35 +51,36 @@ def _open(url: str) -> Store:
         return open_reader(url)
 
 
-def _record(made: Diagnosed) -> dict[str, Any]:
+def _record(diagnosis: RunDiagnosis) -> dict[str, Any]:
     return {
-        "run": made.run.id,
-        "strategy": made.run.strategy,
-        "new": made.new,
-        "left": made.left,
-        "unpriced": made.unpriced,
+        "run": diagnosis.run.id,
+        "strategy": diagnosis.run.strategy,
+        "new": diagnosis.new,
+        "left": diagnosis.over_limit,
+        "unpriced": diagnosis.unpriced,
         "samples": {
-            sample: [{"kind": one.kind, "gain": round(one.bits, 6)} for one in blocks]
-            for sample, blocks in made.blocks.items()
+            sample: [{"kind": block.kind, "gain": round(block.bits, 6)} for block in blocks]
+            for sample, blocks in diagnosis.blocks.items()
         },
     }
 
 
-def _lines(made: Diagnosed) -> str:
-    lines = [f"{made.run.id}  {made.run.strategy}  samples {len(made.blocks)}  new {made.new}  left {made.left}"]
-    if made.unpriced:
-        lines.append(f"  {made.unpriced} samples cannot be priced: their prompts do not end at the cursor")
-    every = [one for blocks in made.blocks.values() for one in blocks]
-    kinds = sorted({one.kind for one in every})
-    lines += [_summary(kind, [one.bits for one in every if one.kind == kind]) for kind in kinds]
-    if not every:
+def _lines(diagnosis: RunDiagnosis) -> str:
+    counts = f"samples {len(diagnosis.blocks)}  new {diagnosis.new}  left {diagnosis.over_limit}"
+    lines = [f"{diagnosis.run.id}  {diagnosis.run.strategy}  {counts}"]
+    if diagnosis.unpriced:
+        lines.append(f"  {diagnosis.unpriced} samples cannot be priced: their prompts do not end at the cursor")
+    priced = [block for blocks in diagnosis.blocks.values() for block in blocks]
+    kinds = sorted({block.kind for block in priced})
+    lines += [_summary(kind, [block.bits for block in priced if block.kind == kind]) for kind in kinds]
+    if not priced:
         lines.append("  no retrieved block is priced")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _summary(kind: str, bits: Sequence[float]) -> str:
     mean, median = statistics.fmean(bits), statistics.median(bits)
-    helped, hurt = (100 * sum(sign * one > 1 for one in bits) / len(bits) for sign in (1, -1))
+    helped, hurt = (100 * sum(sign * gain > 1 for gain in bits) / len(bits) for sign in (1, -1))
     return (
         f"  {kind:8} blocks {len(bits)}  mean {mean:+.2f} bits  median {median:+.2f}  "
         f"more than a bit of help {helped:.0f}%, of harm {hurt:.0f}%"

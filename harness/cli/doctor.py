@@ -1,4 +1,4 @@
-"""``ctxbench doctor``: what this machine offers, what is missing and how to get it; ``--clean`` after a crash."""
+"""``ctxbench doctor``: what this machine offers and lacks, with cures; ``--clean`` after a crash."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LITTLE = 5 * _GIB
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One line of the report."""
 
     name: str
@@ -56,52 +56,52 @@ def doctor(clean: bool, base_image: str, home: Home) -> int:
         for finding in check():
             _show(finding)
     _show(_disk(home))
-    _show(_left(home))
+    _show(_leftovers(home))
     if docker[0].good or bubblewrap[0].good:
         return 0
     click.echo("ctxbench: no function sample can be run here: neither Docker nor bubblewrap works", err=True)
     return 1
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: DoctorFinding) -> None:
     mark = {True: "ok", False: "missing", None: "-"}[finding.good]
     click.echo(f"{mark:8} {finding.name:14} {finding.text}")
     if finding.cure and finding.good is not True:
         click.echo(f"{'':23} -> {finding.cure}")
 
 
-def _docker(base_image: str) -> list[Finding]:
+def _docker(base_image: str) -> list[DoctorFinding]:
     from ctxbench.sandbox.docker import bases
     from ctxbench.sandbox.docker.engine import connected
     from ctxbench.sandbox.registry import docker_fault
 
     if (fault := docker_fault()) is not None:
-        return [Finding("docker", False, fault.what, fault.cure)]
+        return [DoctorFinding("docker", False, fault.what, fault.cure)]
     try:
         with connected() as client:
             version = client.version().get("Version", "of unknown version")
             base = bases.local(client, base_image)
             tags = client.images.get(base).tags if base else []
     except SandboxError as error:
-        return [Finding("docker", False, error.what, error.cure)]
+        return [DoctorFinding("docker", False, error.what, error.cure)]
     cure = "it is pulled when it is needed; where no registry can be reached: scripts/debian_base.sh, as root"
     used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
-    image = Finding("base image", True, used)
+    image = DoctorFinding("base image", True, used)
     if base is None:
-        image = Finding("base image", None, f"{base_image} is not here", cure)
-    return [Finding("docker", True, f"engine {version}"), image, _gvisor()]
+        image = DoctorFinding("base image", None, f"{base_image} is not here", cure)
+    return [DoctorFinding("docker", True, f"engine {version}"), image, _gvisor()]
 
 
-def _gvisor() -> Finding:
+def _gvisor() -> DoctorFinding:
     """Return whether boxes can have a kernel of their own, in the engine's runtime ``runsc``."""
     from ctxbench.sandbox.registry import runtime_fault
 
     if (fault := runtime_fault("runsc")) is not None:
-        return Finding("gvisor", None, fault.what, fault.cure)
-    return Finding("gvisor", True, "runsc; boxes use it with --sandbox 'docker(runtime=runsc)'")
+        return DoctorFinding("gvisor", None, fault.what, fault.cure)
+    return DoctorFinding("gvisor", True, "runsc; boxes use it with --sandbox 'docker(runtime=runsc)'")
 
 
-def _bubblewrap() -> list[Finding]:
+def _bubblewrap() -> list[DoctorFinding]:
     from ctxbench.sandbox.bubblewrap import cgroups, host
     from ctxbench.sandbox.bubblewrap.backend import available
 
@@ -109,14 +109,14 @@ def _bubblewrap() -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="ctxbench-box-") as cache:
         fault = available(Path(cache))
     if fault is not None:
-        return [Finding("bubblewrap", False, fault.what, fault.cure)]
+        return [DoctorFinding("bubblewrap", False, fault.what, fault.cure)]
     version = ".".join(map(str, host.version(host.bwrap())))
     who = "root, each box as a user of its own" if host.draw_uid() is not None else f"user {os.geteuid()}"
-    held = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by the guest's own watch"
-    return [Finding("bubblewrap", True, f"{version}, as {who}; a box's memory is held {held}")]
+    limited = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by the guest's own watch"
+    return [DoctorFinding("bubblewrap", True, f"{version}, as {who}; a box's memory is held {limited}")]
 
 
-def _kernel() -> Iterator[Finding]:
+def _kernel() -> Iterator[DoctorFinding]:
     from ctxbench.sandbox.bubblewrap import cgroups
     from ctxbench.sandbox.guest import landlock
 
@@ -124,67 +124,72 @@ def _kernel() -> Iterator[Finding]:
         return
     version = landlock.abi()
     cure = "boot with `lsm=landlock,...` on Linux 5.13 or later; boxes have one wall less without it"
-    yield Finding("landlock", True, f"version {version}") if version else Finding("landlock", False, "none", cure)
+    text, cure = (f"version {version}", "") if version else ("none", cure)
+    yield DoctorFinding("landlock", bool(version), text, cure)
     groups = cgroups.version()
-    yield Finding("control groups", True if groups else None, f"version {groups}" if groups else "none")
+    yield DoctorFinding("control groups", True if groups else None, f"version {groups}" if groups else "none")
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[DoctorFinding]:
     from ctxbench.sandbox.wheels import pip_missing
 
-    yield Finding("python", True, f"{platform.python_version()} at {sys.executable}")
+    yield DoctorFinding("python", True, f"{platform.python_version()} at {sys.executable}")
     fault = pip_missing()
-    yield Finding("pip", fault is None, "there" if fault is None else fault.what, "" if fault is None else fault.cure)
+    yield DoctorFinding(
+        "pip", fault is None, "there" if fault is None else fault.what, "" if fault is None else fault.cure
+    )
 
 
-def _java() -> Iterator[Finding]:
+def _java() -> Iterator[DoctorFinding]:
     from ctxbench.bench.testing.java import PROGRAMS
     from ctxbench.sandbox.bubblewrap import host
 
     if shutil.which("java"):
-        done = _ask(["java", "-version"])
-        yield Finding("java", True, done.splitlines()[0] if done else "it does not say its version")
+        version = _ask(["java", "-version"])
+        yield DoctorFinding("java", True, version.splitlines()[0] if version else "it does not say its version")
     else:
-        yield Finding("java", None, "not installed; only bubblewrap needs it here", f"apt-get install {PROGRAMS[0]}")
+        yield DoctorFinding(
+            "java", None, "not installed; only bubblewrap needs it here", f"apt-get install {PROGRAMS[0]}"
+        )
     try:
         host.programs(PROGRAMS)
     except SandboxError as error:
-        yield Finding("junit", None, error.what, error.cure)
+        yield DoctorFinding("junit", None, error.what, error.cure)
     else:
-        yield Finding("junit", True, "with what it needs")
+        yield DoctorFinding("junit", True, "with what it needs")
 
 
-def _gpu() -> Iterator[Finding]:
-    found = _ask(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).splitlines()
-    yield Finding("gpu", True if found else None, "; ".join(found) or "none; the built-in generator needs none")
+def _gpu() -> Iterator[DoctorFinding]:
+    gpus = _ask(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).splitlines()
+    yield DoctorFinding("gpu", True if gpus else None, "; ".join(gpus) or "none; the built-in generator needs none")
 
 
-def _encoders() -> Iterator[Finding]:
+def _encoders() -> Iterator[DoctorFinding]:
     """Yield which encoders can be used; none is read for it, and nothing is fetched."""
     from ctxbench.bench.retrieval import encoders
 
     for name in encoders.names():
         try:
             encoders.get(name)
-            yield Finding(name, True, f"encoder: {encoders.summary(name)}")
+            yield DoctorFinding(name, True, f"encoder: {encoders.summary(name)}")
         except CtxbenchError as error:
-            yield Finding(name, None, f"encoder: {error.what}", error.cure)
+            yield DoctorFinding(name, None, f"encoder: {error.what}", error.cure)
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[DoctorFinding]:
     """Yield which optional parts are installed."""
     try:
-        wanted = importlib.metadata.requires("ctxbench") or []
+        requirements = importlib.metadata.requires("ctxbench") or []
     except importlib.metadata.PackageNotFoundError:
         return
     parts: dict[str, list[str]] = {}
-    for line in wanted:
+    for line in requirements:
         if match := re.search(r"extra\s*==\s*['\"]([^'\"]+)", line):
             parts.setdefault(match[1], []).append(re.split(r"[^A-Za-z0-9._-]", line)[0])
     for extra, names in sorted(parts.items()):
         missing = [name for name in names if not _installed(name)]
         text = f"not installed: {', '.join(missing)}" if missing else "installed"
-        yield Finding(f"[{extra}]", None if missing else True, text, f"pip install -e '.[{extra}]'")
+        yield DoctorFinding(f"[{extra}]", None if missing else True, text, f"pip install -e '.[{extra}]'")
 
 
 def _installed(name: str) -> bool:
@@ -195,18 +200,18 @@ def _installed(name: str) -> bool:
     return True
 
 
-def _disk(home: Home) -> Finding:
+def _disk(home: Home) -> DoctorFinding:
     place = next(path for path in (home.root, *home.root.parents) if path.is_dir())
     free = shutil.disk_usage(place).free
     text = f"{free / _GIB:.0f} GiB free at {place}"
-    return Finding("disk", free >= _LITTLE, text, "free some, or choose another --home")
+    return DoctorFinding("disk", free >= _LITTLE, text, "free some, or choose another --home")
 
 
-def _left(home: Home) -> Finding:
+def _leftovers(home: Home) -> DoctorFinding:
     from ctxbench.sandbox.leftovers import find
 
     count = sum(1 for _ in find(home.root))
-    return Finding("left behind", None if count else True, f"{count or 'nothing'}", "ctxbench doctor --clean")
+    return DoctorFinding("left behind", None if count else True, f"{count or 'nothing'}", "ctxbench doctor --clean")
 
 
 def _clean(home: Home) -> int:
@@ -227,9 +232,9 @@ def _clean(home: Home) -> int:
 
 
 def _ask(argv: list[str]) -> str:
-    """Return what a program says; empty if it is missing, fails or hangs."""
+    """Return a program's output; empty if it is missing, fails or hangs."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+        process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+    return (process.stdout or process.stderr).strip() if process.returncode == 0 else ""

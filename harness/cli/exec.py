@@ -1,4 +1,4 @@
-"""`ctxbench exec`: the tests of function samples on completions made elsewhere, or stored without verdicts."""
+"""`ctxbench exec`: run the tests of function samples on completions from a file, or on stored ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from ctxbench.bench.errors import MachineFault
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.completions import Given, Row
+    from ctxbench.harness.completions import FileCompletion, VerdictRow
     from ctxbench.harness.execution import Executor
     from ctxbench.harness.store import Store
 
-    Work = Callable[[Executor], Generator[Row]]
+    Work = Callable[[Executor], Generator[VerdictRow]]
 
 
 @click.command(name="exec")
@@ -81,9 +81,11 @@ def execute(
     if (file is None) == (run is None):
         raise click.UsageError("give either --completions or --run")
     sample_set = sets.load(home, samples)
-    given = read(file, sample_set) if file is not None else []
+    completions = read(file, sample_set) if file is not None else []
     with open_store(db or home.database) as store:
-        total, work = _of_file(given, again=again) if run is None else _of_run(store, sample_set, run, again=again)
+        total, work = (
+            _of_file(completions, again=again) if run is None else _of_run(store, sample_set, run, again=again)
+        )
         faults = []
         if total:
             width = workers or os.cpu_count() or 1
@@ -98,27 +100,28 @@ def execute(
         )
 
 
-def _of_file(given: list[Given], *, again: bool) -> tuple[int, Work]:
+def _of_file(completions: list[FileCompletion], *, again: bool) -> tuple[int, Work]:
     from ctxbench.harness.completions import judge, judge_all_again
 
-    return len(given), lambda executor: judge_all_again(executor, given) if again else judge(executor, given)
+    judging = judge_all_again if again else judge
+    return len(completions), lambda executor: judging(executor, completions)
 
 
-def _of_run(store: Store, sample_set: SampleSet, wanted: str, *, again: bool) -> tuple[int, Work]:
+def _of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, again: bool) -> tuple[int, Work]:
     from ctxbench.harness.completions import judge_run, judge_run_again
     from ctxbench.harness.store import verdicts
     from ctxbench.harness.store.queries import run_of
 
-    run = run_of(store, wanted, sample_set)
+    run = run_of(store, id_prefix, sample_set)
     if again:
-        known = verdicts.judged(store, run)
-        return len(known), lambda executor: judge_run_again(store, executor, sample_set, run, known)
+        judged = verdicts.judged(store, run)
+        return len(judged), lambda executor: judge_run_again(store, executor, sample_set, run, judged)
     lacking = verdicts.unjudged(store, run)
     return len(lacking), lambda executor: judge_run(store, executor, sample_set, run, lacking)
 
 
-def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFault]:
-    """Write a line for each verdict; return the faults behind those that are none."""
+def _write(rows: Generator[VerdictRow], total: int, out: Path | None) -> list[MachineFault]:
+    """Write a line for each completion; return the faults of those without a verdict."""
     from collections import Counter
     from contextlib import closing
 
@@ -127,13 +130,13 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
 
     lines: list[str] = []
     faults: list[MachineFault] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     anew = changed = 0
-    # Closed here: what is interrupted must be accounted for while the database is open.
+    # Closed here: an interrupted attempt must be recorded while the database is open.
     with progress("tests", total) as tick, closing(rows):
         for row in rows:
             lines.append(dump_line(row.record))
-            seen[row.record["verdict"]] += 1
+            counts[row.record["verdict"]] += 1
             faults += [row.fault] if row.fault is not None else []
             anew += bool(row.record.get("anew"))
             changed += row.changed
@@ -142,8 +145,8 @@ def _write(rows: Generator[Row], total: int, out: Path | None) -> list[MachineFa
             tick(1)
     if out is not None:
         write_atomic(out, "".join(lines))
-    said = "  ".join(f"{verdict} {count}" for verdict, count in sorted(seen.items()))
-    click.echo(said, err=True)
+    summary = "  ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items()))
+    click.echo(summary, err=True)
     if anew:
         click.echo(f"judged again {anew}  changed {changed}", err=True)
     return faults

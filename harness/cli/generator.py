@@ -48,8 +48,8 @@ def check(spec: str) -> None:
     from ctxbench.harness.generators.abilities import abilities, served, speed
     from ctxbench.harness.generators.conformance import check as conformance
 
-    with remarks(), closing(registry.resolve(spec)) as made:
-        findings = conformance(made)
+    with remarks(), closing(registry.resolve(spec)) as model:
+        findings = conformance(model)
         for finding in findings:
             click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:24}  {finding.detail}")
         failed = sum(not finding.passed for finding in findings)
@@ -58,7 +58,7 @@ def check(spec: str) -> None:
             # Who does not answer as it must says nothing that could be relied on.
             raise click.exceptions.Exit(1)
         click.echo()
-        lines = [*abilities(made), ("speed", str(speed(made))), ("answered by", served(made))]
+        lines = [*abilities(model), ("speed", str(speed(model))), ("answered by", served(model))]
     for name, words in lines:
         if words:
             click.echo(f"{name:13} {words}")

@@ -1,4 +1,4 @@
-"""``ctxbench image``: the sandbox's images, which take most of the disk that it uses."""
+"""``ctxbench image``: the sandbox's images, which take most of its disk space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import base_image_option, home_option
 
 if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.stock import Stored
+    from ctxbench.sandbox.docker.stock import StoredImage
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -32,13 +32,13 @@ def list_images(base_image: str, home: Home) -> None:
     from ctxbench.sandbox.docker.stock import stored
 
     with connected() as client:
-        found = stored(client, home.cache / "sandbox" / "docker", base_image)
-    whole = [each for each in found if each.tag]
+        images = stored(client, home.cache / "sandbox" / "docker", base_image)
+    whole = [stored_image for stored_image in images if stored_image.tag]
     if not whole:
         click.echo("no images yet; they are built when function samples are built, verified or run", err=True)
-    for each in whole:
-        click.echo(_line(each))
-    if stages := len(found) - len(whole):
+    for stored_image in whole:
+        click.echo(_line(stored_image))
+    if stages := len(images) - len(whole):
         click.echo(f"{stages} stages of builds besides; `ctxbench image prune` removes them", err=True)
 
 
@@ -57,23 +57,24 @@ def prune(everything: bool, base_image: str, home: Home) -> None:
     from ctxbench.sandbox.docker.engine import connected
 
     with connected() as client:
-        gone, kept = stock.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
-    whole = [each for each in gone if each.tag]
-    for each in whole:
-        click.echo(f"removed {_name(each)}")
-    for line in kept:
+        gone, reasons = stock.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
+    whole = [stored_image for stored_image in gone if stored_image.tag]
+    for stored_image in whole:
+        click.echo(f"removed {_name(stored_image)}")
+    for line in reasons:
         click.echo(f"kept {line}", err=True)
-    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(kept)} kept")
+    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} stages of builds removed, {len(reasons)} kept")
 
 
-def _line(each: Stored) -> str:
-    state = f"{each.boxes} boxes" if each.boxes else "current" if each.current else "of no use"
-    used = "never" if each.idle is None else f"{_time(each.idle)} ago"
-    return f"{_name(each):50} {each.size / 1e6:7.0f} MB  built {_time(each.age)} ago  used {used}  {state}"
+def _line(stored_image: StoredImage) -> str:
+    state = f"{stored_image.boxes} boxes" if stored_image.boxes else "current" if stored_image.current else "of no use"
+    used = "never" if stored_image.idle is None else f"{_time(stored_image.idle)} ago"
+    built = f"{_time(stored_image.age)} ago"
+    return f"{_name(stored_image):50} {stored_image.size / 1e6:7.0f} MB  built {built}  used {used}  {state}"
 
 
-def _name(each: Stored) -> str:
-    return f"{each.tag.partition(':')[2][:12]} {each.name}"
+def _name(stored_image: StoredImage) -> str:
+    return f"{stored_image.tag.partition(':')[2][:12]} {stored_image.name}"
 
 
 def _time(seconds: float) -> str:

@@ -1,8 +1,8 @@
-"""Ctrl-C: a command ends tidily where that takes a moment, else at once; a second Ctrl-C always ends it at once.
+"""Ctrl-C: a command ends tidily if that takes but a moment, else at once; a second Ctrl-C always ends it at once.
 
-Python tells an interrupt to the main thread alone, and only when that is about to do something in Python: not while it
-waits for a database or computes. So a thread of its own watches for them. What it cuts short is as safe as a kill:
-a finished sample is a transaction, boxes and cells go when this process does.
+Python raises an interrupt in the main thread alone, and only between two steps of Python code: not while it waits for
+a database or computes in C. So a thread of its own watches for interrupts. Ending the process is as safe as a kill:
+a finished sample is a transaction, and boxes and cells end with this process.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any, NoReturn
 import click
 
 SECONDS = 2.0
-"""What a command has to end tidily after the first interrupt."""
+"""The time that a command has to end tidily after the first interrupt."""
 CODE = 130
 LINE = "ctxbench: interrupted; run the same command again to go on"
 _QUIET = "ignore:resource_tracker:UserWarning"
-"""What cannot be tidied up any more, the helper process of `multiprocessing` tidies up; it would say so."""
-_came, _told = threading.Event(), threading.Lock()
+"""`multiprocessing` has a helper process that tidies up what is left, and would warn about it."""
+_came, _ending = threading.Event(), threading.Lock()
 
 
 def watch() -> None:
-    """Begin; to be called once, by the main thread. Where interrupts are ignored they stay so."""
+    """Begin to watch; called once, by the main thread. Ignored interrupts stay ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
@@ -47,9 +47,9 @@ def came() -> bool:
 
 
 def end() -> NoReturn:
-    """Say in one line that the command was interrupted, and end the process with what it has started."""
-    # The other thread that ends us may be saying it.
-    if _told.acquire(timeout=0.5):
+    """Print one line on the interrupt, and end the process with its children."""
+    # The other thread may be printing the line and ending the process already.
+    if _ending.acquire(timeout=0.5):
         with contextlib.suppress(OSError, ValueError):
             click.echo(LINE, err=True)
             sys.stdout.flush()
@@ -65,7 +65,7 @@ def _raise(_: int, __: FrameType | None) -> None:
 
 
 def _unless_interrupted(unraisable: Any) -> None:
-    """Say nothing of what an interrupt breaks where nothing can be raised: the watching thread ends the command."""
+    """Hide errors that an interrupt causes where nothing can be raised: the watching thread ends the command."""
     if not _came.is_set() and not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 
@@ -81,17 +81,17 @@ def _watch(reader: int) -> None:
 
 
 def _end_children() -> None:
-    """End what would go on without us, such as a download; workers do not hear of an interrupt, but of this."""
+    """End processes that would go on, such as a download; workers ignore interrupts, but not this signal."""
     for pid in _below(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
 
 
 def _below(pid: int) -> list[int]:
-    """Return the processes that one has started, and those that these have; none where the system does not say."""
-    found: list[int] = []
+    """Return the descendants of a process; none if the system does not list them."""
+    descendants: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, children.read_text(encoding="ascii").split()):
-                found += [child, *_below(child)]
-    return found
+                descendants += [child, *_below(child)]
+    return descendants

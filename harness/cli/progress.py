@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 import time
@@ -18,11 +19,13 @@ _REMARKS = (
     "ctxbench.harness.generators",
     "ctxbench.harness.portion",
 )
-"""The loggers of what else may take long while a run goes on, or a model is asked."""
+"""Loggers of other work that may take long during a run or while a model answers."""
 _CLEAR = "\r\x1b[2K"
 """Takes a bar's line off a terminal; the bar is drawn anew below."""
 
 Tick = Callable[[int], None]
+say: Callable[[str], None] = functools.partial(click.echo, err=True)
+"""Print a line on stderr."""
 
 
 @contextlib.contextmanager
@@ -37,17 +40,17 @@ def progress(label: str, total: int) -> Iterator[Tick]:
 
 
 def _lines(label: str, total: int) -> Iterator[Tick]:
-    done, said = 0, time.monotonic()
+    steps, last_line = 0, time.monotonic()
 
     def tick(step: int) -> None:
-        nonlocal done, said
-        done += step
-        if time.monotonic() - said >= _EVERY_SECONDS:
-            said = time.monotonic()
-            click.echo(f"{label}: {done} of {total}", err=True)
+        nonlocal steps, last_line
+        steps += step
+        if time.monotonic() - last_line >= _EVERY_SECONDS:
+            last_line = time.monotonic()
+            click.echo(f"{label}: {steps} of {total}", err=True)
 
     yield tick
-    click.echo(f"{label}: {done} of {total}", err=True)
+    click.echo(f"{label}: {steps} of {total}", err=True)
 
 
 class _Echo(logging.Handler):
@@ -60,7 +63,7 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Show what is said of whatever takes long meanwhile."""
+    """Show log messages about other work that takes long meanwhile."""
     loggers, handler = [logging.getLogger(name) for name in _REMARKS], _Echo(logging.INFO)
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart`: the main job on the built-in set, then the leaderboard."""
+"""`ctxbench quickstart`: build the built-in set, run two strategies over it, and print the leaderboard."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import click
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option
+from ctxbench.harness.cli.progress import progress, say
 from ctxbench.harness.cli.samples_functions import sandbox_option
 from ctxbench.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
-    from ctxbench.harness.attempt import Summary
+    from ctxbench.harness.attempt import RunSummary
 
-_Done: TypeAlias = "tuple[list[Summary], CtxbenchError | None]"
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
+_Outcome: TypeAlias = "tuple[list[RunSummary], CtxbenchError | None]"
 
 
 @click.command()
@@ -43,60 +40,60 @@ def quickstart(*, limit: int | None, sandbox: str | None, home: Home, db: str | 
     from ctxbench.harness.leaderboard import board
     from ctxbench.harness.store import open_store
 
-    # What is wrong with a database is told now and not after the minutes that samples take.
+    # A fault of the database shows now, and not after the minutes that samples take.
     open_store(db or home.database).close()
     lines, fault = _lines(limit, home, db)
-    functions: list[Summary] = []
+    functions: list[RunSummary] = []
     other: CtxbenchError | SandboxError | None
     try:
         functions, other = _functions(limit, sandbox, home, db)
     except (CtxbenchError, SandboxError) as missing:
-        # The lines are done and shown all the same; the exit code and the last line tell what is missing.
+        # The lines are done and shown all the same; the exit code and the last line report the fault.
         other = missing
-    here = {summary.run for summary in [*lines, *functions]}
-    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in here]
+    run_ids = {summary.run for summary in [*lines, *functions]}
+    tables = [table for table in read_tables(home, db, samples=None, profile="ctxbench") if table.run.id in run_ids]
     click.echo(printed(board(tables), "table"), nl=False)
-    _say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
-    for one in (fault, other):
-        if one is not None:
-            raise one
+    say("Next: `ctxbench samples show quickstart`, `ctxbench strategy list`, and your own strategy: README.md")
+    if fault is not None:
+        raise fault
+    if other is not None:
+        raise other
 
 
-def _lines(limit: int | None, home: Home, db: str | None) -> _Done:
+def _lines(limit: int | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
 
-    manifests = job.fetch_set(home, _say)
-    chosen = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=_say)
-    return _run(chosen, limit, None, home, db)
+    manifests = job.fetch_set(home, say)
+    sample_set = job.sample_set(home, manifests, workers=os.cpu_count() or 1, report=say)
+    return _run(sample_set, limit, None, home, db)
 
 
-def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
+def _functions(limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
     from ctxbench.sandbox.registry import open_sandbox
 
     judge = open_sandbox(sandbox, home.cache / "sandbox")
-    _say(f"tests run in {judge.name}")
-    manifests = job.fetch_set(home, _say, job.FUNCTION_SET)
-    chosen = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=_say)
-    return _run(chosen, limit, judge.name, home, db)
+    say(f"tests run in {judge.name}")
+    manifests = job.fetch_set(home, say, job.FUNCTION_SET)
+    sample_set = job.function_set(home, manifests, judge, workers=os.cpu_count() or 1, report=say)
+    return _run(sample_set, limit, judge.name, home, db)
 
 
-def _run(chosen: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Done:
+def _run(sample_set: SampleSet, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> _Outcome:
     from ctxbench.harness import quickstart as job
-    from ctxbench.harness.cli.progress import progress
-    from ctxbench.harness.runner import Choices, fault_of, run
+    from ctxbench.harness.runner import RunOptions, fault_of, run
     from ctxbench.harness.store import open_store
 
-    repositories = len(chosen.manifest["repositories"])
-    _say(f"{len(chosen.samples)} samples of {repositories} repositories in {home.samples / chosen.name}")
+    repositories = len(sample_set.manifest["repositories"])
+    say(f"{len(sample_set.samples)} samples of {repositories} repositories in {home.samples / sample_set.name}")
     with open_store(db or home.database) as store:
         summaries = run(
             home,
             store,
-            chosen,
+            sample_set,
             strategies=job.STRATEGIES,
             generator=job.GENERATOR,
-            choices=Choices(limit=limit, sandbox=sandbox),
+            choices=RunOptions(limit=limit, sandbox=sandbox),
             progress=progress,
         )
     return summaries, fault_of(summaries)

@@ -9,6 +9,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 
 if TYPE_CHECKING:
     from ctxbench.bench.manifest_types import RepoManifest
@@ -75,11 +76,13 @@ def list_(set_name: str | None, home: Home) -> None:
     """List the shipped repositories: name, version, language, licence, sets, whether fetched."""
     from ctxbench.bench import checkout, manifest
 
-    chosen = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
+    manifests = manifest.in_set(set_name) if set_name else [manifest.load(name) for name in manifest.builtin_names()]
     rows = [("NAME", "VERSION", "LANGUAGE", "LICENCE", "FETCHED", "SETS")]
-    for each in chosen:
-        fetched = "yes" if checkout.find(each, home) else "no"
-        rows.append((each.name, each.version, str(each.language), each.license, fetched, ", ".join(each.sets)))
+    for source in manifests:
+        fetched = "yes" if checkout.find(source, home) else "no"
+        rows.append(
+            (source.name, source.version, str(source.language), source.license, fetched, ", ".join(source.sets))
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -102,7 +105,7 @@ def check(refs: tuple[str, ...]) -> None:
         try:
             load(ref)
         except CtxbenchError as error:
-            lines = [str(each) for each in error.faults] if isinstance(error, ManifestFault) else [str(error)]
+            lines = list(map(str, error.faults)) if isinstance(error, ManifestFault) else [str(error)]
             click.echo("\n".join(lines), err=True)
             faults, wrong = faults + len(lines), wrong + 1
         else:
@@ -123,32 +126,32 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     from ctxbench.bench import checkout
 
     failed: list[CtxbenchError] = []
-    chosen = _chosen(refs, set_name)
-    for each in chosen:
+    manifests = _manifests(refs, set_name)
+    for repo_manifest in manifests:
         try:
-            found = checkout.fetch(each, home, report=lambda line: click.echo(line, err=True))
+            source_tree = checkout.fetch(repo_manifest, home, report=say)
         except CtxbenchError as error:
             failed.append(error)
             continue
-        click.echo(f"{each.name}\t{found.root}")
+        click.echo(f"{repo_manifest.name}\t{source_tree.root}")
     if len(failed) == 1:
         raise failed[0]
     if failed:
-        # One unreachable server must not keep the others away; each reason is told, then the sum.
+        # One unreachable server must not keep the others away; every reason is printed, then their number.
         click.echo("\n".join(str(error) for error in failed), err=True)
         raise InputFault(
-            f"{len(failed)} of {len(chosen)} repositories could not be fetched",
+            f"{len(failed)} of {len(manifests)} repositories could not be fetched",
             cure="mend what the lines above name, then run the same command again",
         )
 
 
-def _chosen(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
+def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest]:
     from ctxbench.bench.manifest import in_set, load
 
     if not refs and not set_name:
         raise click.UsageError("Give names or files of repositories, or --set NAME.")
-    chosen = [load(ref) for ref in refs] + list(in_set(set_name) if set_name else ())
-    return list({each.name: each for each in chosen}.values())
+    manifests = [load(ref) for ref in refs] + list(in_set(set_name) if set_name else ())
+    return list({manifest.name: manifest for manifest in manifests}.values())
 
 
 def _count(number: int, noun: str) -> str:

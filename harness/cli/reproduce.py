@@ -1,4 +1,4 @@
-"""`ctxbench reproduce`: a table of a paper, run here, ours beside theirs."""
+"""`ctxbench reproduce`: repeat a paper's table here, with our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -82,32 +82,32 @@ def reproduce(
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers import render, tables
     from ctxbench.harness.papers import reproduce as job
-    from ctxbench.harness.runner import Choices
+    from ctxbench.harness.runner import RunOptions
     from ctxbench.harness.store import open_store
 
-    found = tables.table(table)
+    paper_table = tables.table(table)
     if encoder is not None:
         parse(encoder)
-    chosen = job.load_sets(home, samples, found.kind) if job.specs_of(found, encoder) else []
+    sample_sets = job.load_sets(home, samples, paper_table.kind) if job.specs_of(paper_table, encoder) else []
     with open_store(db or home.database) as store:
         beside, fault = job.run(
             home,
             store,
-            found,
-            chosen,
+            paper_table,
+            sample_sets,
             generator=generator,
             encoder=encoder,
-            choices=Choices(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
+            choices=RunOptions(limit=limit, workers=workers, seed=seed, sandbox=sandbox),
             progress=progress,
         )
-    shown = languages or beside.languages
+    columns = languages or beside.languages
     if form == "json":
-        text = render.to_json(beside, shown)
+        text = render.to_json(beside, columns)
     elif form == "markdown":
-        text = render.markdown(beside, shown)
+        text = render.markdown(beside, columns)
     else:
         width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
-        text = render.table(beside, shown, width=width)
+        text = render.table(beside, columns, width=width)
     click.echo(text, nl=False)
     if fault is not None:
         raise fault

@@ -1,4 +1,4 @@
-"""``ctxbench results``: predictions and verdicts that were made elsewhere, in and out."""
+"""``ctxbench results``: import and export predictions and verdicts."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def import_files(
                 _say(summary)
 
 
-def _say(one: ImportSummary) -> None:
-    stored = f"{one.new} of {one.planned} samples" if one.new else "was imported before: nothing changed"
-    click.echo(f"{one.run}  {one.samples}  {one.strategy}  {one.generator}  n={one.n}  {stored}")
-    for remark in one.remarks:
+def _say(summary: ImportSummary) -> None:
+    stored = f"{summary.new} of {summary.planned} samples" if summary.new else "was imported before: nothing changed"
+    click.echo(f"{summary.run}  {summary.samples}  {summary.strategy}  {summary.generator}  n={summary.n}  {stored}")
+    for remark in summary.remarks:
         click.echo(remark, err=True)
 
 
@@ -130,22 +130,22 @@ def export(
     if repeat > 1 and shape != "codereval":
         raise click.UsageError("--repeat is for --format codereval")
     with open_current(db or home.database) as store:
-        found = completed(store, run)
-    lacking = f"{len(found.missing)} of {len(found.kinds)} samples of the run {found.run} are missing"
-    if found.missing and not partial:
+        stored = completed(store, run)
+    lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run} are missing"
+    if stored.missing and not partial:
         raise InputFault(
-            f"{lacking}, the first {found.missing[0]!r}",
+            f"{lacking}, the first {stored.missing[0]!r}",
             cure="run the same `ctxbench run` again, or add --partial to export what is there",
         )
-    check(found, shape)
-    lines = list(rows(found, shape, _samples_of(found, shape, samples, home), repeat=repeat))
+    check(stored, shape)
+    lines = list(rows(stored, shape, _samples_of(stored, shape, samples, home), repeat=repeat))
     write_jsonl(out, lines)
-    click.echo(f"{out}: {len(found.texts)} samples, {sum(map(len, found.texts.values()))} completions")
-    if found.missing:
-        click.echo(f"{lacking}: {', '.join(found.missing)}", err=True)
+    click.echo(f"{out}: {len(stored.texts)} samples, {sum(map(len, stored.texts.values()))} completions")
+    if stored.missing:
+        click.echo(f"{lacking}: {', '.join(stored.missing)}", err=True)
 
 
-def _samples_of(found: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
+def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
     """Return the sample set of a run where its tasks are written too."""
     from ctxbench.bench import samples as sets
     from ctxbench.bench.errors import InputFault
@@ -153,10 +153,10 @@ def _samples_of(found: Completed, shape: str, name: str | None, home: Home) -> S
 
     if shape not in SHAPES:
         return None
-    sample_set = sets.load(home, name or found.samples)
-    if sample_set.digest != found.samples_digest:
+    sample_set = sets.load(home, name or stored.samples)
+    if sample_set.digest != stored.samples_digest:
         raise InputFault(
-            f"the run {found.run} is over other samples than those of the set {sample_set.name!r}",
+            f"the run {stored.run} is over other samples than those of the set {sample_set.name!r}",
             cure="give --samples the set that it was run over, as it was then",
         )
     return sample_set

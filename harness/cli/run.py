@@ -1,4 +1,4 @@
-"""`ctxbench run`: strategies over a sample set with a generator; goes on where an earlier call ended."""
+"""`ctxbench run`: run strategies over a sample set with a generator, or go on with an earlier call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ctxbench.harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ctxbench.harness.attempt import Summary
+    from ctxbench.harness.attempt import RunSummary
     from ctxbench.harness.generators.base import Sampling
 
 
@@ -117,7 +117,7 @@ def run(
     from ctxbench.bench import samples as sets
     from ctxbench.harness.cli.progress import progress
     from ctxbench.harness.papers.presets import spec_of
-    from ctxbench.harness.runner import Choices, decoding, fault_of
+    from ctxbench.harness.runner import RunOptions, decoding
     from ctxbench.harness.runner import run as run_strategies
     from ctxbench.harness.store import open_store
 
@@ -126,7 +126,7 @@ def run(
     n = n or max(ks, default=1)
     check_n(n)
     check_ks(ks, n, functions=functions, samples=samples)
-    chosen = Choices(
+    options = RunOptions(
         limit=limit,
         n=n,
         seed=seed,
@@ -137,9 +137,9 @@ def run(
         strategy_seconds=strategy_seconds,
         fim=fim,
     )
-    strategies = tuple(spec_of(one) for one in strategies)
+    strategies = tuple(spec_of(strategy) for strategy in strategies)
     if n > 1:
-        _say_decoding(decoding(chosen, sample_set.samples), n)
+        _say_decoding(decoding(options, sample_set.samples), n)
     with open_store(db or home.database) as store:
         summaries = run_strategies(
             home,
@@ -147,25 +147,32 @@ def run(
             sample_set,
             strategies=strategies,
             generator=generator,
-            choices=chosen,
+            choices=options,
             progress=progress,
             report=partial(_say, ks=ks or (1,), n=n),
         )
-    if summaries and summaries[-1].remark:
-        click.echo(summaries[-1].remark, err=True)
-    unjudged = [summary.run for summary in summaries if summary.unjudged and not summary.judges]
-    for one in unjudged:
-        click.echo(f"no tests were run: `ctxbench exec --samples {samples} --run {one}` does it", err=True)
-    fault = fault_of(summaries)
-    if fault is not None:
-        raise fault
+    _conclude(summaries, samples)
 
 
 def _say_decoding(sampling: Sampling, n: int) -> None:
     click.echo(f"{n} completions a sample, temperature {sampling.temperature:g}, top-p {sampling.top_p:g}", err=True)
 
 
-def _say(summary: Summary, *, ks: Sequence[int], n: int) -> None:
+def _conclude(summaries: Sequence[RunSummary], samples: str) -> None:
+    """Say what else the run asked of the model, and which completions have no verdicts; raise the run's fault."""
+    from ctxbench.harness.runner import fault_of
+
+    if summaries and summaries[-1].remark:
+        click.echo(summaries[-1].remark, err=True)
+    for summary in summaries:
+        if summary.unjudged and not summary.judges:
+            click.echo(f"no tests were run: `ctxbench exec --samples {samples} --run {summary.run}` does it", err=True)
+    fault = fault_of(summaries)
+    if fault is not None:
+        raise fault
+
+
+def _say(summary: RunSummary, *, ks: Sequence[int], n: int) -> None:
     from ctxbench.harness.metrics import mean_pass_at_k
 
     line = (

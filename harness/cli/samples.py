@@ -10,15 +10,12 @@ import click
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 from ctxbench.harness.cli.samples_functions import build_functions, sandbox_option, verify
 from ctxbench.harness.cli.samples_import import export, import_files
 from ctxbench.harness.cli.samples_show import show_sample, show_set
 
 _LANGUAGES = click.Choice(["python", "java"])
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 @click.group()
@@ -36,17 +33,17 @@ def list_sets(home: Home) -> None:
     """List the sample sets in the home folder."""
     from ctxbench.bench import samples as sets
 
-    found = sets.names(home)
-    if not found:
-        _say("no sample sets yet; build one with `ctxbench samples build NAME --repo R`")
-    for name in found:
+    names = sets.names(home)
+    if not names:
+        say("no sample sets yet; build one with `ctxbench samples build NAME --repo R`")
+    for name in names:
         try:
-            made = sets.load(home, name)
+            sample_set = sets.load(home, name)
         except InputFault as fault:
             click.echo(f"{name}  cannot be read: {fault}")
             continue
-        repositories = ", ".join(made.manifest["repositories"])
-        click.echo(f"{name}  {len(made.samples)} samples  {made.digest[:12]}  {repositories}")
+        repositories = ", ".join(sample_set.manifest["repositories"])
+        click.echo(f"{name}  {len(sample_set.samples)} samples  {sample_set.digest[:12]}  {repositories}")
 
 
 @samples.command()
@@ -106,7 +103,7 @@ def build(
     sets.folder(home, name)
     manifests = [manifest.load(repo) for repo in repos]
     if language is not None:
-        manifests = [each for each in manifests if each.language.value == language]
+        manifests = [repo_manifest for repo_manifest in manifests if repo_manifest.language.value == language]
         if not manifests:
             raise InputFault(f"none of the repositories is in {language}", cure="leave --language out")
     if kind == "function":
@@ -122,8 +119,10 @@ def build(
             force=force,
         )
         return
-    made = build_set(manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=_say, force=force)
-    click.echo(f"{name}: {len(made.samples)} samples, digest {made.digest}")
+    sample_set = build_set(
+        manifests, home, name, per_repo=per_repo, seed=seed, workers=workers, report=say, force=force
+    )
+    click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
 
 @samples.command()
@@ -136,19 +135,19 @@ def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Hom
     """Show what the set NAME holds and dropped, or the sample ID as a person wants to read it."""
     from ctxbench.bench import samples as sets
 
-    made = sets.load(home, name)
+    sample_set = sets.load(home, name)
     if ids:
-        click.echo("\n".join(sample.id for sample in made.samples))
+        click.echo("\n".join(sample.id for sample in sample_set.samples))
         return
     if sample_id is None:
-        show_set(made)
+        show_set(sample_set)
         return
-    known = {sample.id: sample for sample in made.samples}
-    if sample_id not in known:
-        near = difflib.get_close_matches(sample_id, known, n=2, cutoff=0.6)
+    samples_by_id = {sample.id: sample for sample in sample_set.samples}
+    if sample_id not in samples_by_id:
+        near = difflib.get_close_matches(sample_id, samples_by_id, n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputFault(
             f"no sample of {name!r} is called {sample_id!r}",
             cure=f"{hint}(list them with `ctxbench samples show {name} --ids`)",
         )
-    show_sample(known[sample_id], made.references[sample_id] if reference else None)
+    show_sample(samples_by_id[sample_id], sample_set.references[sample_id] if reference else None)

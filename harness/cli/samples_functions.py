@@ -12,7 +12,7 @@ import click
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import db_option, home_option, sandbox_name
-from ctxbench.harness.cli.progress import progress
+from ctxbench.harness.cli.progress import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.functions.verify import Verification
@@ -33,16 +33,12 @@ def sandbox_option(function: F) -> F:
     )(function)
 
 
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
 def _open(name: str | None, home: Home) -> Sandbox:
     from ctxbench.sandbox.registry import open_sandbox
 
-    found = open_sandbox(name, home.cache / "sandbox")
-    _say(f"tests run in {found.name}")
-    return found
+    back_end = open_sandbox(name, home.cache / "sandbox")
+    say(f"tests run in {back_end.name}")
+    return back_end
 
 
 def build_functions(
@@ -57,16 +53,16 @@ def build_functions(
     again: bool,
     force: bool,
 ) -> None:
-    """Build a set of function samples and say what came of it."""
+    """Build a set of function samples and print its size and digest."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.sandbox import wheels
 
     check(manifests, per_repo)
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", _say)
+        return wheels.lock(requirements, project, home.cache / "sandbox", say)
 
-    made = build(
+    sample_set = build(
         manifests,
         home,
         name,
@@ -75,11 +71,11 @@ def build_functions(
         per_repo=per_repo,
         seed=seed,
         workers=workers,
-        report=_say,
+        report=say,
         again=again,
         force=force,
     )
-    click.echo(f"{name}: {len(made.samples)} samples, digest {made.digest}")
+    click.echo(f"{name}: {len(sample_set.samples)} samples, digest {sample_set.digest}")
 
 
 @click.command()
@@ -110,37 +106,38 @@ def verify(name: str, workers: int, mark: bool, again: bool, sandbox: str | None
     from ctxbench.bench import samples as sets
     from ctxbench.bench.functions.verify import verify as verify_set
 
-    made = sets.load(home, name)
-    run = functools.partial(verify_set, home, made, _open(sandbox, home), workers=workers, report=_say, again=again)
-    with progress("verified", len(made.samples)) as tick:
-        found = run(tick=tick)
-    if found.kept:
-        _say(f"{found.kept} of them found by an earlier verification; --again runs them anew")
-    count = len(found.checked)
-    click.echo(
-        f"{name}: reference {_share(found.references_passed, count)}, blank {_share(found.blanks_passed, count)}"
+    sample_set = sets.load(home, name)
+    run = functools.partial(
+        verify_set, home, sample_set, _open(sandbox, home), workers=workers, report=say, again=again
     )
+    with progress("verified", len(sample_set.samples)) as tick:
+        verification = run(tick=tick)
+    if verification.from_earlier:
+        say(f"{verification.from_earlier} of them found by an earlier verification; --again runs them anew")
+    count = len(verification.checked)
+    reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
+    click.echo(f"{name}: reference {reference}, blank {blank}")
     if mark:
-        click.echo(_marked(found, made.digest, db or home.database))
-        return 1 if found.machine_faults else 0
-    return 1 if found.faults else 0
+        click.echo(_marked(verification, sample_set.digest, db or home.database))
+        return 1 if verification.machine_faults else 0
+    return 1 if verification.faults else 0
 
 
-def _marked(found: Verification, digest: str, url: str) -> str:
+def _marked(verification: Verification, digest: str, url: str) -> str:
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.notes import add_marks
     from ctxbench.harness.store.records import Mark
 
     marks = [
-        Mark(sample_id=each.id, mark=mark, reason=reason, image=each.image)
-        for each in found.checked
-        for mark, reason in each.marks()
+        Mark(sample_id=check.id, mark=mark, reason=reason, image=check.image)
+        for check in verification.checked
+        for mark, reason in check.marks()
     ]
     with open_store(url) as store:
         new = add_marks(store, digest, marks)
-    counts = Counter(each.mark for each in marks)
-    told = ", ".join(f"{count} {mark}" for mark, count in sorted(counts.items()))
-    return f"marked: {told} ({new} new)" if marks else "marked: none"
+    counts = Counter(check.mark for check in marks)
+    summary = ", ".join(f"{count} {mark}" for mark, count in sorted(counts.items()))
+    return f"marked: {summary} ({new} new)" if marks else "marked: none"
 
 
 def _share(part: int, whole: int) -> str:

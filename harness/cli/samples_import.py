@@ -1,4 +1,4 @@
-"""``ctxbench samples import`` and ``export``: sets in the shapes of other benchmarks, in and out."""
+"""``ctxbench samples import`` and ``export``: sets in the shapes of other benchmarks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from ctxbench.bench import formats
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import home_option
+from ctxbench.harness.cli.progress import say
 from ctxbench.harness.cli.samples_functions import sandbox_option
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
 
 _SHAPES = click.Choice(formats.NAMES)
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 class _WithShapes(click.Command):
@@ -73,7 +70,7 @@ class _WithShapes(click.Command):
 )
 @click.option("--force", is_flag=True, help="Replace another set of that name.")
 @home_option
-def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -> None:
+def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
     """Make a sample set of other benchmarks' FILES.
 
     FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), Parquet files, or data sets of
@@ -81,69 +78,69 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **chosen: Any) -
     from the repositories, which strategies can then search; without, only what the files store is there.
     What cannot be used is told, counted and kept in the set's manifest.
     """
-    _check(shape, chosen)
+    _check(shape, arguments)
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.types import Options
     from ctxbench.bench.types import Language
 
-    sets.folder(chosen["home"], name)
+    sets.folder(arguments["home"], name)
     options = Options(
-        language=Language(chosen["language"]) if chosen["language"] else None,
-        docstring=chosen["docstring"] or "raw",
-        revision=chosen["revision"],
-        split=chosen["split"],
+        language=Language(arguments["language"]) if arguments["language"] else None,
+        docstring=arguments["docstring"] or "raw",
+        revision=arguments["revision"],
+        split=arguments["split"],
     )
-    if chosen["rebuild"] or chosen["image"] is not None:
-        made = _executable(files, options, name, chosen)
+    if arguments["rebuild"] or arguments["image"] is not None:
+        sample_set = _executable(files, options, name, arguments)
     else:
         from ctxbench.bench.formats.importing import import_set
 
-        made = import_set(
+        sample_set = import_set(
             shape,
             files,
-            chosen["home"],
+            arguments["home"],
             name,
-            repos=chosen["repos"],
+            repos=arguments["repos"],
             options=options,
-            hygiene=chosen["hygiene"] == "on",
-            force=chosen["force"],
-            report=_say,
+            hygiene=arguments["hygiene"] == "on",
+            force=arguments["force"],
+            report=say,
         )
-    from ctxbench.bench.formats.telling import listed
+    from ctxbench.bench.formats.left_out import listed
 
-    about = made.manifest
+    about = sample_set.manifest
     prompts = f", {about['prompts']} prompts" if "prompts" in about else ""
     left_out = listed(about.get("unusable", {}))
     click.echo(
-        f"{name}: {len(made.samples)} samples ({shape}{prompts})"
+        f"{name}: {len(sample_set.samples)} samples ({shape}{prompts})"
         + (f", left out: {left_out}" if left_out else "")
-        + f", digest {made.digest}"
+        + f", digest {sample_set.digest}"
     )
 
 
-def _check(shape: str, chosen: Mapping[str, Any]) -> None:
+def _check(shape: str, options: Mapping[str, Any]) -> None:
     """Refuse options that would change nothing."""
-    executed = chosen["rebuild"] or chosen["image"] is not None
-    for name, given in (("rebuild", chosen["rebuild"]), ("image", chosen["image"]), ("docstring", chosen["docstring"])):
-        if given and shape != "codereval":
+    executed = options["rebuild"] or options["image"] is not None
+    for name in ("rebuild", "image", "docstring"):
+        if options[name] and shape != "codereval":
             raise click.UsageError(f"--{name} is for --format codereval")
-    if chosen["rebuild"] and chosen["image"] is not None:
+    if options["rebuild"] and options["image"] is not None:
         raise click.UsageError("choose one of --rebuild and --image")
-    if executed and chosen["repos"] is not None:
+    if executed and options["repos"] is not None:
         raise click.UsageError("--repos is for sets whose tests are not run: leave it out")
-    if executed and chosen["hygiene"] == "off":
+    if executed and options["hygiene"] == "off":
         raise click.UsageError("--hygiene off is for --repos")
-    if chosen["sandbox"] is not None and not chosen["rebuild"]:
+    if options["sandbox"] is not None and not options["rebuild"]:
         raise click.UsageError("--sandbox is for --rebuild: nothing else runs code here")
 
 
-def _executable(files: Sequence[str], options: Options, name: str, chosen: Mapping[str, Any]) -> SampleSet:
+def _executable(files: Sequence[str], options: Options, name: str, arguments: Mapping[str, Any]) -> SampleSet:
     """Make a set whose completions are judged by execution."""
     from ctxbench.bench.formats.importing import read_tasks
     from ctxbench.bench.formats.types import Remarking
 
-    read = read_tasks("codereval", files, options=options, report=_say)
-    home, force = chosen["home"], chosen["force"]
+    read = read_tasks("codereval", files, options=options, report=say)
+    home, force = arguments["home"], arguments["force"]
     form = formats.named("codereval")
     about = {
         "imported_from": "codereval",
@@ -151,34 +148,34 @@ def _executable(files: Sequence[str], options: Options, name: str, chosen: Mappi
         "unusable": dict(read.unusable),
         "remarks": list(form.remarks(read.tasks)) if isinstance(form, Remarking) else [],
     }
-    if chosen["image"] is not None:
+    if arguments["image"] is not None:
         from ctxbench.bench.codereval.image import import_image
 
-        return import_image(read.tasks, home, name, image=chosen["image"], report=_say, force=force, about=about)
-    return _rebuilt(read.tasks, home, name, about, chosen)
+        return import_image(read.tasks, home, name, image=arguments["image"], report=say, force=force, about=about)
+    return _rebuilt(read.tasks, home, name, about, arguments)
 
 
 def _rebuilt(
-    tasks: Sequence[Task], home: Home, name: str, about: Mapping[str, Any], chosen: Mapping[str, Any]
+    tasks: Sequence[Task], home: Home, name: str, about: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> SampleSet:
     from ctxbench.bench.codereval.rebuild import rebuild
     from ctxbench.sandbox import wheels
     from ctxbench.sandbox.registry import open_sandbox
 
     def lock(requirements: Sequence[str], project: str) -> tuple[str, ...]:
-        return wheels.lock(requirements, project, home.cache / "sandbox", _say)
+        return wheels.lock(requirements, project, home.cache / "sandbox", say)
 
-    sandbox = open_sandbox(chosen["sandbox"], home.cache / "sandbox")
-    _say(f"tests run in {sandbox.name}")
+    sandbox = open_sandbox(arguments["sandbox"], home.cache / "sandbox")
+    say(f"tests run in {sandbox.name}")
     return rebuild(
         tasks,
         home,
         name,
         sandbox=sandbox,
         lock=lock,
-        workers=chosen["workers"],
-        report=_say,
-        force=chosen["force"],
+        workers=arguments["workers"],
+        report=say,
+        force=arguments["force"],
         about=about,
     )
 
@@ -197,11 +194,11 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
     from ctxbench.bench import samples as sets
     from ctxbench.bench.files import write_atomic, write_jsonl
 
-    made = sets.load(home, name)
-    rows = formats.named(shape).records(made.samples, made.references)
+    sample_set = sets.load(home, name)
+    rows = formats.named(shape).records(sample_set.samples, sample_set.references)
     key = formats.DOCUMENTS.get(shape)
     if key is None:
         write_jsonl(out, rows)
     else:
         write_atomic(out, json.dumps({key: list(rows)}, ensure_ascii=False, indent=1) + "\n")
-    click.echo(f"{out}: {len(made.samples)} samples")
+    click.echo(f"{out}: {len(sample_set.samples)} samples")

@@ -1,4 +1,4 @@
-"""What ``ctxbench samples show`` prints."""
+"""The output of ``ctxbench samples show``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates",
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
-def show_set(made: SampleSet) -> None:
-    """Print what a set holds, and what was dropped when it was built."""
-    about = made.manifest
-    click.echo(f"{made.name}: {len(made.samples)} {about.get('kind', '')} samples, digest {made.digest}")
+def show_set(sample_set: SampleSet) -> None:
+    """Print the contents of a set, and what was dropped when it was built."""
+    about = sample_set.manifest
+    click.echo(
+        f"{sample_set.name}: {len(sample_set.samples)} {about.get('kind', '')} samples, digest {sample_set.digest}"
+    )
     made_by = ", ".join(
         f"{key} {about[key]}" for key in ("ctxbench", "imported_from", "prompts", "seed", "per_repo") if key in about
     )
     click.echo(made_by)
     _show_import(about)
     for repo, entry in about["repositories"].items():
-        mine = [sample for sample in made.samples if sample.repo == repo]
+        mine = [sample for sample in sample_set.samples if sample.repo == repo]
         kinds = sorted({sample.subkind for sample in mine})
         parts = ", ".join(f"{sum(sample.subkind == kind for sample in mine)} {kind}" for kind in kinds)
         click.echo(f"\n{repo} ({entry['language']}): {len(mine)} samples ({parts})")
@@ -51,12 +53,12 @@ def show_set(made: SampleSet) -> None:
         for label, key in _REASONS.items():
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
-    if made.samples:
-        click.echo(f"\nsee one with `ctxbench samples show {made.name} '{made.samples[0].id}'`")
+    if sample_set.samples:
+        click.echo(f"\nsee one with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:
-    """Print how far the tests of a repository can be relied upon."""
+    """Print how reliable the tests of a repository are."""
     if any(entry.get(key) for key in _CLOCKS):
         click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
     if entry.get("mutants"):
@@ -66,7 +68,7 @@ def _show_tests(entry: Mapping[str, Any]) -> None:
 
 
 def _show_import(about: Mapping[str, Any]) -> None:
-    """Print where an imported set came from, what could not be used, and what a reader of its numbers must know."""
+    """Print the sources of an imported set, the tasks left out, and the remarks for readers of its numbers."""
     for source in about.get("sources", ()):
         click.echo(f"from {source['source']}  {source['rows']} rows, {source['digest'][:12]}")
     if about.get("unusable"):
@@ -76,7 +78,7 @@ def _show_import(about: Mapping[str, Any]) -> None:
 
 
 def show_sample(sample: Sample, reference: Reference | None) -> None:
-    """Print a sample as a person wants to read it, its answer too if that is given."""
+    """Print a sample for a person to read, with its answer if that is passed."""
     click.echo(f"{sample.id}  {sample.language} {sample.subkind}")
     click.echo("uses    " + ", ".join(f"{use.name} ({use.kind} of {use.module or 'unknown'})" for use in sample.uses))
     if sample.hidden:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.metrics import Values
 
 _ALL = "all"
-_SHOWN = ("em", "es", "id_em", "id_f1")
+_COLUMNS = ("em", "es", "id_em", "id_f1")
 _FIELDS = ("id", "prompt", "prediction", "ground_truth")
 _SHOWN_FAULTS = 5
 
@@ -69,14 +69,14 @@ def score(file: Path, profile: str, language: str, out: Path | None, workers: in
     if profile == _ALL:
         click.echo(table)
     else:
-        unit = "in percent" if set(_SHOWN) & set(metrics(profile)) else "in the unit of the heading"
+        unit = "in percent" if set(_COLUMNS) & set(metrics(profile)) else "in the unit of the heading"
         click.echo(f"means {unit}, as the profile's own code prints them\n{table}", err=True)
     for note in _notes(scored):
         click.echo(note, err=True)
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Read the completions; every faulty line is found before anything is scored.
+    """Read the completions; every line is checked before anything is scored.
 
     Raises:
         InputFault: naming file, line and field of each fault (the first few of them).
@@ -86,16 +86,16 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
     records: list[dict[str, Any]] = []
     faults: list[str] = []
-    seen: dict[str, int] = {}
+    line_of_id: dict[str, int] = {}
     for number, line in read_lines(file):
         if not line.strip():
             continue
         record, wrong = _parse(line, file, number)
         key = record.get("id")
-        if not wrong and key in seen:
-            wrong = [f"id {key!r} is also on line {seen[key]}"]
+        if not wrong and key in line_of_id:
+            wrong = [f"id {key!r} is also on line {line_of_id[key]}"]
         if isinstance(key, str):
-            seen.setdefault(key, number)
+            line_of_id.setdefault(key, number)
         faults += [f"{file}:{number}: {fault}" for fault in wrong]
         records.append(record)
     if faults:
@@ -108,7 +108,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _parse(line: str, file: Path, number: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the object of one line and what is wrong with it."""
+    """Return the object of one line and its faults."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import json_object, parse_json
 
@@ -127,20 +127,25 @@ def _score(records: Sequence[Mapping[str, str]], name: str, language: str, worke
     from ctxbench.harness.metrics import Case, score_many
 
     cases = [
-        Case(language=language, prompt=one["prompt"], prediction=one["prediction"], ground_truth=one["ground_truth"])
-        for one in records
+        Case(
+            language=language,
+            prompt=record["prompt"],
+            prediction=record["prediction"],
+            ground_truth=record["ground_truth"],
+        )
+        for record in records
     ]
     with progress(f"score {name}", len(cases)) as tick:
         return score_many(cases, name, workers, report=tick)
 
 
 def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
-    """Return what is written for one completion; undefined metrics are left out."""
-    shown = {
+    """Return the output for one completion; undefined metrics are left out."""
+    scores = {
         name: {metric: _number(value) for metric, value in values.items() if value is not None}
         for name, values in by_profile.items()
     }
-    return dict(shown) if profile == _ALL else dict(shown[profile])
+    return dict(scores) if profile == _ALL else dict(scores[profile])
 
 
 def _number(value: float) -> float | int:
@@ -173,14 +178,14 @@ def _columns(scored: Mapping[str, Sequence[Values]]) -> dict[str, str]:
 
     columns: dict[str, str] = {}
     for profile, values in scored.items():
-        for metric in _SHOWN if set(_SHOWN) & values[0].keys() else values[0]:
-            unit = "%" if metric in _SHOWN else info(profile, metric).unit
+        for metric in _COLUMNS if set(_COLUMNS) & values[0].keys() else values[0]:
+            unit = "%" if metric in _COLUMNS else info(profile, metric).unit
             columns[metric] = metric if unit in ("%", metric) else f"{metric} {unit}"
     return columns
 
 
 def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
-    """Say which means leave out completions."""
+    """Return notes on means that leave out completions."""
     counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "

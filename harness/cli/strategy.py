@@ -42,12 +42,12 @@ def list_(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
                 click.echo(line)
         return
     grouped, broken = _grouped(home, parameters=parameters)
-    width = max(len(name) for found in grouped.values() for name, *_ in found)
+    width = max(len(name) for rows in grouped.values() for name, *_ in rows)
     for group in _GROUPS:
-        found = [row for row in grouped[group] if text.lower() in f"{row[0]} {row[1]}".lower()]
-        if found:
+        rows = [row for row in grouped[group] if text.lower() in f"{row[0]} {row[1]}".lower()]
+        if rows:
             click.echo(f"{group}:")
-        for name, summary, spelling in found:
+        for name, summary, spelling in rows:
             click.echo(f"  {name:{width}}  {summary}")
             if spelling:
                 click.echo(f"  {'':{width}}  {spelling}")
@@ -60,7 +60,7 @@ def list_(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
 
 
 def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
-    """Return group -> (name, summary, spelling) of each strategy, and why others are left out."""
+    """Return group -> (name, summary, spelling) of each strategy, and the reasons why others are left out."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies import controls
@@ -69,32 +69,34 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
     broken = []
     with open_registrations([home.root]) as registrations:
         installed = registrations.installed()
-    for name, found in installed.items():
-        if isinstance(found, InputFault):
-            broken.append(str(found))
+    for name, registration in installed.items():
+        if isinstance(registration, InputFault):
+            broken.append(str(registration))
         else:
-            grouped[_group(found)].append((name, found.summary, _spelling(found) if parameters else ""))
+            grouped[_group(registration)].append(
+                (name, registration.summary, _spelling(registration) if parameters else "")
+            )
     grouped[_CONTROLS] += [(name, summary, "") for name, summary in controls.NAMES.items()]
     return grouped, broken
 
 
-def _group(found: Registration) -> str:
+def _group(registration: Registration) -> str:
     from ctxbench.bench.types import Kind
 
-    if any(parameter.wraps for parameter in found.parameters):
+    if any(parameter.wraps for parameter in registration.parameters):
         return _WRAPPERS
-    if len(found.kinds) > 1:
+    if len(registration.kinds) > 1:
         return _BOTH
-    return _LINES if Kind.LINE in found.kinds else _FUNCTIONS
+    return _LINES if Kind.LINE in registration.kinds else _FUNCTIONS
 
 
-def _spelling(found: Registration) -> str:
+def _spelling(registration: Registration) -> str:
     from ctxbench.bench.spec import Spec
 
-    if not found.parameters:
+    if not registration.parameters:
         return ""
-    inner = [str(Spec("x", {p.name: p.default}))[2:-1] for p in found.parameters]
-    return f"{found.name}({', '.join(inner)})"
+    inner = [str(Spec("x", {p.name: p.default}))[2:-1] for p in registration.parameters]
+    return f"{registration.name}({', '.join(inner)})"
 
 
 def _presets() -> Iterator[str]:
@@ -126,26 +128,26 @@ def show(name: str, *, home: Home) -> None:
     row = presets().get(name.partition("(")[0].partition("+")[0].strip())
     with open_registrations([home.root]) as registrations:
         bound = registrations.bound(spec_of(name))
-    found = bound.strategy
+    registration = bound.strategy
     click.echo(f"{bound.spec}")
     if row is not None:
         click.echo(f"preset: {name} ({row.table}, row {row.row}: {row.method}, {row.model}, {row.benchmark})")
     click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
     click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
     click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")
-    click.echo(f"defined in: {found.source} (version {found.version or 'unknown'})")
-    for line in _papers(found.name):
+    click.echo(f"defined in: {registration.source} (version {registration.version or 'unknown'})")
+    for line in _papers(registration.name):
         click.echo(f"in the papers: {line}")
-    click.echo("parameters:" if found.parameters else "parameters: none")
-    for parameter in found.parameters:
+    click.echo("parameters:" if registration.parameters else "parameters: none")
+    for parameter in registration.parameters:
         default = str(bound.arguments.get(parameter.name, parameter.default))
         default = default.lower() if parameter.kind is bool else default
         click.echo(f"  {parameter.name} = {default}  ({parameter.expects})")
-    click.echo(f"\n{found.text or 'It has no docstring.'}")
+    click.echo(f"\n{registration.text or 'It has no docstring.'}")
 
 
 def _papers(name: str) -> Iterator[str]:
-    """Yield the tables that have rows of a strategy, with what the rows are called there."""
+    """Yield the tables that have rows of a strategy, with the rows' names there."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness.papers import tables
 
@@ -170,7 +172,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
     from ctxbench.bench import samples as sets
-    from ctxbench.harness.cells import Bounds, checked
+    from ctxbench.harness.cells import StrategyBounds, checked
     from ctxbench.harness.cli.progress import remarks
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.runner import kept_from_strategies
@@ -179,7 +181,7 @@ def check(spec: str, *, samples: str | None, strategy_seconds: float, home: Home
     if samples is not None:
         hidden = kept_from_strategies(home, str(home.root), sets.load(home, samples))
     with remarks():
-        findings = checked(spec_of(spec), hidden, Bounds.of_work(strategy_seconds))
+        findings = checked(spec_of(spec), hidden, StrategyBounds.of_work(strategy_seconds))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
         click.echo(f"{'pass' if finding.passed else 'FAIL'}  {finding.name:{width}}  {finding.detail}")

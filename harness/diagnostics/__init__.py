@@ -1,4 +1,4 @@
-"""What a context brought and what it cost, and what a completion made up: static measures, no model asked.
+"""Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
 
 Definitions, ranges and limits are in docs/diagnostics.md. They are stored beside context gain, whatever the metric
 profile, and rank nothing unless asked to.

@@ -1,4 +1,4 @@
-"""What the retrieved blocks of a prompt have to do with the target. Pure.
+"""Measures of the retrieved blocks of a prompt against the target. Pure.
 
 Retrieved are blocks of code from the repository and of APIs; the file itself and fixed text are not. Names are
 compared as words, so that another thing of the same name counts too.
@@ -26,28 +26,28 @@ def api_recall(uses: Sequence[Use], prompt: Prompt) -> float | None:
 
     Args:
         uses: the names that the target needs; of ``rules`` and ``rules.round_up`` only the latter counts.
-        prompt: what the model was shown.
+        prompt: as the model read it.
 
     Returns:
-        0..1; None if the sample does not say what it uses.
+        0..1; None if the sample does not record its uses.
     """
     names = {use.name for use in uses}
-    wanted = {name.rpartition(".")[2] for name in names if not any(one.startswith(f"{name}.") for one in names)}
-    if not wanted:
+    apis = {name.rpartition(".")[2] for name in names if not any(longer.startswith(f"{name}.") for longer in names)}
+    if not apis:
         return None
-    shown = {word for block in _retrieved(prompt) for word in _WORD.findall(block.text)}
-    return len(wanted & shown) / len(wanted)
+    words = {word for block in _retrieved(prompt) for word in _WORD.findall(block.text)}
+    return len(apis & words) / len(apis)
 
 
 def waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> float | None:
-    """Return the share of retrieved tokens that can have been of no use for naming what the target names.
+    """Return the share of retrieved tokens that could not help to name what the target names.
 
     These are the tokens of blocks that were dropped, and of blocks without any identifier that the target has and
     the rest of the prompt (the file, fixed text) has not. A dropped block of code counts as its lines, as comments;
     a dropped API as the mean API that is shown, or its first line if none is.
 
     Args:
-        prompt: what the model was shown, and what was dropped.
+        prompt: as the model read it, with its dropped blocks.
         target: the answer behind the cursor.
         language: of the target.
         lines: gives the lines of a place.
@@ -56,7 +56,7 @@ def waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> floa
         0..1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
     blocks = _retrieved(prompt)
-    dropped = [one for one in prompt.dropped if one.kind in _RETRIEVED]
+    dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in _RETRIEVED]
     if not blocks and not dropped:
         return None
     needed = set(identifiers.extract(str(language), target))
@@ -71,9 +71,9 @@ def waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> floa
     apis = [cost for block, cost in costs if block.kind is BlockKind.API]
     mean_api = sum(apis) / len(apis) if apis else None
     left_out = 0.0
-    for one in dropped:
-        text = lines(one.places[0]) if one.places else ()
-        if one.kind is BlockKind.API:
+    for dropped_block in dropped:
+        text = lines(dropped_block.places[0]) if dropped_block.places else ()
+        if dropped_block.kind is BlockKind.API:
             left_out += mean_api if mean_api is not None else _tokens(text[:1])
         else:
             left_out += _tokens(text)

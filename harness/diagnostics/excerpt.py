@@ -1,7 +1,7 @@
-"""A completion in the little of its file that is needed to tell what its names stand for. Pure.
+"""Excerpts of a file around a completion, with just what resolves its names. Pure.
 
-That is: the imports that the file shows, the heads of the classes around it, and the function it stands in, up to
-the cursor. Reading this is some thirty times faster than reading the file, which matters for every sample.
+An excerpt has the file's imports, the heads of the classes around the completion, and its function up to the cursor.
+Reading it is some thirty times faster than reading the file, which matters for every sample.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _SKIPPED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Code to read, and where in it the completion begins."""
+class CompletionExcerpt:
+    """Code, and the place in it where the completion begins."""
 
     code: str
     line: int
     column: int
 
 
-class File:
-    """One file of a repository, as far as excerpts need it."""
+class OutlinedFile:
+    """A file of a repository, outlined for excerpts."""
 
     def __init__(self, text: str, language: Language) -> None:
         """Outline a whole file."""
         self.lines, self.language = text.split("\n"), language
-        found: Outline = outline(text, language)
-        self._functions = [one for one in found.functions if not one.inside]
-        self._types = found.types
+        file_outline: Outline = outline(text, language)
+        self._functions = [function for function in file_outline.functions if not function.inside]
+        self._types = file_outline.types
         self._imports = [span for span in self._statements() if not self._inner(span[0])]
 
-    def excerpt(self, sample: Sample, completion: str) -> Excerpt | None:
-        """Return a completion with what stands around it.
+    def excerpt(self, sample: Sample, completion: str) -> CompletionExcerpt | None:
+        """Return a completion with the code around it.
 
         Args:
-            sample: what was completed; its masked lines are not read.
-            completion: what follows the cursor; of a function sample the whole function, indented as in the file.
+            sample: the task; its masked lines are not read.
+            completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
             None if the file is not the one that the sample was made of.
@@ -62,47 +62,49 @@ class File:
         function, types = self._around(start)
         head += self._heads(types)
         if sample.kind is Kind.FUNCTION:
-            return Excerpt("\n".join([*head, completion]), len(head) + 1, 0)
+            return CompletionExcerpt("\n".join([*head, completion]), len(head) + 1, 0)
         body = self._before(row, function, types)
         code = "\n".join([*head, *body, before + completion])
-        return Excerpt(closed(code) if self.language is Language.PYTHON else code, len(head) + len(body), column)
+        return CompletionExcerpt(
+            closed(code) if self.language is Language.PYTHON else code, len(head) + len(body), column
+        )
 
     def _statements(self) -> list[tuple[int, int]]:
         """Return the lines of import statements, those over several lines whole."""
-        found, end = [], 0
+        spans, end = [], 0
         for row, line in enumerate(self.lines):
             if row >= end and _IMPORT[self.language].match(line):
                 end = row + 1
                 while "(" in line and ")" not in "".join(self.lines[row:end]) and end < min(len(self.lines), row + 99):
                     end += 1
-                found.append((row, end))
-        return found
+                spans.append((row, end))
+        return spans
 
     def _inner(self, row: int) -> bool:
-        return any(one.lines[0] <= row < one.lines[1] for one in self._functions)
+        return any(function.lines[0] <= row < function.lines[1] for function in self._functions)
 
     def _visible(self, span: tuple[int, int], sample: Sample) -> bool:
-        shown = sample.kind is Kind.FUNCTION or span[1] <= sample.cursor.line
-        return shown and not any(start < span[1] and span[0] < end for start, end in sample.masked)
+        is_read = sample.kind is Kind.FUNCTION or span[1] <= sample.cursor.line
+        return is_read and not any(start < span[1] and span[0] < end for start, end in sample.masked)
 
     def _dedented(self, span: tuple[int, int]) -> list[str]:
-        first, *rest = self.lines[slice(*span)]
-        return [first.lstrip(), *rest]
+        first, *others = self.lines[slice(*span)]
+        return [first.lstrip(), *others]
 
     def _around(self, row: int) -> tuple[Function | None, Sequence[Type]]:
         for function in self._functions:
             if function.lines[0] <= row < function.lines[1]:
                 return function, function.types
-        return None, [one for one in self._types if one.lines[0] <= row < one.lines[1]]
+        return None, [around for around in self._types if around.lines[0] <= row < around.lines[1]]
 
     def _heads(self, types: Sequence[Type]) -> list[str]:
         if self.language is Language.JAVA:
-            return " ".join(f"{one.header} {{" for one in types).split("\n") if types else []
+            return " ".join(f"{type_.header} {{" for type_ in types).split("\n") if types else []
         heads = []
-        for one in types:
-            rows = range(*one.lines)
-            row = next((row for row in rows if self.lines[row].lstrip().startswith("class ")), one.lines[0])
-            heads += [f"{' ' * _indent(self.lines[row])}{' '.join(one.header.split())}:"]
+        for type_ in types:
+            rows = range(*type_.lines)
+            row = next((row for row in rows if self.lines[row].lstrip().startswith("class ")), type_.lines[0])
+            heads += [f"{' ' * _indent(self.lines[row])}{' '.join(type_.header.split())}:"]
         return heads
 
     def _before(self, row: int, function: Function | None, types: Sequence[Type]) -> list[str]:

@@ -1,7 +1,7 @@
-"""What each retrieved block of a stored prompt is worth: the bits that are lost when it alone is left out.
+"""Gains of the retrieved blocks of a stored prompt: the bits lost when a block alone is left out.
 
-Dear, a price a block, so that it is no part of a run. Blocks that say the same are each worth little, because the
-other one stays: gains do not add up to the context gain.
+This is expensive, a measurement for every block, so that it is no part of a run. Of two blocks with the same content
+each is worth little, because the other stays: gains do not add up to the context gain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.bits import Pricer, behind_cursor, goes_on, has_answer
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.base import Coder, Generator
-from ctxbench.harness.generators.fim import left
+from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.store import gains
 from ctxbench.harness.store.gains import RETRIEVED, Gain, StoredRun
 from ctxbench.harness.store.store import Store
@@ -30,35 +30,35 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosed:
-    """What is known of a run's blocks after a call of `diagnose`."""
+class RunDiagnosis:
+    """The gains of a run's blocks after a call of `diagnose`."""
 
     run: StoredRun
     new: int
     """Samples that this call priced."""
-    left: int
-    """Samples that a limit left over."""
+    over_limit: int
+    """Samples that the limit left unpriced."""
     unpriced: int
     """Samples whose prompts do not end at the cursor, so that nothing can be priced after them."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its priced blocks, in the order of the prompt."""
 
 
-def find(store: Store, wanted: str) -> StoredRun:
+def find(store: Store, id_prefix: str) -> StoredRun:
     """Return the run with that id, or the only one whose id begins so.
 
     Raises:
         UnknownName: if there is none.
         InputFault: if there are several.
     """
-    found = gains.run_of(store, wanted)
-    if not found:
-        known = [run.id for run in gains.run_of(store, "")]
-        raise UnknownName("stored run", wanted, known, command="ctxbench runs")
-    if len(found) > 1:
-        ids = ", ".join(run.id for run in found)
-        raise InputFault(f"{wanted!r} begins the ids of {len(found)} runs", cure=f"write more of it: {ids}")
-    return found[0]
+    runs = gains.run_of(store, id_prefix)
+    if not runs:
+        ids_of_all = [run.id for run in gains.run_of(store, "")]
+        raise UnknownName("stored run", id_prefix, ids_of_all, command="ctxbench runs")
+    if len(runs) > 1:
+        ids = ", ".join(run.id for run in runs)
+        raise InputFault(f"{id_prefix!r} begins the ids of {len(runs)} runs", cure=f"write more of it: {ids}")
+    return runs[0]
 
 
 def diagnose(
@@ -69,65 +69,72 @@ def diagnose(
     limit: int | None,
     progress: Progress,
     resolve: Callable[[str], Generator] = registry.resolve,
-) -> Diagnosed:
+) -> RunDiagnosis:
     """Price the blocks of a run's stored prompts that are not priced yet, one sample a transaction.
 
     Args:
         home: where the run's sample set is.
         store: where the run is.
-        run: it.
+        run: the run.
         limit: samples to price at most; None for all.
         progress: shows how far it is.
         resolve: how to make the coder; for tests.
 
     Raises:
-        InputFault: if the set is not the one of the run, or nothing priced the run.
-        MachineFault: if the coder was lost; what was priced is kept.
+        InputFault: if the set is not the run's, or nothing priced the run.
+        MachineFault: if the coder was lost; finished samples are kept.
     """
     sample_set = _set(home, run)
     samples = {sample.id: sample for sample in sample_set.samples}
-    found = gains.prompts(store, run.id)
+    prompts = gains.prompts(store, run.id)
     usable = [
         (sample, prompt)
-        for sample, prompt in found
+        for sample, prompt in prompts
         if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
     ]
     with _pricer(run, resolve) as pricer:
-        done = gains.priced(store, run.id, pricer.name)
-        missing = [(sample, prompt) for sample, prompt in usable if sample not in done]
-        chosen = missing[:limit]
+        priced = gains.priced(store, run.id, pricer.name)
+        missing = [(sample, prompt) for sample, prompt in usable if sample not in priced]
+        chosen_prompts = missing[:limit]
         new = 0
-        with progress(run.strategy, len(chosen)) as tick:
-            for id_, prompt in chosen:
+        with progress(run.strategy, len(chosen_prompts)) as tick:
+            for id_, prompt in chosen_prompts:
                 sample = samples[id_]
                 target = behind_cursor(sample, sample_set.references[id_])
                 worth = block_gains(pricer.coder, prompt, target, sample.language)
                 new += gains.add(store, run.id, id_, pricer.name, worth)
                 tick(1)
-        blocks = {sample: tuple(one) for sample, one in gains.of_run(store, run.id, pricer.name).items()}
-    return Diagnosed(
-        run=run, new=new, left=len(missing) - len(chosen), unpriced=len(found) - len(usable), blocks=blocks
+        blocks = {
+            sample: tuple(gains_of_prompt)
+            for sample, gains_of_prompt in gains.of_run(store, run.id, pricer.name).items()
+        }
+    return RunDiagnosis(
+        run=run,
+        new=new,
+        over_limit=len(missing) - len(chosen_prompts),
+        unpriced=len(prompts) - len(usable),
+        blocks=blocks,
     )
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
     """Return ordinal -> bits that the target costs more after the prompt without that block.
 
-    What a prompt shows of the text behind the cursor is left out either way.
+    Text after the cursor that a prompt shows is left out either way.
     """
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
-    whole, *without = coder.bits(list(map(left, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
+    whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
 
 
 def _set(home: Home, run: StoredRun) -> SampleSet:
-    found = sets.load(home, run.samples)
-    if found.digest != run.samples_digest:
+    sample_set = sets.load(home, run.samples)
+    if sample_set.digest != run.samples_digest:
         raise InputFault(
             f"the set {run.samples!r} has changed since the run {run.id}", cure="bring back the set as it was then"
         )
-    return found
+    return sample_set
 
 
 @contextlib.contextmanager

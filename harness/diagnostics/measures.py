@@ -1,4 +1,4 @@
-"""`Diagnostics`: the measures of one sample's prompt and completions, with what they share of a repository."""
+"""`Diagnostics`: measures of a sample's prompt and completions, sharing what they read of a repository."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxbench.bench.languages.members import Project, Reading, project
+from ctxbench.bench.languages.members import ProjectNames, ProjectReading, project
 from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Place, Sample
 from ctxbench.harness.diagnostics import context
-from ctxbench.harness.diagnostics.excerpt import File
+from ctxbench.harness.diagnostics.excerpt import OutlinedFile
 from ctxbench.harness.metrics import ctxbench
 from ctxbench.strategies.api import Prompt
 
@@ -23,11 +23,11 @@ Scores = dict[str, float | None]
 
 @dataclass(slots=True)
 class _Repository:
-    """What is known of one repository so far."""
+    """A repository with its outlined files, filled as they are needed."""
 
     snapshot: Snapshot
-    project: Project
-    files: dict[str, File] = field(default_factory=dict)
+    project: ProjectNames
+    files: dict[str, OutlinedFile] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -37,16 +37,16 @@ class Diagnostics:
     def __init__(self, snapshots: Callable[[], Mapping[str, Snapshot]]) -> None:
         """Use the repositories, which are read when the first sample is measured."""
         self._snapshots = snapshots
-        self._known: dict[str, _Repository | None] = {}
+        self._repositories: dict[str, _Repository | None] = {}
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
         """Return `RECALL` and `WASTE`, in 0..1 or None.
 
         Args:
-            sample: what was asked for.
-            prompt: what the model was shown at last.
-            target: the answer behind the cursor.
+            sample: the task.
+            prompt: the final prompt.
+            target: the answer after the cursor.
         """
         with self._lock:
             return {
@@ -58,17 +58,17 @@ class Diagnostics:
         """Return `HALLUCINATED` (share of the project's names that it reads) and `MADE_UP` (their number).
 
         Args:
-            sample: what was asked for.
-            text: the completion; of a function the whole one. Of a line as much is read as the target is long.
+            sample: the task.
+            text: the completion; for a function the whole function, for a line as much as the target is long is read.
             target: the answer, for its length only.
         """
-        found = self.readings(sample, text, target)
-        if found is None:
+        readings = self.readings(sample, text, target)
+        if readings is None:
             return {HALLUCINATED: None, MADE_UP: None}
-        unknown = sum(not one.known for one in found)
-        return {HALLUCINATED: unknown / len(found) if found else None, MADE_UP: float(unknown)}
+        unknown = sum(not reading.known for reading in readings)
+        return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
-    def readings(self, sample: Sample, text: str, target: str) -> tuple[Reading, ...] | None:
+    def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
         """Return the names of the project that a completion reads; None if its file is not at hand."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
@@ -82,18 +82,18 @@ class Diagnostics:
             return repository.project.readings(sample.path, excerpt.code, start=(excerpt.line, excerpt.column))
 
     def _repository(self, name: str) -> _Repository | None:
-        if name not in self._known:
+        if name not in self._repositories:
             snapshot = self._snapshots().get(name)
-            self._known[name] = (
+            self._repositories[name] = (
                 _Repository(snapshot, project(snapshot.language, snapshot.texts)) if snapshot is not None else None
             )
-        return self._known[name]
+        return self._repositories[name]
 
-    def _file(self, repository: _Repository, path: str) -> File:
+    def _file(self, repository: _Repository, path: str) -> OutlinedFile:
         if path not in repository.files:
             if len(repository.files) >= _MOST_FILES:
                 repository.files.clear()
-            repository.files[path] = File(repository.snapshot.texts[path], repository.snapshot.language)
+            repository.files[path] = OutlinedFile(repository.snapshot.texts[path], repository.snapshot.language)
         return repository.files[path]
 
     def _lines(self, name: str, place: Place) -> Sequence[str]:

@@ -1,31 +1,31 @@
-"""Where a Python function may end in a text that goes on after it."""
+"""Places at which a Python function may end in a text that goes on after it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxbench.harness.extract.given import Given
+from ctxbench.harness.extract.head import FunctionHead
 
 _MOST = 50
-"""Lines at which an answer is tried to be cut, the first ones."""
+"""The most lines at which an answer is tried to be cut."""
 
 
-def cuts(given: Given, text: str) -> Iterator[str]:
+def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
     """Give the text up to each line that may be the first after the function, the nearest first, then all of it.
 
-    A line that stands no deeper than the function ends it, unless it is inside a bracket or a string: what is
-    cut there does not parse.
+    A line that is no deeper than the function ends it, unless it is inside a bracket or a string: a text cut there
+    does not parse.
     """
     lines = text.split("\n")
-    head = given.head.count("\n")
-    given_up = 0
+    head = function_head.head.count("\n")
+    tried = 0
     for at in range(head + 1, len(lines)):
-        if leaves(lines[at], given.indent):
-            yield _tail_off(lines[:at], given.indent)
-            given_up += 1
-            if given_up == _MOST:
+        if leaves(lines[at], function_head.indent):
+            yield _tail_off(lines[:at], function_head.indent)
+            tried += 1
+            if tried == _MOST:
                 return
-    yield _tail_off(lines, given.indent)
+    yield _tail_off(lines, function_head.indent)
 
 
 def leaves(line: str, indent: str) -> bool:

@@ -1,10 +1,10 @@
-"""One Java method out of a model's answer: by braces, with strings and comments out of the way."""
+"""Extract one Java method from a model's answer, by braces outside strings and comments."""
 
 from __future__ import annotations
 
 import re
 
-from ctxbench.harness.extract.given import Given
+from ctxbench.harness.extract.head import FunctionHead
 from ctxbench.harness.extract.unwrap import fenced
 
 _HIDDEN = re.compile(
@@ -20,21 +20,21 @@ _ARGUMENTS = re.compile(r"@(?!interface\b)[\w.]+\s*\(")
 _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
-def function(given: Given, answer: str, wrapped: bool) -> tuple[str, bool]:
+def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
     """Return the method in the indentation of the file, and whether its braces are balanced.
 
     Args:
-        given: the head of the method.
-        answer: what the model wrote.
-        wrapped: whether it stood between tags, so that it is code and nothing else.
+        head: the head of the method.
+        answer: the model's text.
+        wrapped: whether it stood between tags, so that it is nothing but code.
     """
     blocks = [answer] if wrapped else fenced(answer)
     for code in [*reversed(blocks), answer]:
-        found = _method(given, code)
+        method = _method(head, code)
         # A continuation may go on to other methods, even of that name: its own body comes first.
-        if found is not None and (blocks or not _continues(given, answer, found)):
-            return found, True
-    return _closed(given, blocks[-1].strip("\n") if blocks else answer)
+        if method is not None and (blocks or not _continues(head, answer, method)):
+            return method, True
+    return _closed(head, blocks[-1].strip("\n") if blocks else answer)
 
 
 def body(text: str) -> str | None:
@@ -46,46 +46,46 @@ def body(text: str) -> str | None:
 
 def hide(text: str) -> str:
     """Return the text with blanks for strings and comments, newlines kept; positions stay."""
-    return _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
-def _continues(given: Given, answer: str, method: str) -> bool:
+def _continues(head: FunctionHead, answer: str, method: str) -> bool:
     """Return whether the answer has a balanced end of the body before that method begins."""
-    text = given.head + answer
+    text = head.head + answer
     end = _end(hide(text), 0)
-    return end is not None and end <= len(given.head) + answer.find(method)
+    return end is not None and end <= len(head.head) + answer.find(method)
 
 
-def _closed(given: Given, code: str) -> tuple[str, bool]:
+def _closed(head: FunctionHead, code: str) -> tuple[str, bool]:
     """Return the head with the code as its body, up to the brace that closes it; one that is missing is added."""
-    indented = code if given.head[-1:].isspace() or code[:1].isspace() else f" {code}"
-    text = given.head + indented
-    if "{" not in hide(given.head) and not code.lstrip().startswith("{"):
-        text = f"{given.head.rstrip()} {{\n{code}"
+    indented = code if head.head[-1:].isspace() or code[:1].isspace() else f" {code}"
+    text = head.head + indented
+    if "{" not in hide(head.head) and not code.lstrip().startswith("{"):
+        text = f"{head.head.rstrip()} {{\n{code}"
     hidden = hide(text)
     end = _end(hidden, 0)
     if end is not None:
         return text[:end], True
     # Models that see what follows the body often leave its last brace to it.
     missing = hidden.count("{") - hidden.count("}")
-    return (f"{text.rstrip()}\n{given.indent}}}", True) if missing == 1 else (text, False)
+    return (f"{text.rstrip()}\n{head.indent}}}", True) if missing == 1 else (text, False)
 
 
 def _end(hidden: str, start: int) -> int | None:
     """Return the position after the brace that closes the first one opened from `start` on."""
     depth = 0
-    for found in re.compile(r"[{}]").finditer(hidden, start):
-        depth += 1 if found[0] == "{" else -1
+    for brace in re.compile(r"[{}]").finditer(hidden, start):
+        depth += 1 if brace[0] == "{" else -1
         if depth <= 0:
-            return found.end()
+            return brace.end()
     return None
 
 
-def _method(given: Given, code: str) -> str | None:
+def _method(head: FunctionHead, code: str) -> str | None:
     """Return the last method of that name and, of overloads, with as many parameters as the sample's."""
     hidden = _without_arguments(hide(code))
-    found: list[tuple[int, str]] = []
-    for name in re.finditer(rf"\b{re.escape(given.name)}\s*\(", hidden):
+    methods: list[tuple[int, str]] = []
+    for name in re.finditer(rf"\b{re.escape(head.name)}\s*\(", hidden):
         close = _parenthesis(hidden, name.end() - 1)
         start = _declaration(hidden, name.start())
         if close is None or _CALLS.search(hidden[start : name.start()]) or not hidden[start : name.start()].strip():
@@ -93,16 +93,16 @@ def _method(given: Given, code: str) -> str | None:
         body = _BETWEEN.match(hidden, close)
         end = _end(hidden, body.end() - 1) if body else None
         if end is not None:
-            found.append((_parameters(hidden[name.end() : close - 1]), _dressed(code, start, end)))
-    wanted = _wanted(given)
-    fitting = [text for count, text in found if count == wanted]
-    every = fitting or [text for _, text in found]
+            methods.append((_parameters(hidden[name.end() : close - 1]), _dressed(code, start, end)))
+    count_in_head = _head_parameters(head)
+    fitting = [text for count, text in methods if count == count_in_head]
+    every = fitting or [text for _, text in methods]
     return every[-1] if every else None
 
 
-def _wanted(given: Given) -> int:
-    hidden = hide(given.head)
-    name = re.search(rf"\b{re.escape(given.name)}\s*\(", hidden)
+def _head_parameters(head: FunctionHead) -> int:
+    hidden = hide(head.head)
+    name = re.search(rf"\b{re.escape(head.name)}\s*\(", hidden)
     close = _parenthesis(hidden, name.end() - 1) if name else None
     return _parameters(hidden[name.end() : close - 1]) if name and close else 0
 
@@ -110,10 +110,10 @@ def _wanted(given: Given) -> int:
 def _parenthesis(hidden: str, start: int) -> int | None:
     """Return the position after the parenthesis that closes the one at `start`."""
     depth = 0
-    for found in re.compile(r"[()]").finditer(hidden, start):
-        depth += 1 if found[0] == "(" else -1
+    for sign in re.compile(r"[()]").finditer(hidden, start):
+        depth += 1 if sign[0] == "(" else -1
         if not depth:
-            return found.end()
+            return sign.end()
     return None
 
 
@@ -128,7 +128,7 @@ def _parameters(text: str) -> int:
 
 def _declaration(hidden: str, at: int) -> int:
     """Return where a declaration begins whose name stands at `at`: its line, or earlier lines of modifiers."""
-    start = max(hidden.rfind("\n", 0, at) + 1, *(found.end() for found in _START.finditer(hidden, 0, at)), 0)
+    start = max(hidden.rfind("\n", 0, at) + 1, *(boundary.end() for boundary in _START.finditer(hidden, 0, at)), 0)
     while start and _MODIFIERS.match(hidden, before := hidden.rfind("\n", 0, start - 1) + 1, start):
         start = before
     # Annotations stay in the file; those of the answer would double them.

@@ -1,4 +1,4 @@
-"""What stands around the code of an answer: tags and markdown fences."""
+"""Strip tags and Markdown fences around the code of an answer."""
 
 from __future__ import annotations
 

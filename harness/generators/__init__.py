@@ -1,1 +1,1 @@
-"""Generators: what completes a prompt. A file or folder each; `registry` finds them by name."""
+"""Generators: models that complete prompts. A file or folder each; `registry` finds them by name."""

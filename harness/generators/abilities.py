@@ -1,4 +1,4 @@
-"""What a generator says that it can do, and how fast it answered; for `ctxbench generator check`."""
+"""Abilities and speed of a generator, for `ctxbench generator check`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _PROMPT = "def area_{number}(width, height):\n    return width * height\n\n\n" *
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """What one short batch took."""
+class GeneratorSpeed:
+    """Tokens and seconds of one short batch."""
 
     requests: int
     tokens_in: int
@@ -38,7 +38,7 @@ class Speed:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Give what a generator can do, as (name, words); nothing is asked of the model.
+    """Yield a generator's abilities as (name, words); the model is not asked.
 
     Raises:
         InputFault: if its files cannot be read.
@@ -55,11 +55,11 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
 
 
 def served(generator: Generator) -> str:
-    """Return who answered so far, as a service itself says; empty if nobody says more than the spec."""
+    """Return the services that answered so far, by their own names; empty if they name no more than the spec."""
     return ", ".join(getattr(generator, "served", ()))
 
 
-def speed(generator: Generator) -> Speed:
+def speed(generator: Generator) -> GeneratorSpeed:
     """Time one batch of short answers; the generator has answered before, and is warm.
 
     Raises:
@@ -69,24 +69,24 @@ def speed(generator: Generator) -> Speed:
     begin = time.perf_counter()
     if getattr(generator, "concurrent", False):
         batches = spread(lambda request: generator.generate([request]), requests, len(requests))
-        answers = [one for batch in batches for one in batch]
+        answers = [answer for batch in batches for answer in batch]
     else:
         answers = list(generator.generate(requests))
     seconds = max(time.perf_counter() - begin, 1e-9)
-    for one in answers:
-        if isinstance(one, MachineFault):
-            raise one
-    found = [one for one in answers if isinstance(one, Response)]
-    return Speed(
-        requests=len(found),
-        tokens_in=sum(one.tokens_in for one in found),
-        tokens_out=sum(one.tokens_out for one in found),
+    for answer in answers:
+        if isinstance(answer, MachineFault):
+            raise answer
+    responses = [answer for answer in answers if isinstance(answer, Response)]
+    return GeneratorSpeed(
+        requests=len(responses),
+        tokens_in=sum(answer.tokens_in for answer in responses),
+        tokens_out=sum(answer.tokens_out for answer in responses),
         seconds=seconds,
     )
 
 
 def _rounded(rate: float) -> int:
-    """Return a number to two digits, which is more than one batch can tell."""
+    """Return a number to two digits: one batch measures no more."""
     return int(float(f"{rate:.2g}"))
 
 

@@ -1,4 +1,4 @@
-"""What a generator is: requests in, responses out. Frozen data and protocols, no I/O."""
+"""The contract of generators: requests in, responses out. Frozen data and protocols, no I/O."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ctxbench.bench.types import Kind, Language
 from ctxbench.strategies.api import Prompt
 
 MOST_TOKENS = 100_000_000
-"""Tokens of a prompt or an answer: no model takes a tenth of it, and sums of what is stored stay whole numbers."""
+"""Limit of tokens of a prompt or an answer: no model takes a tenth of it, and stored sums stay whole numbers."""
 _LONGEST = 1e8
-"""Seconds of an answer: three years."""
+"""Limit of an answer's seconds: three years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How to decode; greedy by default, as both papers do."""
+    """Parameters of decoding; greedy by default, as in both papers."""
 
     max_tokens: int = 128
     temperature: float = 0.0
@@ -26,12 +26,12 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     fim: bool = False
-    """Whether the model is shown what follows the cursor, and fills in the middle; see `harness.generators.fim`."""
+    """Whether the model sees the text after the cursor and fills in the middle; see `harness.generators.fim`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One answer wanted."""
+    """A request for one answer."""
 
     prompt: Prompt
     language: Language
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One answer given."""
+    """One answer."""
 
     text: str
     finish: str
@@ -55,11 +55,11 @@ class Response:
     seconds: float
     """Wall time of this answer; a batch's time is shared out evenly."""
     cached: int = 0
-    """How many of `tokens_in` the service had at hand from earlier requests, as it says."""
+    """How many of `tokens_in` the service had cached from earlier requests, by its own account."""
 
 
 def accounted(response: Response) -> bool:
-    """Return whether what a response says of itself can be: how it ended, its tokens, its seconds."""
+    """Return whether a response's account of itself is possible: its end, its tokens, its seconds."""
     return (
         response.finish in ("stop", "length")
         and all(type(tokens) is int for tokens in (response.tokens_in, response.tokens_out, response.cached))
@@ -83,7 +83,7 @@ class Generator(Protocol):
 
     @property
     def version(self) -> str:
-        """What besides the spec decides the output: weights' digest, revision. Part of the cache key."""
+        """Everything besides the spec that decides the output: weights' digest, revision. Part of the cache key."""
         ...
 
     @property
@@ -101,12 +101,12 @@ class Generator(Protocol):
 
         Raises:
             MachineFault: if all of them failed.
-            InputFault: if no request can be answered before the user mends something; ends the run.
+            InputFault: if no request can be answered until the user mends something; ends the run.
         """
         ...
 
     def close(self) -> None:
-        """Let go of processes, connections and memory."""
+        """Release processes, connections and memory."""
         ...
 
 
@@ -114,8 +114,8 @@ class Generator(Protocol):
 class Coder(Protocol):
     """A generator that can say how many bits a given text costs after a prompt.
 
-    One thread may be in `bits` while another is in `generate`, so that one's work fills the other's
-    pauses; a model that cannot do both at once takes a lock of its own.
+    One thread may be in `bits` while another is in `generate`, so that one works in the other's pauses; a model that
+    cannot do both at once takes a lock of its own.
     """
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
@@ -128,7 +128,7 @@ class Waking(Protocol):
     """A generator that takes a while to start, and can do so before it is needed."""
 
     def wake(self, language: Language) -> None:
-        """Start what a language's requests need, and return when it is there.
+        """Start everything that a language's requests need, and return when it is ready.
 
         Raises:
             MachineFault: if it was lost.

@@ -1,4 +1,4 @@
-"""What every generator must do, tried on a tiny prompt; for our own tests and for outside authors."""
+"""Checks that every generator must pass, on a tiny prompt; for our own tests and for outside authors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_THREADS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GeneratorFinding:
     """The outcome of one check."""
 
     name: str
@@ -27,15 +27,15 @@ class Finding:
     detail: str
 
 
-def check(generator: Generator) -> list[Finding]:
+def check(generator: Generator) -> list[GeneratorFinding]:
     """Try a generator; a fault that it raises fails the check and ends the list."""
-    found: list[Finding] = []
+    findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):
-            found.append(Finding(name, passed, detail))
+            findings.append(GeneratorFinding(name, passed, detail))
     except CtxbenchError as fault:
-        found.append(Finding("answers without a fault", False, str(fault)))
-    return found
+        findings.append(GeneratorFinding("answers without a fault", False, str(fault)))
+    return findings
 
 
 def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
@@ -45,7 +45,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
     yield "accounts for its answers", all(map(accounted, first)), "finish, tokens and seconds"
     again = _answers(generator, [_request(_CODE), _request("x = 1\ny = ")])
-    equal = [one.text for one in first] == [one.text for one in again]
+    equal = [answer.text for answer in first] == [answer.text for answer in again]
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
     [short] = _answers(generator, [_request(_CODE, max_tokens=1)])
     # A model that thinks is given room beside the answer's.
@@ -62,11 +62,11 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
     """Return the answers; raise the first fault that stands in the place of one."""
-    given = generator.generate(requests)
-    for one in given:
-        if isinstance(one, MachineFault):
-            raise one
-    return [one for one in given if isinstance(one, Response)]
+    answers = generator.generate(requests)
+    for answer in answers:
+        if isinstance(answer, MachineFault):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, Response)]
 
 
 def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
@@ -74,8 +74,8 @@ def _side_by_side(generator: Generator) -> tuple[str, bool, str]:
     width = min(generator.batch_size, _MOST_THREADS)
     requests = [_request(f"{_CODE}{number} * ") for number in range(width)]
     with ThreadPoolExecutor(width) as threads:
-        given = list(threads.map(lambda request: _answers(generator, [request]), requests))
-    return "answers side by side", all(map(len, given)), f"{width} calls at once"
+        answers = list(threads.map(lambda request: _answers(generator, [request]), requests))
+    return "answers side by side", all(map(len, answers)), f"{width} calls at once"
 
 
 def _coding(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:

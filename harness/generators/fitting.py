@@ -1,14 +1,14 @@
-"""Prompts cut to a model's window, by the model's own count of tokens. Pure.
+"""Cut prompts to a model's window, by the model's own count of tokens. Pure.
 
-Strategies cut by budgets of their own, in ctxbench's tokens; this is what is left to do where the model has less
-room. What is shown in vain goes first, what says what is wanted never does:
+Strategies cut by budgets of their own, in ctxbench's tokens; this cuts further where the model has less room. The least
+useful text goes first, and the task itself never goes:
 
-- Functions [decision]: what was retrieved goes, from the lowest score; the last of it is cut at its end, then the
-  current file at its top, by whole lines. Instruction, steps and target section stay.
-- Lines [decision]: the file is cut at its beginning by whole lines, but keeps half of the room, as it has half of the
-  papers' prompts; then what was retrieved goes as above, then more of the file, at last the beginning of its last line.
+- Functions: retrieved blocks go, the lowest score first; the last of them is cut at its end, then the current file at
+  its top, by whole lines. Instruction, steps and target section stay.
+- Lines: the file is cut at its beginning by whole lines, but keeps half of the room, as it has half of the papers'
+  prompts; then retrieved blocks go as above, then more of the file, at last the beginning of its last line.
 
-A prompt that is over the window even so has nothing left to cut, and is flagged as failed.
+A prompt that is still over the window has nothing left to cut, and is flagged as failed.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"
-"""Why a block was left out."""
+"""The reason of blocks that are left out here."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADING = ("#", "//")
-"""What a text over retrieved code begins with; an instruction begins with a word."""
+"""The beginnings of a heading over retrieved code; an instruction begins with a word."""
 
 
 @runtime_checkable
 class Windowed(Protocol):
-    """A generator that says what its model takes."""
+    """A generator that knows its model's window."""
 
     @property
     def window(self) -> int:
-        """Tokens of prompt and answer; 0 if nothing says."""
+        """Tokens of prompt and answer; 0 if unknown."""
         ...
 
     def count(self, request: Request) -> int:
-        """Return how many tokens a request's prompt has for the model, with all that is put around it."""
+        """Return how many tokens a request's prompt has for the model, with everything put around it."""
         ...
 
 
 def fitted(generator: Generator, request: Request) -> Request:
-    """Return a request with its prompt cut to the model's window, where the generator says what that is; see `fit`."""
+    """Return a request with its prompt cut to the model's window, if the generator knows it; see `fit`."""
     if not isinstance(generator, Windowed) or not generator.window:
         return request
 
@@ -61,18 +61,18 @@ def fitted(generator: Generator, request: Request) -> Request:
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
-    """Return the prompt, cut to what the window leaves beside the answer.
+    """Return the prompt, cut to the room that the window leaves beside the answer.
 
     Args:
         prompt: as a strategy made it.
         count: prompt -> the model's tokens.
         window: tokens of prompt and answer; 0 for no limit.
         new_tokens: tokens of the answer; they take half of the window at most, and an answer may then be cut short.
-        kind: what is wanted.
+        kind: of the sample.
 
     Returns:
-        The very prompt if it fits. Else one whose cut blocks say so, whose `dropped` names what is gone (reason
-        ``window``), with the flag ``overflow_trimmed``, and ``overflow_failed`` too if it does not fit even so.
+        The same prompt if it fits. Else a prompt whose cut blocks are marked and whose `dropped` holds the missing ones
+        (reason ``window``), with the flag ``overflow_trimmed``, and ``overflow_failed`` too if it still does not fit.
     """
     cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
     if not window or cut.fits(prompt.blocks):
@@ -115,9 +115,9 @@ class _Cut:
         return self.count(replace(self.prompt, blocks=tuple(blocks)))
 
     def file(self, kind: Kind) -> int | None:
-        """Return where the current file stands; None if it is not shown, or only as what is wanted.
+        """Return the place of the current file; None if it is not shown, or only as the target section.
 
-        It is what ends at the cursor; under a target section it is the code that no search has found.
+        The file ends at the cursor; under a target section it is the code without a score.
         """
         blocks = self.blocks
         if not blocks:
@@ -131,33 +131,33 @@ class _Cut:
         return max(own, default=None)
 
     def drop_retrieved(self, kind: Kind) -> None:
-        """Drop what was retrieved from the lowest score until the prompt fits; cut the last of it at its end."""
+        """Drop retrieved blocks from the lowest score until the prompt fits; cut the last of them at its end."""
         if self.fits(self.blocks):
             return
         before, states = len(self.dropped), [self.blocks]
-        while len(found := self.retrieved(kind)) > 1:
-            self.drop(found[0])
+        while len(places := self.retrieved(kind)) > 1:
+            self.drop(places[0])
             states.append(self.blocks)
-        # Counting takes as long as the prompt is: not once for each of what may be a thousand blocks.
+        # Counting takes time in proportion to the prompt, so not once for each of perhaps a thousand blocks.
         gone = min(bisect_left(states, True, key=self.fits), len(states) - 1)
         self.blocks = states[gone]
         del self.dropped[before + gone :]
-        found = self.retrieved(kind)
-        if self.fits(self.blocks) or not found:
+        places = self.retrieved(kind)
+        if self.fits(self.blocks) or not places:
             return
-        self.shorten_end(found[0])
-        if not self.fits(self.blocks) or not self.blocks[found[0]].text.strip():
-            self.drop(found[0])
+        self.shorten_end(places[0])
+        if not self.fits(self.blocks) or not self.blocks[places[0]].text.strip():
+            self.drop(places[0])
 
     def retrieved(self, kind: Kind) -> list[int]:
-        """Return where retrieved blocks stand, the first to go first."""
+        """Return the places of retrieved blocks, in the order in which they go."""
         file = self.file(kind)
-        found = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
-        # Of equal ones, and of those that no score was given to, the later goes first.
-        return sorted(found, key=lambda at: (_score(self.blocks[at]), -at))
+        places = [at for at, block in enumerate(self.blocks) if _is_context(block) and at != file]
+        # Among blocks with equal scores or without one, the later goes first.
+        return sorted(places, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
-        """Leave a block out, and say so."""
+        """Leave a block out and record it."""
         block = self.blocks[at]
         self.dropped.append(Dropped(kind=block.kind, places=block.places, score=block.score, reason=WINDOW))
         self.blocks = _without(self.blocks, at)
@@ -171,8 +171,8 @@ class _Cut:
         """Cut the file at its top by whole lines, as few as make the prompt fit; its last line stays.
 
         Args:
-            at: where it stands.
-            keep: tokens of it that stay at least.
+            at: its place.
+            keep: the least number of its tokens that stay.
         """
         lines = _LINE.findall(self.blocks[at].text)
 
@@ -198,8 +198,8 @@ class _Cut:
         def cut(gone: int) -> list[Block]:
             block = self.blocks[at]
             text = without(gone)
-            shown = replace(block, text=text, cut=True, places=_places(block, text))
-            return [*self.blocks[:at], shown, *self.blocks[at + 1 :]]
+            shorter = replace(block, text=text, cut=True, places=_places(block, text))
+            return [*self.blocks[:at], shorter, *self.blocks[at + 1 :]]
 
         steps = bisect_left(range(1, most), True, key=lambda gone: self.fits(cut(gone))) + 1
         self.blocks = cut(steps)
@@ -214,7 +214,7 @@ def _score(block: Block) -> float:
 
 
 def _places(block: Block, text: str) -> tuple[Place, ...]:
-    """Return where what is left of a block comes from: of the file up to the cursor, its last lines."""
+    """Return the places of a shortened block: for the file up to the cursor, its last lines."""
     if block.kind is not BlockKind.INFILE or len(block.places) != 1:
         return block.places
     [place] = block.places
@@ -222,7 +222,7 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
 
 
 def _without(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Return the blocks without one, and without the heading and the gaps of a section that is empty then."""
+    """Return the blocks without the one at `gone`, and without heading and gaps of a section that it leaves empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
         first -= 1

@@ -1,8 +1,8 @@
-"""Whether a service reads prompts as they are sent: whole, and with no more around them than its endpoint says.
+"""Check that a service reads prompts as they are sent: whole, and with nothing added but its endpoint's own marks.
 
-Some cut a long prompt and say nothing (Ollama does, at 4,096 tokens by default), some take a text to go on with for
-a message of a chat. Neither fails, and both change every score. The tokens that a service says it read give both away:
-they grow by the same number with every repetition of a piece of code, and what is left of none is what was put around.
+Some services cut a long prompt silently (Ollama does, at 4,096 tokens by default), some take a text to continue for a
+message of a chat. Neither fails, and both change every score. The number of tokens that a service reports shows both:
+it grows by the same amount with every repetition of a piece of code, and the remainder is what the service added.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
 """Repetitions: some are under 1,000 tokens, which every server reads; many are some 8,000."""
 _LEEWAY = 0.02
-"""Share of a prompt that may be counted otherwise where repetitions join."""
+"""Share of a prompt whose tokens may differ where repetitions join."""
 _AROUND = 8
-"""Tokens that may stand around a text to go on with: a mark of its beginning, and what the ends of it join to."""
+"""Tokens that may surround a text to continue: a mark of its beginning, and those that its ends join with."""
 
 
 class CutShort(MachineFault):
-    """Raised for an answer to a prompt of which the service did not read all, and did not say so.
+    """Raised for an answer to a prompt that the service silently cut.
 
-    Says something against its health, as `TooLong` does not: a run in which nothing else comes back is given up.
+    Counts against its health, as `TooLong` does not: a run in which nothing else comes back is given up.
     """
 
 
 def findings(generator: Generator) -> list[tuple[str, bool, str]]:
     """Return checks of a service as (name, passed, words); three requests, the longest of some 8,000 tokens.
 
-    A service that refuses the longest one reads whole what it reads.
+    A service that refuses the longest one does read whole prompts.
 
     Raises:
-        MachineFault: if one of them failed for another reason than its length.
+        MachineFault: if a request failed for another reason than its length.
     """
     first = _read(generator, _FEW)
     few, some = first.tokens_in, _read(generator, _SOME).tokens_in
@@ -46,26 +46,26 @@ def findings(generator: Generator) -> list[tuple[str, bool, str]]:
         many, refused = 0, fault.what
     if not getattr(generator, "counts", True):
         return [("reads prompts whole", True, "not known: the server counts no tokens")]
-    each = (some - few) / (_SOME - _FEW)
-    around = max(0, round(few - _FEW * each))
-    expected = round(few + (_MANY - _FEW) * each)
+    per_repetition = (some - few) / (_SOME - _FEW)
+    around = max(0, round(few - _FEW * per_repetition))
+    expected = round(few + (_MANY - _FEW) * per_repetition)
     whole = not many or many >= expected * (1 - _LEEWAY)
     words = refused or (f"{many:,} tokens" if whole else f"of {expected:,} tokens it read {many:,}, without a word")
-    found = [("reads prompts whole", whole, words)]
+    checks = [("reads prompts whole", whole, words)]
     if not generator.instructs:
         words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
         echoed = first.text.startswith(_PIECE)
         words = "it repeats the prompt before its answer" if echoed else words
-        found.append(("goes on with the text", around <= _AROUND and not echoed, words))
-    return found
+        checks.append(("goes on with the text", around <= _AROUND and not echoed, words))
+    return checks
 
 
 def _read(generator: Generator, times: int) -> Response:
-    """Return the answer to so many repetitions, with the tokens that the service says it read."""
-    # No code to go on with: nothing is put around it on this side.
+    """Return the answer to so many repetitions, with the number of tokens that the service reports."""
+    # A block of plain text: this side puts nothing around it.
     prompt = Prompt(blocks=(Block(kind=BlockKind.TEXT, text=_PIECE * times),))
     request = Request(prompt=prompt, language=Language.PYTHON, sampling=Sampling(max_tokens=16))
-    [found] = generator.generate([request])
-    if isinstance(found, MachineFault):
-        raise found
-    return found
+    [response] = generator.generate([request])
+    if isinstance(response, MachineFault):
+        raise response
+    return response

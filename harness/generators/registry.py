@@ -1,10 +1,10 @@
 """Generators by name: the decorator, the entry points and the check of their parameters.
 
-A generator is registered by a factory function whose keyword-only parameters are what a spec may
-give: ``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and says its version;
-weights, processes and connections wait for the first request, so that a finished run starts nothing.
-What only decides how fast answers come (``concurrency``, ``workers``) is declared as such, and is no part of the
-canonical spelling: a run that goes on with fewer workers is the same run.
+A generator is registered by a factory function whose keyword-only parameters a spec may set:
+``openai(model=…, url=…)``. A factory is cheap: it checks its parameters and knows its version; weights, processes and
+connections wait for the first request, so that a finished run starts nothing. Parameters that only decide how fast
+answers come (``concurrency``, ``workers``) are declared as such and are no part of the canonical spelling: a run that
+goes on with fewer workers is the same run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench generator list"
 _REGISTRY: Registry[Factory] = Registry("generator", group="ctxbench.generators", command=COMMAND)
 _MACHINE: dict[str, frozenset[str]] = {}
-"""Generator -> the parameters that decide nothing of an answer."""
+"""Generator -> the parameters that do not affect answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """What there is to know of a registered generator without making one."""
+class GeneratorCard:
+    """The description of a registered generator, without making one."""
 
     name: str
     summary: str
@@ -45,7 +45,7 @@ def generator(name: str, *, machine: Sequence[str] = ()) -> Callable[[F], F]:
 
     Args:
         name: how specs call it.
-        machine: the parameters that decide how answers are got and nothing of what they say.
+        machine: the parameters that do not affect the content of answers.
 
     Raises:
         InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks one of
@@ -69,7 +69,7 @@ def names() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
-def card(name: str) -> Card:
+def card(name: str) -> GeneratorCard:
     """Describe a generator.
 
     Raises:
@@ -77,7 +77,7 @@ def card(name: str) -> Card:
     """
     factory = _REGISTRY.get(name)
     parameters = inspect.signature(factory).parameters.values()
-    return Card(
+    return GeneratorCard(
         name=name,
         summary=(inspect.getdoc(factory) or "").partition("\n")[0],
         parameters=tuple((p.name, "" if p.default is p.empty else spelled(p.default)) for p in parameters),
@@ -87,15 +87,15 @@ def card(name: str) -> Card:
 def canonical(spec: str) -> str:
     """Return the spelling under which a generator's results are kept: keys sorted, defaults left out.
 
-    What decides nothing of an answer is left out, too: `resolve` what the user wrote.
+    Parameters that do not affect answers are left out, too, so `resolve` takes the user's own spelling.
 
     Raises:
         InputFault: as `resolve`.
     """
     parsed = specs.parse(spec)
-    given = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
+    parameters = arguments(_REGISTRY.get(parsed.name), parsed, command=COMMAND)
     machine = _MACHINE.get(parsed.name, frozenset())
-    return str(Spec(parsed.name, {key: value for key, value in given.items() if key not in machine}))
+    return str(Spec(parsed.name, {key: value for key, value in parameters.items() if key not in machine}))
 
 
 def resolve(spec: str) -> Generator:

@@ -1,4 +1,4 @@
-"""`scripted`: a generator that answers from a script. Ships under an ordinary name, so that tests patch nothing."""
+"""`scripted`: a generator that answers from a script. It ships under an ordinary name, so that tests patch nothing."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Scripted:
 
     def _respond(self, request: Request) -> Response:
         tokens = pieces(self._answer(request))
-        kept = tokens[: request.sampling.max_tokens]
+        answer_tokens = tokens[: request.sampling.max_tokens]
         return Response(
-            text="".join(kept),
-            finish="length" if len(kept) < len(tokens) else "stop",
+            text="".join(answer_tokens),
+            finish="length" if len(answer_tokens) < len(tokens) else "stop",
             tokens_in=count(request.prompt.text),
-            tokens_out=len(kept),
+            tokens_out=len(answer_tokens),
             seconds=self._delay,
         )
 
@@ -140,7 +140,7 @@ def _find(lines: Sequence[_Line], path: Path, request: Request) -> str:
 
 
 def _load(path: Path) -> list[_Line]:
-    found = []
+    lines = []
     for number, record in read_jsonl(path):
         unknown = record.keys() - {"text", *_CONDITIONS}
         text, index = record.get("text"), record.get("index")
@@ -149,8 +149,8 @@ def _load(path: Path) -> list[_Line]:
             raise InputFault("no scripted answer", where=f"{path}:{number}", cure=_FORM)
         if index is not None and type(index) is not int:
             raise InputFault("index is no whole number", where=f"{path}:{number}", cure=_FORM)
-        found.append(_line(record))
-    return found
+        lines.append(_line(record))
+    return lines
 
 
 def _line(record: dict[str, Any]) -> _Line:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.files import sha256
 from ctxbench.bench.types import Sample
-from ctxbench.harness.asking import FINAL, Completion, Made, completion
+from ctxbench.harness.asking import FINAL, AnsweredSample, Completion, completion
 from ctxbench.harness.batcher import Answer as ModelAnswer
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.codereval import NO_RESULT
@@ -48,7 +48,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
     )
 
 
-def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[Made]:
+def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
     """Return the samples of the file that are not stored yet, as if a model had just made their completions."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
@@ -60,8 +60,8 @@ def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Colle
     ]
 
 
-def _sample(sample: Sample, completions: Sequence[Completion]) -> Made:
-    return Made(
+def _sample(sample: Sample, completions: Sequence[Completion]) -> AnsweredSample:
+    return AnsweredSample(
         sample=sample,
         prompt=_PROMPT,
         calls=tuple((FINAL, recorded.answer) for recorded in completions),
@@ -100,7 +100,7 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
     )
 
 
-def unscored(sample: Made) -> Finished:
+def unscored(sample: AnsweredSample) -> Finished:
     """Return the record of a sample whose reference is not known: only its verdicts count."""
     completions = tuple(
         StoredCompletion(

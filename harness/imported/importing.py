@@ -13,18 +13,18 @@ from ctxbench.bench.formats.types import Table
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Language
 from ctxbench.harness import imported
-from ctxbench.harness.asking import Made
+from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.attempt import Progress
 from ctxbench.harness.imported.conversion import generation, new_samples, remarks, spec_of, unscored
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.runner import silent
 from ctxbench.harness.runspec import RunSpec
-from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.scoring import SampleScorer
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store.records import Finished, Imported
 from ctxbench.harness.store.store import Store
 
-_Scored = tuple[Made, Finished]
+_Scored = tuple[AnsweredSample, Finished]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,11 @@ def import_results(
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
-def _scored(run: Matched, completed: Sequence[Made], progress: Progress) -> list[_Scored]:
+def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
     """Return samples as they are stored, with scores where their references are known."""
     if run.basis.references is None:
         return [(sample, unscored(sample)) for sample in completed]
-    scorer = Scorer(run.basis.references)
+    scorer = SampleScorer(run.basis.references)
     scored: list[_Scored] = []
     with progress(f"score {run.generator}", len(completed)) if completed else silent("", 0) as tick:
         for sample in completed:

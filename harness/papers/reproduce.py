@@ -16,7 +16,7 @@ from ctxbench.harness.attempt import Progress
 from ctxbench.harness.papers.own_results import PROFILE, OwnResult, ours
 from ctxbench.harness.papers.presets import LEXICAL, encoders_of, with_encoder
 from ctxbench.harness.papers.tables import PaperTable
-from ctxbench.harness.runner import Choices
+from ctxbench.harness.runner import RunOptions
 from ctxbench.harness.store import queries
 from ctxbench.harness.store.store import Store
 
@@ -107,7 +107,7 @@ def run(
     *,
     generator: str,
     encoder: str | None = None,
-    choices: Choices | None = None,
+    choices: RunOptions | None = None,
     progress: Progress = runner.silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
     """Run every distinct strategy of a table's rows over the sample sets; what is stored is not run again.

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import UNTESTED, Kind
-from ctxbench.harness.repeat import Choices, File
+from ctxbench.harness.repeat import ImportedFile, StoredChoices
 from ctxbench.harness.store import attempts as tries
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import tables as t
@@ -28,7 +28,7 @@ class RunWork:
     """How far one run is."""
 
     id: str
-    choices: Choices
+    choices: StoredChoices
     samples_digest: str
     versions: Mapping[str, str]
     """What else decides the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
@@ -45,7 +45,7 @@ class RunWork:
     """In the order in which they began."""
     remarks: tuple[str, ...]
     imported: Imported | None
-    file: File | None
+    file: ImportedFile | None
     """How to import it again; None for a run that was made here."""
     alive: bool | None = None
     """Whether a process works at it; False if its last attempt has no end and its process is gone, None if there is
@@ -200,8 +200,8 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), "none")
 
 
-def _choices(run: Any, sandbox: str) -> Choices:
-    return Choices(
+def _choices(run: Any, sandbox: str) -> StoredChoices:
+    return StoredChoices(
         samples=run.samples,
         limit=run.sample_limit,
         strategy=run.strategy,
@@ -213,14 +213,14 @@ def _choices(run: Any, sandbox: str) -> Choices:
     )
 
 
-def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> File:
+def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> ImportedFile:
     labels = siblings[source.sha256]
     shared = {"strategy": {strategy for strategy, _ in labels}, "generator": {generator for _, generator in labels}}
-    return File(
+    return ImportedFile(
         format=source.format,
         source=source.source,
         # Where the file itself told what its samples are, no version of ours decided its scores.
-        known=bool(run.code),
+        has_sample_set=bool(run.code),
         language=languages[0] if len(languages) == 1 else "",
         labels=tuple(label for label, values in shared.items() if len(values) == 1),
     )

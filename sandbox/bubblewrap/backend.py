@@ -44,19 +44,19 @@ class BubblewrapSandbox:
         environment, limits = Environment(name="probe"), Limits()
         image = make(environment, self._cache, lambda _: None)
         box = BubblewrapLauncher("", layout(environment, image, limits), limits, _PROBE).start()
-        said = ""
+        words = ""
         try:
-            said = box.receive(time.monotonic() + _SECONDS).decode("utf-8", "replace").strip()
+            words = box.receive(time.monotonic() + _SECONDS).decode("utf-8", "replace").strip()
         except SandboxLost as lost:
-            said = lost.what
+            words = lost.what
         finally:
             box.end()
-        if said != "box":
-            cure = _REFUSED if re.search(_REFUSAL, said) else "mend that, or use an engine of Docker's"
-            raise SandboxUnavailable(said, where="bubblewrap", cure=cure)
+        if words != "box":
+            cure = _REFUSED if re.search(_REFUSAL, words) else "mend that, or use an engine of Docker's"
+            raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:
-        """Make what is missing for an environment; see `sandbox.types.Sandbox.prepare`."""
+        """Make the missing parts of an environment; see `sandbox.types.Sandbox.prepare`."""
         host.bwrap()
         return self._image(environment, report).digest
 
@@ -76,16 +76,16 @@ class BubblewrapSandbox:
                 cure="use --sandbox docker",
             )
         with self._lock:
-            made = self._made.get(environment.digest)
-            if made is None:
+            image = self._made.get(environment.digest)
+            if image is None:
                 try:
-                    made = make(environment, self._cache, report)
+                    image = make(environment, self._cache, report)
                 except OSError as error:
                     raise SandboxUnavailable(
                         f"cannot be made: {error}", where=str(self._cache), cure="free some disk and run it again"
                     ) from error
-                self._made[environment.digest] = made
-            return made
+                self._made[environment.digest] = image
+            return image
 
 
 def available(cache: Path) -> SandboxError | None:

@@ -1,4 +1,4 @@
-"""Starts boxes under bwrap and ends them, with everything in them."""
+"""Start boxes under bwrap, and end them with everything in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ctxbench.sandbox.bubblewrap import cgroups, host
-from ctxbench.sandbox.bubblewrap.layout import GUEST, Layout
+from ctxbench.sandbox.bubblewrap.layout import GUEST, BoxLayout
 from ctxbench.sandbox.bubblewrap.starter import starter
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.types import Limits
@@ -31,7 +31,7 @@ _F_SETPIPE_SZ = 1031
 class BubblewrapBox:
     """One running box; see `sandbox.box.Box`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.Group) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], status: int, group: cgroups.ControlGroup) -> None:
         self._process, self._status, self._group = process, status, group
         assert process.stdin and process.stdout and process.stderr
         self._in, self._out, self._err = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
@@ -43,12 +43,12 @@ class BubblewrapBox:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data`; see `sandbox.box.Box.send`."""
-        rest = memoryview(data)
+        unsent = memoryview(data)
         with self._sending:
-            while rest:
+            while unsent:
                 self._wait(self._in, select.POLLOUT, deadline)
                 try:
-                    rest = rest[os.write(self._in, rest[:_CHUNK]) :]
+                    unsent = unsent[os.write(self._in, unsent[:_CHUNK]) :]
                 except BlockingIOError:
                     continue
                 except OSError as error:
@@ -70,7 +70,7 @@ class BubblewrapBox:
                 return data
 
     def end(self) -> str:
-        """Kill it and wait until nothing of it is left; see `sandbox.box.Box.end`."""
+        """Kill the box and wait until nothing of it is left; see `sandbox.box.Box.end`."""
         with self._ending:
             if self._ended is None:
                 self._ended = self._end()
@@ -137,13 +137,13 @@ class BubblewrapBox:
         while True:
             if self._ended is not None:
                 raise self._lost()
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
                 raise SandboxLost("the box did not answer in time", where="bubblewrap", cure="run it again")
-            ready = {number for number, _ in poll.poll(min(left, 1.0) * 1000)}
-            if handle in ready:
+            readable = {number for number, _ in poll.poll(min(seconds, 1.0) * 1000)}
+            if handle in readable:
                 return
-            if self._err in ready and not self._drain():
+            if self._err in readable and not self._drain():
                 poll.unregister(self._err)
 
     def _drain(self) -> bool:
@@ -187,7 +187,7 @@ def _parent(pid: int) -> int:
 class BubblewrapLauncher:
     """Starts boxes of one layout; see `sandbox.box.Launcher`."""
 
-    def __init__(self, image: str, layout: Layout, limits: Limits, command: Sequence[str] = GUEST) -> None:
+    def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image
         self._layout, self._limits, self._command = layout, limits, command
 

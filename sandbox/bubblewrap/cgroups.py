@@ -27,7 +27,7 @@ _numbers = itertools.count()
 _V1 = ("memory", "pids", "cpu")
 
 
-class Group:
+class ControlGroup:
     """The control groups of one box; with no folders, nothing is limited or counted."""
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
@@ -43,12 +43,12 @@ class Group:
         ]
 
     def processes(self) -> set[int]:
-        """Return who is in it."""
-        found: set[int] = set()
+        """Return the ids of its processes."""
+        pids: set[int] = set()
         for folder in self.folders:
             with contextlib.suppress(OSError, ValueError):
-                found |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
-        return found
+                pids |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        return pids
 
     def kill(self) -> None:
         """Kill whoever is left in it."""
@@ -85,26 +85,26 @@ def version() -> int:
     return 1 if (ROOT / "memory").is_dir() else 0
 
 
-def make(limits: Limits) -> Group:
+def make(limits: Limits) -> ControlGroup:
     """Make the control groups of one box; an empty one where that is not ours to do."""
     if os.geteuid() != 0:
-        return Group()
+        return ControlGroup()
     name = f"{_PREFIX}{owner().replace(':', '-')}-{next(_numbers)}"
     which = version()
     if which == 2:
         folder = ROOT / name
-        return Group((folder,)) if _set(folder, _settings_v2(limits)) else Group()
+        return ControlGroup((folder,)) if _set(folder, _settings_v2(limits)) else ControlGroup()
     settings = _settings_v1(limits)
-    made = [ROOT / kind / name for kind in _V1 if which and _set(ROOT / kind / name, settings[kind])]
-    return Group(tuple(made))
+    folders = [ROOT / kind / name for kind in _V1 if which and _set(ROOT / kind / name, settings[kind])]
+    return ControlGroup(tuple(folders))
 
 
 def usable() -> bool:
     """Return whether a box's memory can be held by one here, by making one."""
     group = make(Limits())
-    held = bool(group.counters)
+    has_counters = bool(group.counters)
     group.remove()
-    return held
+    return has_counters
 
 
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
@@ -156,7 +156,7 @@ def remove_abandoned(folder: Path) -> None:
     Raises:
         OSError: if it cannot be.
     """
-    group = Group((folder,))
+    group = ControlGroup((folder,))
     group.kill()
     group.remove()
     if folder.exists():

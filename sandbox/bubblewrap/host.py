@@ -1,4 +1,4 @@
-"""What this machine lends to a box: its interpreter, its system folders, its bwrap."""
+"""The parts of this machine that a box uses: its interpreter, its system folders, its bwrap."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def bwrap() -> str:
     Raises:
         SandboxUnavailable: if it is not installed, or too old.
     """
-    found = shutil.which("bwrap")
-    if not sys.platform.startswith("linux") or found is None:
+    program = shutil.which("bwrap")
+    if not sys.platform.startswith("linux") or program is None:
         raise SandboxUnavailable("bubblewrap is not installed", where="bubblewrap", cure=_MACHINE)
-    if version(found) < (0, 4):
-        raise SandboxUnavailable(f"{found} is older than 0.4", where="bubblewrap", cure="install a newer one")
-    return os.path.realpath(found)
+    if version(program) < (0, 4):
+        raise SandboxUnavailable(f"{program} is older than 0.4", where="bubblewrap", cure="install a newer one")
+    return os.path.realpath(program)
 
 
 @functools.cache
 def version(program: str) -> tuple[int, ...]:
     """Return bwrap's version, e.g. (0, 8, 0); (0,) if it does not say."""
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)
-    return tuple(int(part) for part in re.findall(r"\d+", done.stdout)) or (0,)
+    process = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10)
+    return tuple(int(part) for part in re.findall(r"\d+", process.stdout)) or (0,)
 
 
 def interpreter() -> Path:
@@ -64,16 +64,16 @@ def python() -> list[tuple[Path, str]]:
     base = _base()
     # In a virtual environment the second would be that environment's own.
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
-    wanted = [interpreter(), *(Path(os.path.realpath(folder)) for folder in folders)]
-    wanted += sorted((base / "lib").glob("libpython*.so*"))
-    outside = [path for path in dict.fromkeys(wanted) if path.exists() and not within(path, SYSTEM)]
+    paths = [interpreter(), *(Path(os.path.realpath(folder)) for folder in folders)]
+    paths += sorted((base / "lib").glob("libpython*.so*"))
+    outside = [path for path in dict.fromkeys(paths) if path.exists() and not within(path, SYSTEM)]
     return [(path, _moved(path)) for path in outside if not any(other in path.parents for other in outside)]
 
 
 def own_packages() -> list[str]:
     """Return where in the box this interpreter's own packages would be, which a box must not see."""
-    found = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
-    return [_moved(path) for path in found if path.is_dir()]
+    folders = [Path(os.path.realpath(path)) for path in site.getsitepackages([sys.base_prefix])]
+    return [_moved(path) for path in folders if path.is_dir()]
 
 
 def links() -> list[tuple[str, str]]:
@@ -81,10 +81,10 @@ def links() -> list[tuple[str, str]]:
 
     That library is not found by a variable, which a test that starts programs with none would lose.
     """
-    found = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
+    pairs = [(os.readlink(name), name) for name in SYSTEM if os.path.islink(name)]  # noqa: PTH114, PTH115
     if any(path.name.startswith("libpython") for path, _ in python()):
-        found += [(PREFIX, str(path)) for path in dict.fromkeys([Path(sys.base_prefix), _base()])]
-    return found
+        pairs += [(PREFIX, str(path)) for path in dict.fromkeys([Path(sys.base_prefix), _base()])]
+    return pairs
 
 
 def executable() -> str:
@@ -132,7 +132,7 @@ def draw_uid() -> int | None:
     for inside, _, count in ranges:
         if inside <= _FIRST_UID and inside + count > _LAST_UID:
             return _FIRST_UID + secrets.randbelow(_LAST_UID - _FIRST_UID)
-    inside, _, count = max(ranges, key=lambda each: each[2])
+    inside, _, count = max(ranges, key=lambda uid_range: uid_range[2])
     # Root of a namespace with few uids: its upper half, or none at all, and then it is a plain user outside.
     return inside + count // 2 + secrets.randbelow(count // 2) if count >= 4096 else None
 
@@ -156,29 +156,29 @@ def build() -> str:
     return f"{sys.implementation.name} {sys.version} {digest}"
 
 
-def programs(wanted: Sequence[str]) -> list[str]:
+def programs(packages: Sequence[str]) -> list[str]:
     """Return ``package version`` of Debian packages.
 
     Raises:
         SandboxUnavailable: if one is missing, naming what installs it.
     """
-    if not wanted:
+    if not packages:
         return []
     if shutil.which("dpkg-query") is None:
-        return _by_path(wanted)
+        return _by_path(packages)
     form = "-f=${Package} ${Version} ${db:Status-Status}\\n"
-    done = subprocess.run(
-        ["dpkg-query", "-W", form, "--", *wanted], capture_output=True, text=True, check=False, timeout=30
+    process = subprocess.run(
+        ["dpkg-query", "-W", form, "--", *packages], capture_output=True, text=True, check=False, timeout=30
     )
-    rows = [line.split() for line in done.stdout.splitlines()]
-    held = {row[0]: row[1] for row in rows if len(row) == 3 and row[2] == "installed"}
-    _require([name for name in wanted if name.partition(":")[0] not in held])
-    return sorted(f"{name} {number}" for name, number in held.items())
+    rows = [line.split() for line in process.stdout.splitlines()]
+    versions = {row[0]: row[1] for row in rows if len(row) == 3 and row[2] == "installed"}
+    _require([name for name in packages if name.partition(":")[0] not in versions])
+    return sorted(f"{name} {number}" for name, number in versions.items())
 
 
-def _by_path(wanted: Sequence[str]) -> list[str]:
+def _by_path(packages: Sequence[str]) -> list[str]:
     """Look for programs where there is no dpkg: a JDK by ``javac``, others by their own name."""
-    names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in wanted}
+    names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in packages}
     _require([name for name, program in names.items() if shutil.which(program) is None])
     return sorted(f"{name} {os.path.realpath(str(shutil.which(program)))}" for name, program in names.items())
 

@@ -1,4 +1,4 @@
-"""Makes what a box finds beside the system: installed wheels, the guest and the library, a small ``/etc``.
+"""Make the folders that a box has beside the system: installed wheels, the guest and the library, a small ``/etc``.
 
 Everything lies in digest-named folders of the cache, built aside and renamed, readable by everybody:
 a box runs as a uid that owns none of it.
@@ -37,7 +37,7 @@ _ETC = {
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What `prepare` made for an environment."""
+    """The folders that `prepare` made for an environment."""
 
     digest: str
     packages: Path
@@ -48,7 +48,7 @@ class Image:
 
 
 def make(environment: Environment, cache: Path, report: Report) -> Image:
-    """Make what is missing of an environment's image; without a network if nothing is.
+    """Make the missing parts of an environment's image; if none is missing, no network is needed.
 
     Raises:
         SandboxUnavailable: if wheels cannot be had, or this machine lacks a program.
@@ -142,11 +142,11 @@ def _open_up(folder: Path) -> None:
 
 def _run(argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd="/")
+        process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd="/")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(f"cannot be installed: {error}", where="bubblewrap", cure="run it again") from error
-    if done.returncode not in allowed:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+    if process.returncode not in allowed:
+        lines = (process.stderr or process.stdout).strip().splitlines() or ["no reason given"]
         raise SandboxUnavailable(
             f"wheels cannot be installed: {lines[-1]}", where="bubblewrap", cure="free some disk and run it again"
         )

@@ -1,4 +1,4 @@
-"""Says how a box is put together: what is bound where, and bwrap's arguments. Pure but for looking at paths."""
+"""The layout of a box: its bind mounts and bwrap's arguments. Pure but for looking at paths."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """What stays the same from box to box."""
+class BoxLayout:
+    """The part of a layout that is the same for all boxes of an environment."""
 
     program: str
     binds: tuple[tuple[str, str], ...]
@@ -98,7 +98,7 @@ class Layout:
         return argv
 
 
-def layout(environment: Environment, image: Image, limits: Limits) -> Layout:
+def layout(environment: Environment, image: Image, limits: Limits) -> BoxLayout:
     """Return the layout of boxes of one image under one set of limits.
 
     Raises:
@@ -111,7 +111,7 @@ def layout(environment: Environment, image: Image, limits: Limits) -> Layout:
     binds += [(str(image.empty), place) for place in host.own_packages()]
     binds += [(str(path), f"/etc/{path.name}") for path in sorted(image.etc.iterdir())]
     binds += [(str(image.bin), "/ctxbench/bin"), (str(image.library), LIBRARY), (str(image.packages), PACKAGES)]
-    return Layout(
+    return BoxLayout(
         program=program,
         binds=tuple(binds),
         links=tuple(host.links()),

@@ -1,4 +1,4 @@
-"""What runs between us and bwrap: joins the box's control group, makes the mounts that bwrap cannot, drops root.
+"""The program between us and bwrap: joins the box's control group, makes the mounts that bwrap cannot, drops root.
 
 A program of its own, started as ``python -I -S -B stage.py '<json>'``; a child of it becomes bwrap. It exists because
 
@@ -51,11 +51,11 @@ def _become(spec: dict[str, Any]) -> None:
     _die_with_parent()
     if os.getppid() != spec["parent"]:
         sys.exit(125)
-    lifeline, held = os.pipe()
+    lifeline, write_end = os.pipe()
     first = os.fork()
     if first == 0:
         try:
-            os.close(held)
+            os.close(write_end)
             _exec(spec, lifeline)
         except OSError as error:
             sys.stderr.write(f"the box could not be staged: {error}\n")

@@ -21,15 +21,15 @@ class Starter:
         self._wanted: queue.SimpleQueue[tuple[list[str], int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
         threading.Thread(target=self._serve, name="bubblewrap-starter", daemon=True).start()
 
-    def start(self, argv: list[str], kept: int) -> subprocess.Popen[bytes]:
+    def start(self, argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
         """Start a program with an empty environment and one more file descriptor."""
         promise: Future[subprocess.Popen[bytes]] = Future()
-        self._wanted.put((argv, kept, promise))
+        self._wanted.put((argv, descriptor, promise))
         return promise.result()
 
     def _serve(self) -> None:
         while True:
-            argv, kept, promise = self._wanted.get()
+            argv, descriptor, promise = self._wanted.get()
             try:
                 # A session of its own: a Ctrl-C is for us, and we end the boxes.
                 process = subprocess.Popen(
@@ -40,7 +40,7 @@ class Starter:
                     env={},
                     cwd="/",
                     close_fds=True,
-                    pass_fds=(kept,),
+                    pass_fds=(descriptor,),
                     start_new_session=True,
                     bufsize=0,
                 )

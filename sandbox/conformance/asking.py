@@ -1,4 +1,4 @@
-"""How checks ask: a Python program in a box, and what it must have said."""
+"""Questions of checks: a Python program in a box, and the output it must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job is given, and what comes back of it."""
+"""Checks of a job's inputs and outcome."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def _surroundings(pool: Pool) -> str:
 
 def _result(pool: Pool) -> str:
     outcome = _call(pool, "answer", text="é", number=[1, None, 2.5])
-    wanted = {
+    expected = {
         "arguments": {"text": "é", "number": [1, None, 2.5]},
         "word": "from the tree",
         "here": ["run.sh", "words"],
     }
-    return expect(outcome, "printed\n") or ("" if outcome.result == wanted else f"result {outcome.result!r}")
+    return expect(outcome, "printed\n") or ("" if outcome.result == expected else f"result {outcome.result!r}")
 
 
 def _no_result(pool: Pool) -> str:

@@ -1,4 +1,4 @@
-"""Limits, each tried from within."""
+"""Checks of limits, each tried from within."""
 
 from __future__ import annotations
 

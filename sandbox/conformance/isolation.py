@@ -1,4 +1,4 @@
-"""What a job cannot reach: the network, the machine, the trusted processes of its box."""
+"""Checks that a job cannot reach what it must not: the network, the machine, the trusted processes of its box."""
 
 from __future__ import annotations
 

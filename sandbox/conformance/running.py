@@ -1,4 +1,4 @@
-"""Runs the list, each check by itself, in boxes that it opens."""
+"""Run the checks one by one, in boxes opened for them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _MANY = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one check found."""
+class CheckResult:
+    """The result of one check."""
 
     name: str
     passed: bool
@@ -45,7 +45,7 @@ class Finding:
     """What is wrong; empty if it passed."""
 
 
-def check(sandbox: Sandbox, names: Sequence[str] = NAMES) -> Iterator[Finding]:
+def check(sandbox: Sandbox, names: Sequence[str] = NAMES) -> Iterator[CheckResult]:
     """Prepare a small environment, run the named checks on it, yield what each found.
 
     Raises:
@@ -53,13 +53,13 @@ def check(sandbox: Sandbox, names: Sequence[str] = NAMES) -> Iterator[Finding]:
     """
     sandbox.prepare(ENVIRONMENT, lambda _: None)
     for checks, reuse in ((_SHARED, _MANY), (_FRESH, 1)):
-        wanted = [name for name in checks if name in names]
-        if not wanted:
+        selected = [name for name in checks if name in names]
+        if not selected:
             continue
         with sandbox.open(ENVIRONMENT, limits=LIMITS, width=2, reuse=reuse) as pool:
-            for name in wanted:
+            for name in selected:
                 try:
                     detail = checks[name](pool)
                 except SandboxError as error:
                     detail = str(error)
-                yield Finding(name=name, passed=not detail, detail=detail)
+                yield CheckResult(name=name, passed=not detail, detail=detail)

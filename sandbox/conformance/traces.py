@@ -1,4 +1,4 @@
-"""What one job leaves for the next: nothing; and how jobs run beside each other."""
+"""Checks that a job leaves nothing for the next, and that jobs run beside each other."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _clean(pool: Pool) -> str:
     return expect(python(pool, _LOOK), _CLEAN)
 
 
-def _kept(pool: Pool) -> str:
+def _reused(pool: Pool) -> str:
     """Jobs that do nothing wrong must not cost a box each."""
     program = "print(open('/proc/1/stat').read().rsplit(')', 1)[1].split()[19])"
     for folder in ("/dev/shm", "."):  # noqa: S108 - the box's own
@@ -97,23 +97,23 @@ def _everyone(pool: Pool) -> str:
 def _beside(pool: Pool) -> str:
     """Two jobs at once, which must not see each other's files or processes."""
     program = "import os, time\nopen(os.environ['TMPDIR'] + '/mine', 'x').close()\ntime.sleep(1.5)\n" + _LOOK
-    found: list[Outcome] = []
-    threads = [threading.Thread(target=lambda: found.append(python(pool, program))) for _ in range(2)]
+    outcomes: list[Outcome] = []
+    threads = [threading.Thread(target=lambda: outcomes.append(python(pool, program))) for _ in range(2)]
     began = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if len(found) < 2:
+    if len(outcomes) < 2:
         return "a job of two had no outcome"
-    if any("[] from the tree" not in outcome.output for outcome in found):
-        return " and ".join(described(outcome) for outcome in found)
+    if any("[] from the tree" not in outcome.output for outcome in outcomes):
+        return " and ".join(described(outcome) for outcome in outcomes)
     took = time.monotonic() - began
     return "" if took < 20 else f"two jobs of 1.5 s took {took:.1f} s"
 
 
 CHECKS = {
-    "a box is used again": _kept,
+    "a box is used again": _reused,
     "nothing is left for the next job": _clean,
     "a fork bomb ends with its job": _bomb,
     "a job that kills all that it can harms itself only": _everyone,

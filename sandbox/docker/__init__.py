@@ -22,7 +22,7 @@ from ctxbench.sandbox.docker.engine import Client, answers, connected
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.docker.stock import BUILDS, sweep, touch
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.folders import exclusive_lock
 from ctxbench.sandbox.types import Environment, Limits, Pool, Report
 
 __all__ = ["DockerSandbox", "answers"]
@@ -50,11 +50,11 @@ class DockerSandbox:
         with connected() as client:
             if environment.image:
                 return foreign.key(client, environment)
-            found = self._found(client, environment)
-            if found is None:
+            image = self._image(client, environment)
+            if image is None:
                 self._base = self._base or bases.get(client, self.base_image, report)
-                found = self._build(client, environment, self._base, report)
-            return images.key(found, environment)
+                image = self._build(client, environment, self._base, report)
+            return images.key(image, environment)
 
     @contextlib.contextmanager
     def open(self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1) -> Iterator[Pool]:
@@ -81,17 +81,17 @@ class DockerSandbox:
             SandboxUnavailable: if its image is not there, or no engine answers.
         """
         with connected() as client:
-            found = self._found(client, environment)
-            if found is None:
+            image = self._image(client, environment)
+            if image is None:
                 raise SandboxUnavailable("its image is not built", where=environment.name, cure="prepare it first")
-            touch(self._notes, found)
-            yield DockerLauncher(client, found, environment, limits, images.key(found, environment), self.runtime)
+            touch(self._notes, image)
+            yield DockerLauncher(client, image, environment, limits, images.key(image, environment), self.runtime)
 
     @property
     def _notes(self) -> Path:
         return self.cache / "docker"
 
-    def _found(self, client: Client, environment: Environment) -> dict[str, Any] | None:
+    def _image(self, client: Client, environment: Environment) -> dict[str, Any] | None:
         base = self._base or bases.local(client, self.base_image)
         return images.find(client, images.tag(environment, base)) if base else None
 
@@ -99,6 +99,6 @@ class DockerSandbox:
         python = bases.python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
         # One build at a time: who waited for the same image takes it, who waited for a like one its layers.
-        with held(self._notes / BUILDS):
-            found = images.find(client, images.tag(environment, base))
-            return found or images.build(client, environment, base, folder, report)
+        with exclusive_lock(self._notes / BUILDS):
+            image = images.find(client, images.tag(environment, base))
+            return image or images.build(client, environment, base, folder, report)

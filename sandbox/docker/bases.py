@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ctxbench.sandbox.docker.engine import Client, absent, told
+from ctxbench.sandbox.docker.engine import Client, absent, engine_faults
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.owners import owner
 from ctxbench.sandbox.types import Report
@@ -16,10 +16,10 @@ HOME_MADE = "ctxbench-debian-base"
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
-def local(client: Client, wanted: str) -> str | None:
-    """Return the id of the base image that is here, the wanted one first; None if there is none."""
-    for name in _names(wanted):
-        with told(SandboxUnavailable, "docker"):
+def local(client: Client, base_image: str) -> str | None:
+    """Return the id of a local base image, preferably of `base_image`; None if there is none."""
+    for name in _names(base_image):
+        with engine_faults(SandboxUnavailable, "docker"):
             try:
                 return str(client.images.get(name).id)
             except Exception as error:
@@ -28,33 +28,33 @@ def local(client: Client, wanted: str) -> str | None:
     return None
 
 
-def get(client: Client, wanted: str, report: Report) -> str:
+def get(client: Client, name: str, report: Report) -> str:
     """Return the id of the base image; pull it where it is not here.
 
     Raises:
         SandboxUnavailable: if it can neither be pulled nor replaced by the home-made one.
     """
-    with told(SandboxUnavailable, "docker"):
+    with engine_faults(SandboxUnavailable, "docker"):
         try:
-            return str(client.images.get(wanted).id)
+            return str(client.images.get(name).id)
         except Exception as error:
             if not absent(error):
                 raise
-    report(f"pulling the image {wanted}")
+    report(f"pulling the image {name}")
     try:
-        with told(SandboxUnavailable, "docker"):
-            return str(client.images.pull(wanted).id)
+        with engine_faults(SandboxUnavailable, "docker"):
+            return str(client.images.pull(name).id)
     except SandboxUnavailable as refused:
-        found = local(client, wanted)
-        if found is None:
+        image_id = local(client, name)
+        if image_id is None:
             raise SandboxUnavailable(
                 f"the image cannot be pulled ({refused.what})",
-                where=wanted,
+                where=name,
                 cure="name one that can in CTXBENCH_BASE_IMAGE, or make one from Debian packages as root: "
                 "scripts/debian_base.sh; or use --sandbox bubblewrap",
             ) from refused
-        report(f"{wanted} cannot be pulled: using {HOME_MADE}")
-        return found
+        report(f"{name} cannot be pulled: using {HOME_MADE}")
+        return image_id
 
 
 def python(client: Client, base: str, cache: Path) -> str:
@@ -63,12 +63,12 @@ def python(client: Client, base: str, cache: Path) -> str:
     Raises:
         SandboxUnavailable: if it has none.
     """
-    known = cache / "python" / base.partition(":")[2]
-    if known.is_file():
-        return known.read_text(encoding="utf-8")
+    note = cache / "python" / base.partition(":")[2]
+    if note.is_file():
+        return note.read_text(encoding="utf-8")
     try:
-        with told(SandboxUnavailable, base[:19]):
-            said: bytes = client.containers.run(
+        with engine_faults(SandboxUnavailable, base[:19]):
+            output: bytes = client.containers.run(
                 base,
                 ["python3", "-c", _VERSION],
                 entrypoint=[],
@@ -80,14 +80,14 @@ def python(client: Client, base: str, cache: Path) -> str:
         raise SandboxUnavailable(
             f"its Python cannot be asked ({error.what})", where="base image", cure="choose one that has python3"
         ) from error
-    version = said.decode("ascii", "replace").strip()
-    known.parent.mkdir(parents=True, exist_ok=True)
+    version = output.decode("ascii", "replace").strip()
+    note.parent.mkdir(parents=True, exist_ok=True)
     # Renamed into place: another process may be reading.
-    aside = known.with_name(f"{known.name}.{os.getpid()}.part")
+    aside = note.with_name(f"{note.name}.{os.getpid()}.part")
     aside.write_text(version, encoding="utf-8")
-    aside.replace(known)
+    aside.replace(note)
     return version
 
 
-def _names(wanted: str) -> tuple[str, ...]:
-    return (wanted, HOME_MADE) if wanted == OFFICIAL else (wanted,)
+def _names(name: str) -> tuple[str, ...]:
+    return (name, HOME_MADE) if name == OFFICIAL else (name,)

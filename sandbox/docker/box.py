@@ -10,17 +10,17 @@ import threading
 import time
 from typing import Any
 
-from ctxbench.sandbox.docker.engine import Client, absent, fault, told
+from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 _CHUNK = 64 * 1024
-_KEPT = 4096
+_LAST_BYTES = 4096
 """Bytes kept of the guest's last words."""
 _GONE_SECONDS = 10.0
 """For the engine to finish a removal that it has begun."""
 
 
-class Over(SandboxLost):
+class StreamEnded(SandboxLost):
     """Raised when a box's stream has come to its end."""
 
 
@@ -43,9 +43,9 @@ class Streams:
         view = memoryview(data)
         while view:
             if not self._left:
-                taken = min(8 - len(self._header), len(view))
-                self._header += bytes(view[:taken])
-                view = view[taken:]
+                count = min(8 - len(self._header), len(view))
+                self._header += bytes(view[:count])
+                view = view[count:]
                 if len(self._header) == 8:
                     self._kind, self._left = struct.unpack(">BxxxL", self._header)
                     self._header = b""
@@ -56,7 +56,7 @@ class Streams:
             if self._kind == 1:
                 out += part
             else:
-                self.words = (self.words + bytes(part))[-_KEPT:]
+                self.words = (self.words + bytes(part))[-_LAST_BYTES:]
         return bytes(out)
 
 
@@ -74,11 +74,11 @@ class DockerBox:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data` to the guest's stdin."""
-        rest = memoryview(data)
-        while rest:
+        unsent = memoryview(data)
+        while unsent:
             self._wait(select.POLLOUT, deadline)
             try:
-                rest = rest[self._stream.send(rest) :]
+                unsent = unsent[self._stream.send(unsent) :]
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -96,7 +96,7 @@ class DockerBox:
                 except OSError as error:
                     raise self._lost(f"its stdout is closed ({error.strerror})") from error
                 if not data:
-                    raise Over("it ended", where=self._where)
+                    raise StreamEnded("it ended", where=self._where)
                 if out := self._streams.feed(data):
                     return out
 
@@ -115,10 +115,10 @@ class DockerBox:
         poll = select.poll()
         try:
             poll.register(self._stream, event)
-            ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         except (OSError, ValueError) as error:
             raise self._lost("it was ended") from error
-        if not ready:
+        if not events:
             raise Late("it gave no answer in time", where=self._where)
 
     def _lost(self, what: str) -> SandboxLost:
@@ -175,13 +175,13 @@ class DockerBox:
         return f"it exited with {state['ExitCode']}" + (", out of memory" if state["OOMKilled"] else "")
 
     def _told_by_events(self) -> str:
-        found = self._client.events(
+        records = self._client.events(
             since=int(self._began) - 1,
             until=f"{time.time():.6f}",
             filters={"container": [self.name], "event": ["die", "oom"]},
             decode=True,
         )
-        events = {event["Action"]: event["Actor"]["Attributes"] for event in found}
+        events = {event["Action"]: event["Actor"]["Attributes"] for event in records}
         if "die" not in events:
             return "it is gone"
         return f"it exited with {events['die'].get('exitCode')}" + (", out of memory" if "oom" in events else "")
@@ -193,8 +193,8 @@ def attached(client: Client, name: str) -> socket.socket:
     Raises:
         SandboxUnavailable: if the engine is reached in a way that gives no plain socket.
     """
-    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-    raw: Any = client.api.attach_socket(name, wanted)
+    streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    raw: Any = client.api.attach_socket(name, streams)
     response = getattr(raw, "_response", None)
     inner = getattr(raw, "_sock", None)
     if type(inner) is not socket.socket:
@@ -219,7 +219,7 @@ def remove(client: Client, name: str) -> None:
     """
     deadline = time.monotonic() + _GONE_SECONDS
     pause = 0.01
-    with told(SandboxLost, f"box {name[:12]}"):
+    with engine_faults(SandboxLost, f"box {name[:12]}"):
         while True:
             try:
                 client.api.remove_container(name, force=True, v=True)

@@ -35,7 +35,7 @@ def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
     """
     import docker  # noqa: PLC0415 - the SDK takes 0.2 s to import
 
-    with told(SandboxUnavailable, "docker"):
+    with engine_faults(SandboxUnavailable, "docker"):
         _knock(docker, seconds)
         client = docker.from_env(timeout=seconds, max_pool_size=_CONNECTIONS, version="auto")
     try:
@@ -69,7 +69,7 @@ def answers() -> bool:
 
 
 @contextlib.contextmanager
-def told(kind: type[SandboxError], where: str) -> Iterator[None]:
+def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
     """Turn every fault of the SDK's and of its connection into `kind`: one line, with the cure."""
     from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
@@ -84,11 +84,11 @@ def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
     """Return an exception of the SDK's as ours; `cure` is for what has none of its own."""
-    said = " ".join(str(getattr(error, "explanation", None) or error).split())
-    low = said.lower()
-    cure = next((known for sign, known in _CURES if sign in low), cure)
-    said = said.removeprefix("Error while fetching server API version: ")
-    return kind(said[:400].rstrip(". "), where=where, cure=cure)
+    message = " ".join(str(getattr(error, "explanation", None) or error).split())
+    low = message.lower()
+    cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)
+    message = message.removeprefix("Error while fetching server API version: ")
+    return kind(message[:400].rstrip(". "), where=where, cure=cure)
 
 
 def absent(error: Exception) -> bool:

@@ -24,7 +24,7 @@ from ctxbench.sandbox.docker.box import DockerBox
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.docker.foreign_job import ForeignJob
 from ctxbench.sandbox.docker.images import find
-from ctxbench.sandbox.docker.launcher import SHM, Engine, hardened, in_memory, started
+from ctxbench.sandbox.docker.launcher import SHM, EngineFacts, hardened, in_memory, started
 from ctxbench.sandbox.docker.tree import archive
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import check_paths
@@ -74,7 +74,7 @@ class ForeignPool:
         self._client, self._limits, self._folder = client, limits, environment.folder
         self._tree = archive(environment.tree)
         self._image, self._variables = str(_inspected(client, environment)["Id"]), variables(environment)
-        self._engine = Engine.of(client, runtime)
+        self._engine = EngineFacts.of(client, runtime)
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._boxes: set[DockerBox] = set()
@@ -164,32 +164,32 @@ class ForeignPool:
 
 
 def variables(environment: Environment) -> list[str]:
-    """Return what is added to the image's own variables; the user has no name there, so it gets one here."""
+    """Return the variables added to the image's own; the user has no name there, so it gets one here."""
     ours = {"HOME": "/tmp", "USER": "nobody", "LOGNAME": "nobody"}  # noqa: S108 - the box's own
     return [f"{name}={value}" for name, value in (ours | dict(environment.variables)).items()]
 
 
 def _inspected(client: Client, environment: Environment) -> Mapping[str, Any]:
-    wanted = (environment.requirements, environment.project, environment.programs, environment.library)
-    if any(wanted) or environment.path or environment.preload:
+    additions = (environment.requirements, environment.project, environment.programs, environment.library)
+    if any(additions) or environment.path or environment.preload:
         raise ValueError("an image that is taken as it stands has a tree and variables, and nothing of ours in it")
     folder = environment.folder
     if not folder.startswith("/") or posixpath.normpath(folder) != folder or folder == "/" or set(folder) & set(":,"):
         raise ValueError(f"{folder!r} is no folder that a file system can be mounted at")
-    found = find(client, environment.image)
-    if found is None:
+    image = find(client, environment.image)
+    if image is None:
         raise SandboxUnavailable(
             "no image of that name or id is here",
             where=environment.image,
             cure="see `docker images`; `docker load` or `docker import` brings one in from a file",
         )
-    if volumes := found["Config"].get("Volumes"):
+    if volumes := image["Config"].get("Volumes"):
         raise SandboxUnavailable(
             f"it declares the volume {min(volumes)}, which would lie on this machine's disk without a limit",
             where=environment.image,
             cure="make one without: `docker export CONTAINER | docker import - NAME`",
         )
-    return found
+    return image
 
 
 def _argv(job: Job) -> tuple[str, ...]:

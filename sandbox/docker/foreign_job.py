@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctxbench.sandbox.docker.box import DockerBox, Late, Over
-from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.docker.box import DockerBox, Late, StreamEnded
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.guest.capture import Output
 from ctxbench.sandbox.types import Ended, Outcome
@@ -69,7 +69,7 @@ class ForeignJob:
         late = not _read(box, output, began + seconds)
         took = time.monotonic() - began
         if late:
-            return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_shown(output, ""))
+            return Outcome(ended=Ended.TIMED_OUT, seconds=took, **_decoded(output, ""))
         state = _state(client, box)
         whole = self._last.encode() in output.head + output.tail
         if not whole and not state["OOMKilled"]:
@@ -83,25 +83,25 @@ class ForeignJob:
             signal=code - 128 if signalled else None,
             out_of_memory=bool(state["OOMKilled"]),
             seconds=took,
-            **_shown(output, self._last),
+            **_decoded(output, self._last),
         )
 
     def _planted(self, box: DockerBox) -> bytes:
         """Send the files; return what came after the mark that says that they are there."""
         deadline = time.monotonic() + SETUP_SECONDS
-        said, mark = b"", self._first.encode()
+        output, mark = b"", self._first.encode()
         try:
             box.send(self._data, deadline)
-            while mark not in said:
-                said = said[-_MOST_WORDS:] + box.receive(deadline)
+            while mark not in output:
+                output = output[-_MOST_WORDS:] + box.receive(deadline)
         except SandboxLost as lost:
             with contextlib.suppress(SandboxError):
                 while True:
-                    said = said[-_MOST_WORDS:] + box.receive(time.monotonic() + 1)
-            words = " ".join(said.decode("utf-8", "replace").split())[-300:]
+                    output = output[-_MOST_WORDS:] + box.receive(time.monotonic() + 1)
+            words = " ".join(output.decode("utf-8", "replace").split())[-300:]
             why = f"its files cannot be unpacked: {words}" if words else lost.what
             raise SandboxLost(why, where=lost.where, cure="the image must have sh, head and tar") from lost
-        return said.partition(mark)[2]
+        return output.partition(mark)[2]
 
 
 def _read(box: DockerBox, output: Output, deadline: float) -> bool:
@@ -110,7 +110,7 @@ def _read(box: DockerBox, output: Output, deadline: float) -> bool:
     while time.monotonic() < deadline:
         try:
             output.add(box.receive(deadline))
-        except Over:
+        except StreamEnded:
             return True
         except Late:
             break
@@ -119,19 +119,19 @@ def _read(box: DockerBox, output: Output, deadline: float) -> bool:
 
 def _state(client: Client, box: DockerBox) -> Mapping[str, Any]:
     """Return how a container ended, once it has."""
-    with told(SandboxLost, f"box {box.name[:12]}"):
+    with engine_faults(SandboxLost, f"box {box.name[:12]}"):
         client.api.wait(box.name, timeout=SETUP_SECONDS)
-        found: Mapping[str, Any] = client.api.inspect_container(box.name)["State"]
-    return found
+        state: Mapping[str, Any] = client.api.inspect_container(box.name)["State"]
+    return state
 
 
-def _shown(output: Output, last: str) -> dict[str, Any]:
+def _decoded(output: Output, last: str) -> dict[str, Any]:
     tail, left_out = output.tail, output.left_out
     if not left_out:
         whole = bytes(output.head) + tail
         return {"output": _without(whole.decode("utf-8", "replace"), last), "truncated": False}
-    head, rest = (part.decode("utf-8", "replace") for part in (bytes(output.head), tail))
-    return {"output": f"{head}\n[{left_out} bytes are left out here]\n{_without(rest, last)}", "truncated": True}
+    head, end = (part.decode("utf-8", "replace") for part in (bytes(output.head), tail))
+    return {"output": f"{head}\n[{left_out} bytes are left out here]\n{_without(end, last)}", "truncated": True}
 
 
 def _without(text: str, last: str) -> str:

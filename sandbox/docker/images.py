@@ -20,12 +20,12 @@ from typing import IO, Any
 
 from ctxbench import sandbox
 from ctxbench.sandbox import wheels
-from ctxbench.sandbox.docker.engine import Client, absent, fault, told
+from ctxbench.sandbox.docker.engine import Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Environment, Report
 
 REPOSITORY = "ctxbench-sandbox"
-_KEPT = 16 * 1024
+_LAST_BYTES = 16 * 1024
 """Characters of a build's output that a fault is looked for in."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
@@ -41,10 +41,10 @@ def code() -> Mapping[str, bytes]:
     Read once: a guest that is edited while a process runs would not fit what that process has imported.
     """
     root = Path(sandbox.__file__).resolve().parent
-    found = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
+    paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
     files = {
         f"sandbox/{path.relative_to(root).as_posix()}": path.read_bytes()
-        for path in found
+        for path in paths
         if path.is_file() and "__pycache__" not in path.parts
     }
     return {"Dockerfile": (root / "docker" / "Dockerfile").read_bytes(), **files}
@@ -57,8 +57,8 @@ def code_digest(files: Mapping[str, bytes]) -> str:
 
 def tag(environment: Environment, base: str) -> str:
     """Return the name of an environment's image on a base image of that id."""
-    held = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
-    return f"{REPOSITORY}:{_digest(held)[:32]}"
+    parts = [code_digest(code()), base, environment.installed, code_digest(environment.library)]
+    return f"{REPOSITORY}:{_digest(parts)[:32]}"
 
 
 def key(attributes: Mapping[str, Any], environment: Environment) -> str:
@@ -69,14 +69,14 @@ def key(attributes: Mapping[str, Any], environment: Environment) -> str:
 
 def find(client: Client, name: str) -> dict[str, Any] | None:
     """Return what the engine knows of an image; None if it is not there."""
-    with told(SandboxUnavailable, "docker"):
+    with engine_faults(SandboxUnavailable, "docker"):
         try:
-            found: dict[str, Any] = client.api.inspect_image(name)
+            attributes: dict[str, Any] = client.api.inspect_image(name)
         except Exception as error:
             if absent(error):
                 return None
             raise
-    return found
+    return attributes
 
 
 def build(client: Client, environment: Environment, base: str, folder: Path, report: Report) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         "ctxbench.base": base,
         "ctxbench.wheels": _digest(wheels.wheels(folder)),
     }
-    with tempfile.TemporaryFile() as context, told(SandboxUnavailable, f"image of {environment.name}"):
+    with tempfile.TemporaryFile() as context, engine_faults(SandboxUnavailable, f"image of {environment.name}"):
         _pack(context, {**files, **_library(environment)}, folder)
         steps = client.api.build(
             fileobj=context,
@@ -110,22 +110,22 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
             decode=True,
         )
         _follow(steps, environment)
-    made = find(client, name)
-    if made is None:
+    image = find(client, name)
+    if image is None:
         raise SandboxUnavailable("the engine built it and has it not", where=name, cure="run it again")
-    return made
+    return image
 
 
 def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> None:
-    said = failed = ""
+    output = failed = ""
     # To the stream's end, whatever it says: only then is its connection given back.
     for step in steps:
         failed = failed or str(step.get("error", ""))
         # Parts of lines: a colour begins a new one.
-        said = (said + str(step.get("stream", "")))[-_KEPT:]
+        output = (output + str(step.get("stream", "")))[-_LAST_BYTES:]
     if failed:
         raise fault(
-            RuntimeError(f"it cannot be built: {_reason(said)} ({failed.rpartition(' returned a ')[2]})"),
+            RuntimeError(f"it cannot be built: {_reason(output)} ({failed.rpartition(' returned a ')[2]})"),
             SandboxUnavailable,
             f"image of {environment.name}",
             "check the names of its programs and the connection to the Debian mirror, and run it again; "
@@ -133,10 +133,10 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
         )
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Return the last lines that name a fault, or else the last lines; not the builder's own."""
-    shown = _COLOURS.sub("", said).splitlines()
-    lines = [line.strip() for line in shown if line.strip() and not line.startswith(_BUILDER)]
+    output_lines = _COLOURS.sub("", output).splitlines()
+    lines = [line.strip() for line in output_lines if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]
     return " | ".join((faults or lines)[-2:])[:300] or "no output"
 

@@ -1,4 +1,4 @@
-"""Starts hardened containers: every flag that a box has stands in this file."""
+"""Start hardened containers: every flag of a box stands in this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxbench.sandbox.box import NETWORK
 from ctxbench.sandbox.docker.box import DockerBox, attached, remove
-from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.owners import owner
 from ctxbench.sandbox.types import MIB, Environment, Limits
@@ -23,7 +23,7 @@ USERS = range(1_900_000, 1_901_024)
 They own nothing; the image names them all nobody. Larger numbers do not fit into every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
 """The same on an engine that maps users, which has few: they are others on the machine. They have no name."""
-_TAKEN = 409
+_NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/work",
@@ -42,16 +42,16 @@ class DockerLauncher:
     def __init__(
         self,
         client: Client,
-        found: Mapping[str, Any],
+        attributes: Mapping[str, Any],
         environment: Environment,
         limits: Limits,
         image: str,
         runtime: str = "",
     ) -> None:
-        """Take an inspected image; `image` is the digest that outcomes are stored under, `runtime` see `Engine`."""
+        """Take an inspected image; outcomes are stored under the digest `image`; `runtime` see `EngineFacts`."""
         self.image, self._runtime = image, runtime
-        self._client, self._id, self._limits = client, found["Id"], limits
-        self._variables = variables(found["Config"]["Env"] or [], environment)
+        self._client, self._id, self._limits = client, attributes["Id"], limits
+        self._variables = variables(attributes["Config"]["Env"] or [], environment)
 
     def start(self) -> DockerBox:
         """Create a container, attach to it, start it."""
@@ -71,13 +71,13 @@ class DockerLauncher:
         }
 
     @cached_property
-    def _engine(self) -> Engine:
-        return Engine.of(self._client, self._runtime)
+    def _engine(self) -> EngineFacts:
+        return EngineFacts.of(self._client, self._runtime)
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """What boxes need to know of their engine."""
+class EngineFacts:
+    """The facts about the engine that boxes need."""
 
     processors: int
     """Of the machine; it refuses a share of more."""
@@ -87,7 +87,7 @@ class Engine:
     """What it runs containers with, such as gVisor's ``runsc``; empty for its own choice."""
 
     @classmethod
-    def of(cls, client: Client, runtime: str = "") -> Engine:
+    def of(cls, client: Client, runtime: str = "") -> EngineFacts:
         """Ask an engine."""
         info = client.api.info()
         options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
@@ -95,7 +95,7 @@ class Engine:
         return cls(int(info["NCPU"]), _MAPPED_USERS if mapped else USERS, runtime)
 
 
-def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
+def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
     """Create a container with the client's settings, attach to it, start it.
 
     Args:
@@ -106,7 +106,7 @@ def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[st
     Raises:
         SandboxLost: if the engine does not do it now; nothing is left of it.
     """
-    with told(SandboxLost, "docker"):
+    with engine_faults(SandboxLost, "docker"):
         name = _created(client, engine, settings)
         try:
             # Attached before it starts, or its first words are lost.
@@ -122,13 +122,13 @@ def started(client: Client, engine: Engine, settings: Callable[[int], Mapping[st
     return DockerBox(client, name, stream)
 
 
-def _created(client: Client, engine: Engine, settings: Callable[[int], Mapping[str, Any]]) -> str:
+def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> str:
     """Create a container as a user of its own: named after it, as no engine has two containers of one name."""
     for user in random.sample(engine.users, len(engine.users)):
         try:
             created = client.api.create_container(name=f"ctxbench-box-{user}", user=f"{user}:{user}", **settings(user))
         except Exception as error:
-            if getattr(error, "status_code", None) != _TAKEN:
+            if getattr(error, "status_code", None) != _NAME_TAKEN:
                 raise
         else:
             return str(created["Id"])
@@ -153,7 +153,7 @@ def variables(image: list[str], environment: Environment) -> list[str]:
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))
 
 
-def hardened(limits: Limits, engine: Engine, user: int) -> dict[str, Any]:
+def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
     """Return the host settings of a box.
 
     Args:

@@ -1,4 +1,4 @@
-"""The images and boxes that are there: what they are for, what they take, and which are of no use any more."""
+"""Images and boxes on the engine: their purpose, their size, and those that are no longer of use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ctxbench.sandbox.docker import bases, images
-from ctxbench.sandbox.docker.engine import Client, told
+from ctxbench.sandbox.docker.engine import Client, engine_faults
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
-from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.folders import exclusive_lock
 from ctxbench.sandbox.owners import alive
 
 LABEL = "ctxbench.image"
@@ -25,7 +25,7 @@ _STOPPED = ("created", "exited", "dead")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredImage:
     """An image of ours."""
 
     id: str
@@ -45,9 +45,9 @@ class Stored:
     """Whether the present code and base image would still use it."""
 
 
-def touch(notes: Path, found: Mapping[str, Any]) -> None:
+def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
     """Note that an image is used now."""
-    file = notes / "used" / found["Id"].partition(":")[2]
+    file = notes / "used" / attributes["Id"].partition(":")[2]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
 
@@ -61,61 +61,63 @@ def sweep(client: Client) -> None:
     """
     if "http+docker://" not in client.api.adapters:
         return
-    with contextlib.suppress(SandboxError), told(SandboxLost, "docker"):
+    with contextlib.suppress(SandboxError), engine_faults(SandboxLost, "docker"):
         for box in client.api.containers(all=True, filters={"label": _OWNER, "status": list(_STOPPED)}):
             if not alive(box["Labels"][_OWNER]):
-                with contextlib.suppress(SandboxError), told(SandboxLost, box["Id"]):
+                with contextlib.suppress(SandboxError), engine_faults(SandboxLost, box["Id"]):
                     # Not by force: one that somebody starts meanwhile stays.
                     client.api.remove_container(box["Id"], v=True)
 
 
-def stored(client: Client, notes: Path, base_image: str) -> list[Stored]:
+def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
     """Return every image of ours, the latest first."""
-    with told(SandboxUnavailable, "docker"):
-        found = client.api.images(filters={"label": LABEL})
+    with engine_faults(SandboxUnavailable, "docker"):
+        records = client.api.images(filters={"label": LABEL})
         boxes = client.api.containers(all=True, filters={"label": _OWNER})
     code = images.code_digest(images.code())
     base = bases.local(client, base_image)
-    made = [_stored(image, notes, [box["ImageID"] for box in boxes], (code, base)) for image in found]
-    return sorted(made, key=lambda each: each.age)
+    stored_images = [_stored(image, notes, [box["ImageID"] for box in boxes], (code, base)) for image in records]
+    return sorted(stored_images, key=lambda stored_image: stored_image.age)
 
 
-def prune(client: Client, notes: Path, base_image: str, *, everything: bool = False) -> tuple[list[Stored], list[str]]:
+def prune(
+    client: Client, notes: Path, base_image: str, *, everything: bool = False
+) -> tuple[list[StoredImage], list[str]]:
     """Remove images of ours that the present code has no use for, or all of them; never another's.
 
     Returns:
         What was removed, and a line on each that could not be, such as one with a running box.
     """
-    with held(notes / BUILDS):
+    with exclusive_lock(notes / BUILDS):
         return _prune(client, notes, base_image, everything)
 
 
-def _prune(client: Client, notes: Path, base_image: str, everything: bool) -> tuple[list[Stored], list[str]]:
-    gone: list[Stored] = []
-    kept: list[str] = []
+def _prune(client: Client, notes: Path, base_image: str, everything: bool) -> tuple[list[StoredImage], list[str]]:
+    gone: list[StoredImage] = []
+    reasons: list[str] = []
     # Tagged ones first: a stage cannot go while an image is built on it.
-    for image in sorted(stored(client, notes, base_image), key=lambda each: not each.tag):
+    for image in sorted(stored(client, notes, base_image), key=lambda stored_image: not stored_image.tag):
         if image.current and not everything:
             continue
         if image.boxes:
-            kept.append(f"{image.tag or image.id[:19]}: {image.boxes} boxes use it")
+            reasons.append(f"{image.tag or image.id[:19]}: {image.boxes} boxes use it")
             continue
         try:
-            with told(SandboxLost, image.tag or image.id[:19]):
+            with engine_faults(SandboxLost, image.tag or image.id[:19]):
                 client.api.remove_image(image.tag or image.id)
         except SandboxLost as error:
-            kept.append(str(error))
+            reasons.append(str(error))
             continue
         (notes / "used" / image.id.partition(":")[2]).unlink(missing_ok=True)
         gone.append(image)
-    return gone, kept
+    return gone, reasons
 
 
-def _stored(image: Mapping[str, Any], notes: Path, boxes: list[str], now: tuple[str, str | None]) -> Stored:
+def _stored(image: Mapping[str, Any], notes: Path, boxes: list[str], now: tuple[str, str | None]) -> StoredImage:
     labels = image["Labels"] or {}
     tags = [tag for tag in image["RepoTags"] or [] if tag.startswith(f"{images.REPOSITORY}:")]
     used = notes / "used" / image["Id"].partition(":")[2]
-    return Stored(
+    return StoredImage(
         id=image["Id"],
         tag=tags[0] if tags else "",
         name=labels.get("ctxbench.name", ""),

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-from ctxbench.sandbox.docker.engine import Client, absent, told
+from ctxbench.sandbox.docker.engine import Client, absent, engine_faults
 from ctxbench.sandbox.docker.launcher import tidy
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 from ctxbench.sandbox.owners import owner
@@ -51,7 +51,7 @@ def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Calla
         SandboxUnavailable: if there is no such image.
         SandboxError: if the files are larger.
     """
-    with told(SandboxUnavailable, image):
+    with engine_faults(SandboxUnavailable, image):
         # Never started: its program need not be there.
         name = client.api.create_container(image, ["-"], labels={"ctxbench.owner": owner()})["Id"]
         try:
@@ -61,7 +61,7 @@ def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Calla
                 if absent(error):
                     return False
                 raise
-            size = _filtered(_Stream(chunks), into, keep, most)
+            size = _filtered(_ChunkStream(chunks), into, keep, most)
         finally:
             tidy(client, name)
     if size > most:
@@ -69,7 +69,7 @@ def copy_out(client: Client, image: str, path: str, into: IO[bytes], keep: Calla
     return True
 
 
-def _filtered(stream: _Stream, into: IO[bytes], keep: Callable[[str], bool], most: int) -> int:
+def _filtered(stream: _ChunkStream, into: IO[bytes], keep: Callable[[str], bool], most: int) -> int:
     """Copy wanted files of a tar, whose members lie below one folder; return their size, or one above `most`."""
     size = 0
     with tarfile.open(fileobj=stream, mode="r|") as tar, tarfile.TarFile(fileobj=into, mode="w") as out:
@@ -87,7 +87,7 @@ def _filtered(stream: _Stream, into: IO[bytes], keep: Callable[[str], bool], mos
     return size
 
 
-class _Stream(io.RawIOBase):
+class _ChunkStream(io.RawIOBase):
     """Chunks as a file that is read once."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -101,7 +101,7 @@ class _Stream(io.RawIOBase):
             self._rest = next(self._chunks, b"")
             if not self._rest:
                 return 0
-        taken = self._rest[: len(buffer)]
-        buffer[: len(taken)] = taken
-        self._rest = self._rest[len(taken) :]
-        return len(taken)
+        part = self._rest[: len(buffer)]
+        buffer[: len(part)] = part
+        self._rest = self._rest[len(part) :]
+        return len(part)

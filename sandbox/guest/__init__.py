@@ -1,4 +1,4 @@
-"""What runs inside a box: its first process, and what becomes of a job there.
+"""The programs inside a box: its first process, and the running of a job.
 
     header ──> guest (PID 1) ──fork──> supervisor ──fork──> the job's own process
                                        reads the job        confined, forked before the job was read

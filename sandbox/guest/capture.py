@@ -1,4 +1,4 @@
-"""What is kept of what a job says: the head and the tail of its output, and one whole result."""
+"""Capture a job's output: its head and tail, and one whole result."""
 
 from __future__ import annotations
 

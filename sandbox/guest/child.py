@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from . import capture, confine, frames
-from .confine import Bounds
+from .confine import Confinement
 
 _NOT_FOUND, _NOT_RUN, REFUSED = 127, 126, 125
-_READY = b"+"
+_READY_MARK = b"+"
 _DESCRIPTORS = 1
 
 
@@ -36,7 +36,7 @@ def confirmed(channel: socket.socket) -> None:
         NotReady: if it ended instead, or was killed.
     """
     try:
-        if channel.recv(1) == _READY:
+        if channel.recv(1) == _READY_MARK:
             return
     except OSError:
         pass
@@ -66,7 +66,7 @@ def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None =
         confirmed(channel)
 
 
-def become(channel: socket.socket, output: int, bounds: Bounds) -> NoReturn:
+def become(channel: socket.socket, output: int, bounds: Confinement) -> NoReturn:
     """Be the job's own process; never return."""
     code = REFUSED
     try:
@@ -76,7 +76,7 @@ def become(channel: socket.socket, output: int, bounds: Bounds) -> NoReturn:
         confine.enter(bounds, [handle])
         channel.detach()
         waiting = socket.socket(fileno=handle)
-        waiting.send(_READY)
+        waiting.send(_READY_MARK)
         code = _run(waiting, bounds)
     except BaseException:  # noqa: BLE001 - whatever it was, this process must not return
         traceback.print_exc()
@@ -100,7 +100,7 @@ def join(output: int) -> None:
     os.dup2(output, 2)
 
 
-def prepare(bounds: Bounds) -> None:
+def prepare(bounds: Confinement) -> None:
     """Do to the process that jobs are forked from what would be the same for each of them."""
     own, home, temporary = bounds.folders
     path = [os.path.normpath(f"{own}/{entry}") for entry in bounds.path]
@@ -119,7 +119,7 @@ def _receive(channel: socket.socket) -> tuple[dict[str, Any], int | None]:
     return order, handles[0] if handles else None
 
 
-def _run(waiting: socket.socket, bounds: Bounds) -> int:
+def _run(waiting: socket.socket, bounds: Confinement) -> int:
     order, handle = _receive(waiting)
     if order["run"] == "program":
         waiting.close()
@@ -127,7 +127,7 @@ def _run(waiting: socket.socket, bounds: Bounds) -> int:
     if handle is None:
         raise ValueError("no descriptor came with the order")
     function = _resolve(order["function"])
-    waiting.send(_READY)
+    waiting.send(_READY_MARK)
     waiting.close()
     # Only now: what is trusted was found without the job's folders.
     sys.path[:0] = [os.path.normpath(f"{bounds.folder}/{entry}") for entry in bounds.path]
@@ -141,8 +141,8 @@ def _run(waiting: socket.socket, bounds: Bounds) -> int:
 def _resolve(name: str) -> Callable[..., Any]:
     """Return the function ``module:function``."""
     module, _, attribute = name.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return function
 
 
 def answer(handle: int, value: Any) -> None:

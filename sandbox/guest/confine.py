@@ -1,4 +1,4 @@
-"""What an untrusted process gives up before it runs anything: resources, files, and what it inherited."""
+"""Confine an untrusted process before it runs anything: its resources, its files, and what it inherited."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PR_SET_DUMPABLE = 4
 _HIDDEN = ("proc", "sys", "dev", "work")
 """Entries of the root that are not readable as a whole; the rest of it is the image."""
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
-_SHOWN = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
+_VISIBLE = ("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 """The box's own processes only, the trusted ones of which are closed: what programs ask about the machine."""
 _RULES = 32
 """The lowest descriptor that Landlock's rules may have: a job's process puts its own at the first free ones."""
@@ -28,7 +28,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class JobLimits:
     """The part of a pool's limits that a box keeps itself, see `sandbox.types.Limits`."""
 
     memory: int
@@ -40,10 +40,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What holds for every job of this box."""
+class Confinement:
+    """The confinement of every job of this box."""
 
-    limits: Limits
+    limits: JobLimits
     work: str
     """Where the three folders of a job are; see `folders`."""
     path: tuple[str, ...]
@@ -62,7 +62,7 @@ class Bounds:
 
     @property
     def folders(self) -> tuple[str, str, str]:
-        """What is made for each job: its working folder, its home, its temporary folder."""
+        """The folders made for each job: to work in, its home, and for temporary files."""
         return self.folder, f"{self.work}/home", f"{self.work}/tmp"  # noqa: S108 - the box's own
 
 
@@ -85,14 +85,14 @@ def rules(work: str) -> int | None:
     if not landlock.abi():
         return None
     # Not a job's own three folders: the rules would hold them after they are removed.
-    made = landlock.ruleset(_readable(), [work, SHARED_MEMORY, *_DEVICES], tcp=True)
+    ruleset = landlock.ruleset(_readable(), [work, SHARED_MEMORY, *_DEVICES], tcp=True)
     try:
-        return fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _RULES)
+        return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, _RULES)
     finally:
-        os.close(made)
+        os.close(ruleset)
 
 
-def bound(bounds: Bounds) -> None:
+def bound(bounds: Confinement) -> None:
     """Bound the resources of this process and its future children, for good: once for all jobs of a box.
 
     Raises:
@@ -104,7 +104,7 @@ def bound(bounds: Bounds) -> None:
         resource.setrlimit(which, (least, least))
 
 
-def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
+def enter(bounds: Confinement, descriptors: Sequence[int] = ()) -> None:
     """Confine this process and its future children, for good.
 
     It gets a session of its own, keeps no descriptor but 0, 1, 2 and `kept`, and has to have been forked
@@ -114,7 +114,7 @@ def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
         OSError: if the kernel refuses any of it.
     """
     os.setsid()
-    _close_all_but(kept if bounds.rules is None else [*kept, bounds.rules])
+    _close_all_but(descriptors if bounds.rules is None else [*descriptors, bounds.rules])
     with contextlib.suppress(OSError):
         handle = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
         os.write(handle, b"1000")
@@ -125,17 +125,17 @@ def enter(bounds: Bounds, kept: Sequence[int] = ()) -> None:
         os.close(bounds.rules)
 
 
-def _close_all_but(kept: Sequence[int]) -> None:
+def _close_all_but(descriptors: Sequence[int]) -> None:
     start = 3
-    for handle in sorted(kept):
+    for handle in sorted(descriptors):
         os.closerange(start, handle)
         start = handle + 1
     os.closerange(start, 1 << 16)
 
 
-def _resources(bounds: Bounds) -> list[tuple[int, int]]:
+def _resources(bounds: Confinement) -> list[tuple[int, int]]:
     limits = bounds.limits
-    found = [
+    resource_limits = [
         # Not 0, which does not keep a program that the machine names for core files from being run, outside the box.
         (resource.RLIMIT_CORE, 1),
         (resource.RLIMIT_SIGPENDING, _PENDING),
@@ -146,12 +146,12 @@ def _resources(bounds: Bounds) -> list[tuple[int, int]]:
     if not bounds.process_group and own_user_namespace():
         # There the kernel counts the box alone, the guest and its supervisor too; elsewhere it would count
         # every process of this user on the machine.
-        found.append((resource.RLIMIT_NPROC, limits.processes + 2))
+        resource_limits.append((resource.RLIMIT_NPROC, limits.processes + 2))
     if not bounds.memory_group:
         # Not the address space, which the JVM reserves by the gigabyte. Twice the limit, so that a program that
         # goes over it is ended by the watchdog, as it would be by the kernel, and this only bounds what it wins.
-        found.append((resource.RLIMIT_DATA, 2 * limits.memory))
-    return found
+        resource_limits.append((resource.RLIMIT_DATA, 2 * limits.memory))
+    return resource_limits
 
 
 def own_user_namespace(table: str = "/proc/self/uid_map") -> bool:
@@ -160,5 +160,5 @@ def own_user_namespace(table: str = "/proc/self/uid_map") -> bool:
 
 
 def _readable() -> list[str]:
-    shown = [f"/{entry.name}" for entry in os.scandir("/") if not entry.is_symlink() and entry.name not in _HIDDEN]
-    return [*shown, *_DEVICES, *_SHOWN]
+    folders = [f"/{entry.name}" for entry in os.scandir("/") if not entry.is_symlink() and entry.name not in _HIDDEN]
+    return [*folders, *_DEVICES, *_VISIBLE]

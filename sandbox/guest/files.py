@@ -30,22 +30,22 @@ def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
         OSError: if one cannot be written, for example as the disk is full.
         ValueError: if a path leads out, or the bytes do not match.
     """
-    made = {""}
+    folders = {""}
     for path, size in listing:
         parent, _, name = path.rpartition("/")
         if not name or {"..", "."} & set(path.split("/")) or path.startswith("/"):
             raise ValueError(f"a file cannot be called {path!r}")
-        if parent not in made:
+        if parent not in folders:
             Path(folder, parent).mkdir(parents=True, exist_ok=True)
-            made.add(parent)
+            folders.add(parent)
         if len(content) < size:
             raise ValueError(f"{path}: bytes are missing")
         mode = 0o755 if bytes(content[: min(2, size)]) == b"#!" else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(f"{folder}/{path}", flags, mode), "wb", buffering=0) as file:
-            rest = content[:size]
-            while rest:
-                rest = rest[file.write(rest) :]
+            unwritten = content[:size]
+            while unwritten:
+                unwritten = unwritten[file.write(unwritten) :]
         content = content[size:]
 
 
@@ -87,7 +87,7 @@ def settle(folder: str, mode: int) -> None:
 
 def _flatten(inner: int, top: int) -> list[bytes]:
     """Remove the files of `inner`, move its folders to `top`, return their names there."""
-    found = []
+    moved = []
     with os.scandir(inner) as entries:
         names = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in names:
@@ -97,8 +97,8 @@ def _flatten(inner: int, top: int) -> list[bytes]:
         _open_up(name, inner)
         new = b".ctxbench-%d-%d" % (os.getpid(), next(_NAMES))
         os.rename(name, new, src_dir_fd=inner, dst_dir_fd=top)
-        found.append(new)
-    return found
+        moved.append(new)
+    return moved
 
 
 def _open_up(name: bytes, inner: int) -> None:
@@ -109,5 +109,5 @@ def _open_up(name: bytes, inner: int) -> None:
 
 def used(folder: str) -> tuple[int, int]:
     """Return how many blocks and inodes the file system of a folder has in use: also of files without a name."""
-    found = os.statvfs(folder)
-    return found.f_blocks - found.f_bfree, found.f_files - found.f_ffree
+    status = os.statvfs(folder)
+    return status.f_blocks - status.f_bfree, status.f_files - status.f_ffree

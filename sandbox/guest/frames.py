@@ -1,4 +1,4 @@
-"""How both ends talk: frames of one kind and one length, each a JSON object with bytes behind it.
+"""Frames, the messages between pool and guest: each a kind, a length, a JSON object and bytes behind it.
 
     frame   = kind (1 byte), length (4 bytes, big-endian), payload
     payload = length of the JSON (4 bytes, big-endian), the JSON object, the bytes that it tells the sizes of
@@ -65,7 +65,7 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def files_head(files: Mapping[str, bytes]) -> list[list[Any]]:
-    """Return what tells a payload's reader which files its bytes are."""
+    """Return the head that tells a payload's reader which files its bytes are."""
     return [[path, len(content)] for path, content in files.items()]
 
 
@@ -101,7 +101,7 @@ def read_header(handle: int) -> tuple[bytes, int] | None:
 
 
 def write(handle: int, data: bytes) -> None:
-    """Write all of it to a file descriptor."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(handle, left) :]
+    """Write all of `data` to a file descriptor."""
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[os.write(handle, unwritten) :]

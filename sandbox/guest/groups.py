@@ -1,4 +1,4 @@
-"""What the kernel's control groups tell inside a box, version 1 or 2; nothing where none is shown."""
+"""Counters of the kernel's control groups inside a box, version 1 or 2; none where no group is visible."""
 
 from __future__ import annotations
 

@@ -48,18 +48,18 @@ def visible(hidden: Iterable[Path]) -> list[str]:
     """
     secret = {Path(os.path.realpath(path)) for path in hidden}
     split = {parent for path in secret for parent in path.parents}
-    found: list[str] = []
+    paths: list[str] = []
     waiting = [Path("/")]
     while waiting:
         path = waiting.pop()
         if path in secret:
             continue
         if path not in split:
-            found.append(str(path))
+            paths.append(str(path))
             continue
         with contextlib.suppress(OSError):
             waiting += [path / entry.name for entry in os.scandir(path) if not entry.is_symlink()]
-    return sorted(found)
+    return sorted(paths)
 
 
 def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> None:

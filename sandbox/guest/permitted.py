@@ -41,8 +41,8 @@ _ASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """What an argument must be for a rule to hold; its low half counts, which holds every flag and number here."""
+class ArgumentTest:
+    """A test of an argument. Only its low half counts, which holds every flag and number that is tested here."""
 
     argument: int
     among: tuple[int, ...] = ()
@@ -58,29 +58,32 @@ class Rule:
     call: str
     answer: int
     """The error; 0 for success."""
-    tests: tuple[Test, ...] = ()
+    tests: tuple[ArgumentTest, ...] = ()
 
 
 RULES = (
-    Rule("clone", errno.EPERM, (Test(0, bits=seccomp.NAMESPACES),)),
+    Rule("clone", errno.EPERM, (ArgumentTest(0, bits=seccomp.NAMESPACES),)),
     # Its flags are behind a pointer: say that there is none, and C libraries use clone.
     Rule("clone3", errno.ENOSYS),
-    *(Rule(call, errno.EAFNOSUPPORT, (Test(0, apart_from=seccomp.FAMILIES),)) for call in ("socket", "socketpair")),
-    *(Rule(call, errno.EPROTONOSUPPORT, (Test(2, apart_from=PROTOCOLS),)) for call in ("socket", "socketpair")),
-    Rule("setsockopt", 0, (Test(1, among=(SOL_SOCKET,)), Test(2, among=IGNORED_OPTIONS))),
-    Rule("setsockopt", errno.EPERM, (Test(1, among=(SOL_SOCKET,)), Test(2, among=REFUSED_OPTIONS))),
-    Rule("mmap", errno.EPERM, (Test(3, bits=HUGE_PAGES),)),
-    Rule("memfd_create", errno.EPERM, (Test(1, bits=HUGE_FILES),)),
-    Rule("madvise", errno.EINVAL, (Test(2, among=(_MERGEABLE,)),)),
-    Rule("prctl", errno.EPERM, (Test(0, among=REFUSED_PROCESS_OPTIONS),)),
-    Rule("fcntl", errno.EINVAL, (Test(1, among=_LOCKS_OF_FILES),)),
-    Rule("personality", errno.EPERM, (Test(0, apart_from=(0, _ASK)),)),
+    *(
+        Rule(call, errno.EAFNOSUPPORT, (ArgumentTest(0, apart_from=seccomp.FAMILIES),))
+        for call in ("socket", "socketpair")
+    ),
+    *(Rule(call, errno.EPROTONOSUPPORT, (ArgumentTest(2, apart_from=PROTOCOLS),)) for call in ("socket", "socketpair")),
+    Rule("setsockopt", 0, (ArgumentTest(1, among=(SOL_SOCKET,)), ArgumentTest(2, among=IGNORED_OPTIONS))),
+    Rule("setsockopt", errno.EPERM, (ArgumentTest(1, among=(SOL_SOCKET,)), ArgumentTest(2, among=REFUSED_OPTIONS))),
+    Rule("mmap", errno.EPERM, (ArgumentTest(3, bits=HUGE_PAGES),)),
+    Rule("memfd_create", errno.EPERM, (ArgumentTest(1, bits=HUGE_FILES),)),
+    Rule("madvise", errno.EINVAL, (ArgumentTest(2, among=(_MERGEABLE,)),)),
+    Rule("prctl", errno.EPERM, (ArgumentTest(0, among=REFUSED_PROCESS_OPTIONS),)),
+    Rule("fcntl", errno.EINVAL, (ArgumentTest(1, among=_LOCKS_OF_FILES),)),
+    Rule("personality", errno.EPERM, (ArgumentTest(0, apart_from=(0, _ASK)),)),
     # The guest and the supervisor are of the same user: what is set for them, later jobs would inherit.
-    *(Rule(call, errno.EPERM, (Test(0, apart_from=(0,)),)) for call in _OF_A_PROCESS),
-    Rule("setpriority", errno.EPERM, (Test(0, apart_from=(_PROCESS,)),)),
-    Rule("setpriority", errno.EPERM, (Test(1, apart_from=(0,)),)),
-    Rule("ioprio_set", errno.EPERM, (Test(0, apart_from=(_PROCESS_OF_IO,)),)),
-    Rule("ioprio_set", errno.EPERM, (Test(1, apart_from=(0,)),)),
+    *(Rule(call, errno.EPERM, (ArgumentTest(0, apart_from=(0,)),)) for call in _OF_A_PROCESS),
+    Rule("setpriority", errno.EPERM, (ArgumentTest(0, apart_from=(_PROCESS,)),)),
+    Rule("setpriority", errno.EPERM, (ArgumentTest(1, apart_from=(0,)),)),
+    Rule("ioprio_set", errno.EPERM, (ArgumentTest(0, apart_from=(_PROCESS_OF_IO,)),)),
+    Rule("ioprio_set", errno.EPERM, (ArgumentTest(1, apart_from=(0,)),)),
     *(Rule(call, errno.ENOSYS) for call in ("io_setup", "io_submit", "io_getevents", "io_pgetevents")),
     # A box's files are in memory: there is nothing to write back but what is the machine's.
     *(Rule(call, 0) for call in ("sync", "syncfs")),
@@ -103,7 +106,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
-    """Return the filter: rules first, then what is allowed; later calls than the table's are as good as absent."""
+    """Return the filter: rules first, then the allowed calls; calls newer than the table count as absent."""
     rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
     lines: list[Line] = seccomp.opening(architecture)
     for call in dict.fromkeys(rule.call for rule in rules):
@@ -124,21 +127,24 @@ def _answered(rule: Rule) -> list[Line]:
     return block
 
 
-def _tested(test: Test, length: int) -> list[Line]:
+def _tested(test: ArgumentTest, length: int) -> list[Line]:
     """Return the lines that skip the next `length` unless a test holds."""
     if test.bits:
         return [(ANY_BIT, 0, length, test.bits)]
     values = test.among or test.apart_from
     hit, missed = (0, length) if test.among else (length, 0)
     behind = range(len(values) - 1, -1, -1)
-    return [(EQUAL, left + hit, 0 if left else missed, value) for left, value in zip(behind, values, strict=True)]
+    return [
+        (EQUAL, remaining + hit, 0 if remaining else missed, value)
+        for remaining, value in zip(behind, values, strict=True)
+    ]
 
 
 def _ranges(column: int) -> list[tuple[int, int]]:
     """Return the allowed numbers, ascending, as ranges of first and last."""
     names = [name for group in ALLOWED.values() for name in group.split()]
     ranges: list[tuple[int, int]] = []
-    for number in sorted(found for name in names if (found := NUMBERS[name][column]) is not None):
+    for number in sorted(call_number for name in names if (call_number := NUMBERS[name][column]) is not None):
         if ranges and ranges[-1][1] == number - 1:
             ranges[-1] = (ranges[-1][0], number)
         else:

@@ -36,7 +36,7 @@ Line = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ArgumentRule:
     """A call that is judged by one of its arguments."""
 
     call: str
@@ -44,7 +44,7 @@ class Judged:
     """Which one, from 0; its low half is looked at."""
     passed: tuple[int, ...]
     """Values with which it goes through."""
-    done: tuple[int, ...] = ()
+    pretended: tuple[int, ...] = ()
     """Values with which it is answered as done, and is not."""
     error: int = errno.EPERM
     """What any other value is answered with."""
@@ -59,7 +59,7 @@ def restrict(
     *,
     absent: Iterable[str] = (),
     families: Sequence[int] | None = None,
-    judged: Sequence[Judged] = (),
+    judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> None:
     """Filter the calls of this thread and its future children, for good.
@@ -87,9 +87,9 @@ def install(code: bytes) -> None:
         OSError: if the kernel has no filters; nothing is refused then.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    held = _Program(len(code) // 8, code)
+    program = _Program(len(code) // 8, code)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
-        _PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(held), 0, 0
+        _PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0
     ):
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
@@ -101,7 +101,7 @@ def program(
     refused: Iterable[str],
     absent: Iterable[str] = (),
     families: Sequence[int] | None = None,
-    judged: Sequence[Judged] = (),
+    judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> bytes:
     """Return the filter: another architecture ends the process, a listed call fails, the rest goes through."""
@@ -115,7 +115,7 @@ def program(
     if families is not None:
         [clone] = _numbers(["clone"], column)
         lines += _namespaces(clone)
-        rules.append(Judged(call="socket", argument=0, passed=tuple(families), error=errno.EAFNOSUPPORT))
+        rules.append(ArgumentRule(call="socket", argument=0, passed=tuple(families), error=errno.EAFNOSUPPORT))
     for rule in rules:
         for number in _numbers([rule.call], column):
             lines += _judged(number, rule)
@@ -149,9 +149,9 @@ def _namespaces(number: int) -> list[Line]:
     ]
 
 
-def _judged(number: int, rule: Judged) -> list[Line]:
+def _judged(number: int, rule: ArgumentRule) -> list[Line]:
     block: list[Line] = [(LOAD, 0, 0, FIRST_ARGUMENT + 8 * rule.argument)]
-    for verdict, values in ((ALLOW, rule.passed), (ERROR, rule.done)):
+    for verdict, values in ((ALLOW, rule.passed), (ERROR, rule.pretended)):
         for value in values:
             block += [(EQUAL, 0, 1, value), (RETURN, 0, 0, verdict)]
     block.append((RETURN, 0, 0, ERROR | rule.error))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import child, confine, files, frames, groups, landlock, permitted
-from .confine import SHARED_MEMORY, Bounds, Limits
+from .confine import SHARED_MEMORY, Confinement, JobLimits
 from .supervisor import ORACLE, Supervisor
 
 PROTOCOL = 1
@@ -33,9 +33,9 @@ class Guest:
 
     def __init__(self, settings: dict[str, Any], work: str = _WORK) -> None:
         """Take the limits of every job to come."""
-        limits = Limits(**settings["limits"])
+        limits = JobLimits(**settings["limits"])
         self._group = groups.memory_group(limits.memory)
-        self._bounds = Bounds(
+        self._bounds = Confinement(
             limits=limits,
             work=work,
             path=tuple(settings["path"]),

@@ -1,4 +1,4 @@
-"""Runs one job: reads it past the guest, starts it, watches it, says what became of it.
+"""Run one job: read it past the guest, start it, watch it, report its outcome.
 
 A supervisor is forked for every job and ends with it, so that the job's files, arguments and tests are
 in no memory that a later job is forked from.
@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from . import capture, child, confine, files, frames
-from .confine import Bounds
+from .confine import Confinement
 from .groups import MemoryGroup
 from .watchdog import SECONDS, Watchdog
 
@@ -30,7 +30,7 @@ ORACLE = "sandbox.guest.oracle"
 class Supervisor:
     """One job."""
 
-    def __init__(self, bounds: Bounds, group: MemoryGroup | None) -> None:
+    def __init__(self, bounds: Confinement, group: MemoryGroup | None) -> None:
         """Fork the job's own process, which waits; nothing of the job is known yet."""
         self._bounds, self._group = bounds, group
         self._watchdog = Watchdog(bounds.limits.open_files, None if group else bounds.limits.memory)
@@ -100,7 +100,7 @@ class Supervisor:
                 child.join(self._said[1])
                 confine.enter(self._bounds, [self._channel.fileno(), self._answered[1]])
                 oracle = importlib.import_module(ORACLE)
-                child.answer(self._answered[1], oracle.run(check, Stage(self._channel)))
+                child.answer(self._answered[1], oracle.run(check, CandidateStage(self._channel)))
                 code = 0
             except BaseException as error:  # noqa: BLE001 - this process must not return
                 sys.stderr.write(f"the check itself failed: {type(error).__name__}: {error}\n")
@@ -114,11 +114,11 @@ class Supervisor:
         late = False
         handle = os.pidfd_open(main)
         poll = select.poll()
-        taken: dict[int, capture.Output | capture.Result] = {
+        captures: dict[int, capture.Output | capture.Result] = {
             self._said[0]: self._output,
             self._answered[0]: self._result,
         }
-        for readable in (handle, *taken):
+        for readable in (handle, *captures):
             os.set_blocking(readable, False)
             poll.register(readable, select.POLLIN)
         # Asked for nothing: it tells only that nobody sends jobs any more, and so nobody waits for this one.
@@ -126,27 +126,27 @@ class Supervisor:
         gone, looked = False, time.monotonic()
         while not gone:
             now = time.monotonic()
-            left = deadline - now
-            if left <= 0:
+            seconds = deadline - now
+            if seconds <= 0:
                 late = True
                 break
             if now - looked >= SECONDS:
                 looked = now
                 self._watchdog.look()
-            for ready, _ in poll.poll(min(left, SECONDS) * 1000 + 1):
-                if ready == _IN:
+            for readable_end, _ in poll.poll(min(seconds, SECONDS) * 1000 + 1):
+                if readable_end == _IN:
                     raise EOFError("the pool is gone")
-                if ready == handle:
+                if readable_end == handle:
                     gone = True
-                elif not capture.drain(ready, taken[ready]):
-                    poll.unregister(ready)
-        found = self._reap(main)
-        for readable, into in taken.items():
+                elif not capture.drain(readable_end, captures[readable_end]):
+                    poll.unregister(readable_end)
+        ending = self._reap(main)
+        for readable, into in captures.items():
             capture.drain(readable, into, _LAST)
-        return {**found, "ended": "timed-out", "exit_code": None, "signal": None} if late else found
+        return {**ending, "ended": "timed-out", "exit_code": None, "signal": None} if late else ending
 
     def _reap(self, main: int) -> dict[str, Any]:
-        """End what is left of the job's own processes; return what became of the main one and what they used."""
+        """End the job's remaining processes; return how the main one ended and the resources that they used."""
         cpu, peak, status = 0.0, 0, 0
         for pid in {main, self._clean}:
             for end in (os.killpg, os.kill):
@@ -154,10 +154,10 @@ class Supervisor:
                     end(pid, signal.SIGKILL)
                 except OSError:
                     continue
-            _, found, usage = os.wait4(pid, 0)
+            _, wait_status, usage = os.wait4(pid, 0)
             cpu += usage.ru_utime + usage.ru_stime
             peak = max(peak, usage.ru_maxrss * 1024)
-            status = found if pid == main else status
+            status = wait_status if pid == main else status
         used = {"cpu_seconds": cpu, "peak_bytes": peak}
         if os.WIFSIGNALED(status):
             return {**used, "ended": "killed", "exit_code": None, "signal": os.WTERMSIG(status)}
@@ -174,8 +174,8 @@ def _fault(what: str, cure: str) -> bytes:
     return frames.frame(frames.OUTCOME, {"fault": what, "cure": cure})
 
 
-class Stage:
-    """What the trusted process of a check has: one clean process to run the untrusted program in."""
+class CandidateStage:
+    """The stage of a check's trusted process: one clean process to run the untrusted program in."""
 
     def __init__(self, channel: socket.socket) -> None:
         """Take the way to the waiting process."""

@@ -1,4 +1,4 @@
-"""Ends jobs that hoard what no limit of the kernel's bounds: sockets, locks and, without a control group, memory.
+"""End jobs that hoard what no limit of the kernel bounds: sockets, locks and, without a control group, memory.
 
 It looks every `SECONDS`. What it does not see: pages of shared anonymous mappings and of unlinked files
 in memory that no process maps any more. The kernel's own killer takes a job's processes first of all.

@@ -1,4 +1,4 @@
-"""How the weights of the built-in generator are made: fetch, count, cut, fit, judge.
+"""Make the weights of the built-in generator: fetch, count, cut, fit, judge.
 
 python -m scripts.fit_incontext.fetch python DIR            public packages, pinned, into DIR/fit, DIR/tune, DIR/test
 python -m scripts.fit_incontext.count python PRIOR.npz      n-grams and spelling; for Java of the folders DIR/fit/*

@@ -67,7 +67,7 @@ def count(streams: list[list[Token]]) -> dict[str, npt.NDArray[np.generic]]:
     static = {text: number for number, text in enumerate(["", *listed])}
     tables: tuple[dict[int, Counter[int]], ...] = ({}, {}, {})
     classes = np.full((len(TokenClass), len(TokenClass)), 0.05)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for tokens in streams:
         frame = Frame()
         for at, token in enumerate(tokens):
@@ -79,11 +79,11 @@ def count(streams: list[list[Token]]) -> dict[str, npt.NDArray[np.generic]]:
             else:
                 classes[recent[-1].kind if recent else 0, token.kind] += 1
             frame = advance(frame, token)
-        seen.update({t.text for t in tokens if t.kind in IDENTIFIERS or t.kind is TokenClass.STRING})
+        counts.update({t.text for t in tokens if t.kind in IDENTIFIERS or t.kind is TokenClass.STRING})
     # Sorted: the order of a set is another in every process, and would decide ties.
-    common = Counter(word.lower() for text in sorted(seen) for word in words(text[:60])).most_common(WORDS)
+    common = Counter(word.lower() for text in sorted(counts) for word in words(text[:60])).most_common(WORDS)
     spell = np.full((ALPHABET, ALPHABET), 0.02)
-    for text in seen:
+    for text in counts:
         for word in words(text[:60]):
             places = [END, *(code(char) for char in word), END]
             for last, place in itertools.pairwise(places):
@@ -102,26 +102,26 @@ def _packed(tables: tuple[dict[int, Counter[int]], ...]) -> dict[str, npt.NDArra
     lengths: list[int] = []
     ids: list[int] = []
     counts: list[float] = []
-    rest: list[float] = []
+    backoffs: list[float] = []
     for order, table in enumerate(tables, 1):
         pairs = sorted(((n, key, number) for key, row in table.items() for number, n in row.items()), reverse=True)
-        kept: dict[int, list[tuple[int, int]]] = {}
+        successors: dict[int, list[tuple[int, int]]] = {}
         for n, key, number in pairs if order == 1 else pairs[: MOST[order]]:
-            kept.setdefault(key, []).append((number, n))
-        for key in sorted(kept):
-            row = sorted(kept[key])
+            successors.setdefault(key, []).append((number, n))
+        for key in sorted(successors):
+            row = sorted(successors[key])
             keys.append(key)
             lengths.append(len(row))
             ids.extend(number for number, _ in row)
             counts.extend(n for _, n in row)
             # What is left to wider contexts: one for each kind of continuation, and all that was dropped.
-            rest.append(len(table[key]) + sum(table[key].values()) - sum(n for _, n in row))
+            backoffs.append(len(table[key]) + sum(table[key].values()) - sum(n for _, n in row))
     return {
         "keys": np.diff(np.array([0, *keys])).astype(np.int32),
         "lengths": np.array(lengths, np.uint16),
         "ids": np.array(ids, np.uint16),
         "counts": _codes(np.log2(np.array(counts))),
-        "rest": _codes(np.log2(np.array(rest))),
+        "rest": _codes(np.log2(np.array(backoffs))),
     }
 
 

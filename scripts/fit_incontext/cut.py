@@ -26,7 +26,7 @@ from ctxbench.bench.snapshot import Snapshot
 from ctxbench.bench.types import Language, Query, Reference, Sample
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext.decode import complete
-from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.infile_text import WHOLE, infile_prompt
 from ctxbench.strategies.similar import as_found, draft_query, similar_prompt
@@ -51,7 +51,7 @@ _NO_TARGETS = ("vendor", "/test/")
 class Prompter:
     """Makes the prompts of the samples of one repository."""
 
-    def __init__(self, snapshot: Snapshot, drafter: Model) -> None:
+    def __init__(self, snapshot: Snapshot, drafter: CopyModel) -> None:
         """Collect the repository's signatures.
 
         Args:
@@ -61,8 +61,8 @@ class Prompter:
         self.snapshot, self.drafter, self.cells = snapshot, drafter, InlineCells()
         self.api: dict[str, list[tuple[str, str]]] = {}
         for path, text in snapshot.texts.items():
-            for name, shown in signatures(path, text, snapshot.language):
-                self.api.setdefault(name, []).append((path, shown))
+            for name, signature in signatures(path, text, snapshot.language):
+                self.api.setdefault(name, []).append((path, signature))
 
     def prompt(self, kind: str, sample: Sample, reference: Reference) -> Prompt:
         """Return a sample's prompt of one kind."""
@@ -90,11 +90,11 @@ class Prompter:
     def _apis(self, query: Query, reference: Reference, *, always: bool) -> str:
         lot = random.Random(f"api {query.id}")  # noqa: S311
         line = query.prefix.rpartition("\n")[2] + reference.target
-        own = [one for name in sorted(set(re.findall(r"\w+", line))) for one in self.api.get(name, ())[:2]]
+        own = [api for name in sorted(set(re.findall(r"\w+", line))) for api in self.api.get(name, ())[:2]]
         keys = sorted(self.api)
         others = [lot.choice(self.api[lot.choice(keys)]) for _ in range(4)] if keys else []
-        chosen = [one for one in own if one[0] != query.path][:4] if always or lot.random() < 0.6 else []
-        mixed = list(dict.fromkeys(text for path, text in [*chosen, *others] if path != query.path))[:6]
+        used = [api for api in own if api[0] != query.path][:4] if always or lot.random() < 0.6 else []
+        mixed = list(dict.fromkeys(text for path, text in [*used, *others] if path != query.path))[:6]
         lot.shuffle(mixed)
         return "# Here are some APIs that may be used from other files\n" + "".join(mixed) + "\n"
 
@@ -129,14 +129,14 @@ def main() -> None:
     parser.add_argument("--per-package", type=int, default=250)
     parser.add_argument("--all-kinds", action="store_true")
     options = parser.parse_args()
-    drafter = Model.load(options.drafts, options.language)
+    drafter = CopyModel.load(options.drafts, options.language)
     counted: Counter[str] = Counter()
     with options.out.open("w", encoding="utf-8") as out:
         for folder in sorted(options.folder):
             package = read(folder, options.language)
-            made = build_samples([package], per_repo=options.per_package, seed=0)
+            samples = build_samples([package], per_repo=options.per_package, seed=0)
             prompter = Prompter(package, drafter)
-            for sample, reference in zip(made.samples, made.references, strict=True):
+            for sample, reference in zip(samples.samples, samples.references, strict=True):
                 lot = random.Random(f"kind {sample.id}")  # noqa: S311
                 kinds = list(CHANCES) if options.all_kinds else lot.choices(list(CHANCES), list(CHANCES.values()))
                 for kind in kinds:

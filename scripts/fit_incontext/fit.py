@@ -22,7 +22,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext import features
 from ctxbench.harness.generators.incontext.context import UNKNOWN
 from ctxbench.harness.generators.incontext.lexer import lex
-from ctxbench.harness.generators.incontext.model import QUANTUM, Model
+from ctxbench.harness.generators.incontext.model import QUANTUM, CopyModel
 from ctxbench.harness.generators.incontext.prior import Floats, Prior
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
@@ -55,7 +55,7 @@ def load(prior: Path, language: str) -> None:
 
 def gradient(weights: Floats, record: dict[str, Any]) -> tuple[Floats, float, int]:
     """Return the gradient of the log-likelihood of one target (nats), its bits and its tokens."""
-    model = Model(weights, _LOADED["prior"], _LOADED["language"])
+    model = CopyModel(weights, _LOADED["prior"], _LOADED["language"])
     reading = model.read(prompt_of(record))
     context, point = reading.context, reading.context.point
     tokens, _ = lex(record["target"] + "\n", model.language, line_start=reading.line_start)
@@ -84,10 +84,10 @@ def fit(
     """Run Adam over the records; return the weights and the bits a sample of the last epoch."""
     mean, square, step = np.zeros_like(weights), np.zeros_like(weights), 0
     total = epochs * math.ceil(len(records) / BATCH)
-    spent = seen = 0.0
+    spent = targets_read = 0.0
     for epoch in range(epochs):
         random.Random(f"epoch {epoch}").shuffle(records)  # noqa: S311
-        spent, seen = 0.0, 0
+        spent, targets_read = 0.0, 0
         for at in range(0, len(records), BATCH):
             batch = records[at : at + BATCH]
             parts = [batch[k : k + BATCH // 2] for k in range(0, len(batch), BATCH // 2)]
@@ -99,9 +99,9 @@ def fit(
             pace = rate * (1 - step / (total + 1))
             weights = weights + pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-5)
             spent += sum(r[1] for r in results)
-            seen += len(batch)
-        print(f"epoch {epoch}: {spent / seen:.2f} bits a sample", flush=True)
-    return weights, spent / max(1.0, seen)
+            targets_read += len(batch)
+        print(f"epoch {epoch}: {spent / targets_read:.2f} bits a sample", flush=True)
+    return weights, spent / max(1.0, targets_read)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from ctxbench.bench.files import sha256_file, write_atomic
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.decode import complete
-from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.harness.metrics import score
 from scripts.fit_incontext.fetch import SOURCES
 from scripts.fit_incontext.fit import prompt_of
@@ -30,7 +30,7 @@ _LOADED: dict[str, Any] = {}
 
 def load(path: Path, language: Language) -> None:
     """Load what a worker needs."""
-    _LOADED["model"] = Model.load(path, language)
+    _LOADED["model"] = CopyModel.load(path, language)
 
 
 def judge(record: dict[str, Any]) -> tuple[str, list[float], str]:
@@ -81,8 +81,8 @@ def main() -> None:
     records = [json.loads(line) for line in options.samples.read_text("utf-8").splitlines()]
     # The samples of one target follow each other, one a kind of prompt; all or none of them are taken.
     targets = list(dict.fromkeys(r["id"] for r in records))
-    kept = set(targets[:: max(1, len(records) // options.limit)])
-    records = [record for record in records if record["id"] in kept]
+    targets_judged = set(targets[:: max(1, len(records) // options.limit)])
+    records = [record for record in records if record["id"] in targets_judged]
     rows: dict[str, list[list[float]]] = {}
     arguments = (options.weights, options.language)
     with ProcessPoolExecutor(options.workers, initializer=load, initargs=arguments) as pool:

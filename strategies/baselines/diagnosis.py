@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ctxbench.bench.languages.members import Project, project
+from ctxbench.bench.languages.members import ProjectNames, project
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query
 from ctxbench.strategies.baselines.answer import DraftedFile
@@ -99,7 +99,7 @@ class Checker:
     def __init__(self, query: Query, repo: Repository) -> None:
         """Prepare."""
         self._query, self._repo = query, repo
-        self._project: Project | None = None
+        self._project: ProjectNames | None = None
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
         """Return what is wrong with the function, by line; nothing where its file cannot be read around it."""

@@ -132,7 +132,7 @@ def test_an_index_is_built_once_however_many_threads_ask(monkeypatch: pytest.Mon
         real(self, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(WindowIndex, "__init__", counted)
-    monkeypatch.setattr(windows, "_INDICES", windows.Kept(windows._KEPT_INDICES))
+    monkeypatch.setattr(windows, "_INDICES", windows.SharedCache(windows._KEPT_INDICES))
     found: list[WindowIndex] = []
     threads = [threading.Thread(target=lambda: found.append(index("d", {"a.py": "x\n" * 999}))) for _ in range(8)]
     for thread in threads:

@@ -17,7 +17,7 @@ from ctxbench.bench.types import Language
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cli import run_cli
@@ -117,7 +117,7 @@ def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Se
             sample_set,
             strategies=strategies,
             generator=how.pop("generator", "scripted"),
-            choices=how.pop("choices", Choices()),
+            choices=how.pop("choices", RunOptions()),
             cells=inline,
             resolve=lambda spec: _Coder(lambda _: "", version="1") if spec == "incontext" else model,
             **how,

@@ -11,7 +11,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.generators import registry
 from ctxbench.harness.generators.fim import Template, family
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import Choices
+from ctxbench.harness.runner import RunOptions
 from tests.dashboard.browser import app
 from tests.dashboard.stored import make_runs
 from tests.dashboard.test_compare_page import comparison, frame, page_text, query_of, stored
@@ -39,7 +39,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Home:
     sample_set = make_set(home, repos=6, per_repo=2, suffix="def refund(rate):\n    return rate\n")
     middle = _Middle(lambda request: "apply_tax(cart_0, rate)", version="1")
     make_runs(home, sample_set, middle, ("lc.infile", "lc.repocoder"), generator="scripted")
-    make_runs(home, sample_set, middle, ("lc.infile",), generator="scripted", choices=Choices(fim=True))
+    make_runs(home, sample_set, middle, ("lc.infile",), generator="scripted", choices=RunOptions(fim=True))
     other = Scripted(lambda request: "nothing", version="1")
     make_runs(home, sample_set, other, ("lc.infile",), generator=OTHER)
     return home

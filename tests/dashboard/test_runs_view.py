@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.dashboard.views import runs as view
 from ctxbench.dashboard.views.runs import Sighting
-from ctxbench.harness.repeat import Choices
+from ctxbench.harness.repeat import StoredChoices
 from ctxbench.harness.store.attempts import Attempted, FaultGroup
 from ctxbench.harness.store.work import RunWork
 
@@ -34,7 +34,7 @@ def attempt(started: float = NOW - 60, ended: float | None = None, **changes: An
 def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any) -> RunWork:
     fields: dict[str, Any] = {
         "id": "0123456789ab",
-        "choices": Choices(
+        "choices": StoredChoices(
             samples="demo",
             limit=None,
             strategy="lc.infile",

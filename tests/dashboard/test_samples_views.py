@@ -19,7 +19,7 @@ from ctxbench.bench.visible import hidden, visible
 from ctxbench.dashboard.views import samples as view
 from ctxbench.dashboard.views import samples_diff as diff
 from ctxbench.dashboard.views import samples_one
-from ctxbench.harness.answers import Task
+from ctxbench.harness.answers import AnsweredTask
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.detail_records import CompletionFacts, CompletionVerdict, StoredCall, StoredPiece
 from ctxbench.harness.store.facets import Facets
@@ -299,9 +299,9 @@ def test_flags_are_said_in_words() -> None:
 
 
 def test_a_task_ends_at_the_cursor() -> None:
-    task = Task(
+    task = AnsweredTask(
         prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
-        known=True,
+        has_answer=True,
     )  # fmt: skip
     assert samples_one.before_cursor(task).split("\n") == [*map(str, range(25, 39)), "39▏"]
     long = samples_one.before_cursor(dataclasses.replace(task, prefix="a" * 100_000 + "b"))

@@ -29,7 +29,7 @@ def test_a_sample_is_found_with_its_answer(home: Home) -> None:
         task = found.find("demo", made.digest, sample.id)
         assert task is not None
         assert (task.prefix, task.target) == (sample.prefix, made.references[sample.id].target)
-        assert task.known and not task.tests
+        assert task.has_answer and not task.tests
     assert found.find("demo", made.digest, "none") is None
 
 
@@ -80,5 +80,5 @@ def test_strange_ids_and_texts_come_back_whole(home: Home) -> None:
     plain, answer = make_sample(id="b"), Reference(id="b", target="")
     made = sets.save(home, "demo", [strange, plain], [reference, answer], {"repositories": {}})
     task = Answers(home).find("demo", made.digest, strange.id)
-    assert task is not None and (task.target, task.tests, task.known) == (target, ("t",), False)
+    assert task is not None and (task.target, task.tests, task.has_answer) == (target, ("t",), False)
     assert (task.signature, task.docstring) == ("def f():", "Do it.")

@@ -201,7 +201,7 @@ class Odd(Scripted):
 @pytest.mark.parametrize("value", [10**30, 10**9, -1, float("nan"), float("inf"), None])
 def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: object) -> None:
     memory = Memory()
-    with batching(Odd({name: value}), memory) as batcher, pytest.raises(MachineFault, match="what cannot be"):
+    with batching(Odd({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an impossible end"):
         batcher.ask([ask("a")])
     assert not memory.kept
 

@@ -10,7 +10,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Language, Reference
-from ctxbench.harness.asking import Made
+from ctxbench.harness.asking import AnsweredSample
 from ctxbench.harness.bits import Bits, Pricer
 from ctxbench.harness.store import Store, open_store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
@@ -18,7 +18,7 @@ from tests.helpers.samples import make_sample
 
 SAMPLE = make_sample()
 PROMPT = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x = "),))
-MADE = Made(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), strategy_seconds=0.0)
+MADE = AnsweredSample(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), strategy_seconds=0.0)
 
 
 class Coder:

@@ -152,7 +152,7 @@ def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
         diagnose(bench.home, bench.store, run, limit=3, progress=silent, resolve=lambda _: test_runner.Coder())
         for _ in range(4)
     ]
-    assert [(one.new, one.left) for one in made] == [(3, 5), (3, 2), (2, 0), (0, 0)]
+    assert [(one.new, one.over_limit) for one in made] == [(3, 5), (3, 2), (2, 0), (0, 0)]
     blocks = made[-1].blocks
     assert set(blocks) == {sample.id for sample in bench.set.samples} and made[-1].unpriced == 0
     [table] = run_tables(bench.store)

@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard import board, numbers, records, render
 from ctxbench.harness.leaderboard.columns import at_level
 from ctxbench.harness.prices import Prices, Rate, load, of_home
 from ctxbench.harness.results import COSTS, PRICE, RunTable, Status
-from ctxbench.harness.runner import Choices
+from ctxbench.harness.runner import RunOptions
 from ctxbench.harness.summaries import Summaries
 from tests.harness.test_batcher import Memory
 from tests.harness.test_runner import Bench, right
@@ -56,7 +56,7 @@ def total(table: RunTable, name: str) -> float:
 
 def test_every_call_of_every_sample_is_counted(tmp_path: Path) -> None:
     bench, model = priced(tmp_path), Metered()
-    bench.run(model, "lc.repocoder(iterations=2)", choices=Choices(n=2, temperature=0.5))
+    bench.run(model, "lc.repocoder(iterations=2)", choices=RunOptions(n=2, temperature=0.5))
     table = bench.table()
     # A draft and two completions each.
     assert set(table.calls) == {3} and len(model.given) == 3 * 8
@@ -75,7 +75,7 @@ def test_an_answer_from_the_cache_costs_what_it_cost_when_it_was_asked(tmp_path:
     bench, first, second = priced(tmp_path), Metered(), Metered()
     bench.run(first)
     (bench.home.root / "prices.toml").write_text(RATES.replace("2.0", "200.0"))
-    bench.run(second, choices=Choices(limit=4))
+    bench.run(second, choices=RunOptions(limit=4))
     assert second.given == [], "another run of the same prompts asks nothing"
     whole, limited = (bench.table(index) for index in (0, 1))
     assert len(limited.sample) == 4 and limited.costs[PRICE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.harness import pace
-from ctxbench.harness.pace import Pace
+from ctxbench.harness.pace import WorkPace
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def sizes(clock: list[float], seconds: float, pieces: int, first: int = 4) -> list[int]:
     """Return how large the parts are, if every piece takes so many seconds."""
     found = []
-    for part in Pace(first).parts(range(pieces)):
+    for part in WorkPace(first).parts(range(pieces)):
         found.append(len(part))
         clock[0] += len(part) * seconds
     assert sum(found) == pieces
@@ -36,12 +36,12 @@ def test_slow_work_is_done_in_parts_of_half_a_second(clock: list[float]) -> None
 
 
 def test_every_piece_comes_once_in_order(clock: list[float]) -> None:
-    assert [piece for part in Pace(3).parts("abcdefgh") for piece in part] == list("abcdefgh")
-    assert list(Pace(3).parts("")) == []
+    assert [piece for part in WorkPace(3).parts("abcdefgh") for piece in part] == list("abcdefgh")
+    assert list(WorkPace(3).parts("")) == []
 
 
 def test_the_rest_of_something_tells_little(clock: list[float]) -> None:
-    made = Pace(8)
+    made = WorkPace(8)
     for _ in made.parts(range(1)):
         clock[0] += 0.4
     assert made.size == 8

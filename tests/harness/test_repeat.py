@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.testing import judge as judging
-from ctxbench.harness.repeat import Choices, File, command
+from ctxbench.harness.repeat import ImportedFile, StoredChoices, command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import RunWork, works
 from ctxbench.sandbox import registry
@@ -126,12 +126,12 @@ def test_a_file_that_tells_its_samples_itself(home: Home, task: Any) -> None:
 
 
 def test_what_is_said_only_where_it_matters() -> None:
-    run = Choices(
+    run = StoredChoices(
         samples="demo", limit=None, strategy="lc.infile", generator="m", n=1, seed=0, sampling=json.dumps(GREEDY)
     )
     assert command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
     assert command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")
-    fim = Choices(
+    fim = StoredChoices(
         samples="demo",
         limit=2,
         strategy="s",
@@ -141,6 +141,6 @@ def test_what_is_said_only_where_it_matters() -> None:
         sampling=json.dumps(GREEDY | {"fim": True}),
     )
     assert command(fim).endswith("--limit 2 --n 2 --seed 1 --temperature 0.0 --top-p 1.0 --fim")
-    file = File(format="infercom", source="p.jsonl", labels=("generator",))
+    file = ImportedFile(format="infercom", source="p.jsonl", labels=("generator",))
     expected = "ctxbench results import --format infercom --samples demo --generator m p.jsonl"
     assert command(run, file) == expected

@@ -16,7 +16,7 @@ from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import Choices
+from ctxbench.harness.runner import RunOptions
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
@@ -24,7 +24,7 @@ from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import serving
 
 BEHIND = "def refund(rate):\n    return rate\n"
-FIM = Choices(fim=True)
+FIM = RunOptions(fim=True)
 
 
 class Middle(Scripted):

@@ -15,14 +15,14 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.testing.types import Judgement, Verdict
 from ctxbench.bench.types import Language, Sample
-from ctxbench.harness.attempt import Summary
+from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.runner import NO_SANDBOX, SEVERAL, Choices, fault_of, run
+from ctxbench.harness.runner import NO_SANDBOX, SEVERAL, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.sandbox.errors import SandboxUnavailable
@@ -47,7 +47,7 @@ class Bench:
         self.judge = FakeJudge(self.set)
         self.coder = Coder(lambda _: "", version="c1")
 
-    def run(self, model: Generator, choices: Choices | None = None, **how: Any) -> Summary:
+    def run(self, model: Generator, choices: RunOptions | None = None, **how: Any) -> RunSummary:
         @contextlib.contextmanager
         def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
             yield InlineCells()
@@ -139,7 +139,7 @@ def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
 
 
 def test_pass_at_k_of_several(bench: Bench) -> None:
-    summary = bench.run(model(mixed), Choices(n=4))
+    summary = bench.run(model(mixed), RunOptions(n=4))
     assert summary.passes == (2, 2, 0, 2, 2, 0)
     table = bench.table(ks=(2, 9))
     assert set(table.metrics) >= {"pass@1", "pass@2", "pass@3"} and "pass@9" not in table.metrics
@@ -153,14 +153,14 @@ def test_pass_at_k_of_several(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("choices", "decoding"),
     [
-        (Choices(), (0.0, 1.0)),
-        (Choices(n=2), SEVERAL),
-        (Choices(n=2, temperature=0.2), (0.2, SEVERAL[1])),
-        (Choices(n=2, temperature=0.0, top_p=1.0), (0.0, 1.0)),
-        (Choices(temperature=0.3, top_p=0.5), (0.3, 0.5)),
+        (RunOptions(), (0.0, 1.0)),
+        (RunOptions(n=2), SEVERAL),
+        (RunOptions(n=2, temperature=0.2), (0.2, SEVERAL[1])),
+        (RunOptions(n=2, temperature=0.0, top_p=1.0), (0.0, 1.0)),
+        (RunOptions(temperature=0.3, top_p=0.5), (0.3, 0.5)),
     ],
 )
-def test_how_functions_are_decoded(bench: Bench, choices: Choices, decoding: tuple[float, float]) -> None:
+def test_how_functions_are_decoded(bench: Bench, choices: RunOptions, decoding: tuple[float, float]) -> None:
     seen = set()
 
     def answer(request: Request) -> str:
@@ -173,31 +173,31 @@ def test_how_functions_are_decoded(bench: Bench, choices: Choices, decoding: tup
 
 def test_lines_are_decoded_as_ever(bench: Bench) -> None:
     lines = make_set(bench.home)
-    bench.run(model(lambda _: "x"), Choices(n=2), samples=lines)
+    bench.run(model(lambda _: "x"), RunOptions(n=2), samples=lines)
     [(sampling,)] = bench.rows("SELECT sampling FROM run")
     assert '"temperature": 0.0' in sampling and '"top_p": 1.0' in sampling
 
 
 def test_equal_completions_are_told(bench: Bench) -> None:
-    assert bench.run(model(), Choices(n=2)).all_equal
-    assert not bench.run(model(mixed), Choices(n=2, seed=1)).all_equal
-    assert not bench.run(model(), Choices(seed=2)).all_equal
+    assert bench.run(model(), RunOptions(n=2)).all_equal
+    assert not bench.run(model(mixed), RunOptions(n=2, seed=1)).all_equal
+    assert not bench.run(model(), RunOptions(seed=2)).all_equal
 
 
 def test_the_back_end_is_no_part_of_the_run(bench: Bench) -> None:
-    first = bench.run(model(), Choices(sandbox="docker"))
-    assert bench.run(model(), Choices(sandbox="bubblewrap")).run == first.run
-    assert bench.run(model(), Choices(sandbox=NO_SANDBOX)).run == first.run
+    first = bench.run(model(), RunOptions(sandbox="docker"))
+    assert bench.run(model(), RunOptions(sandbox="bubblewrap")).run == first.run
+    assert bench.run(model(), RunOptions(sandbox=NO_SANDBOX)).run == first.run
 
 
 def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Bench) -> None:
-    summary = bench.run(model(mixed), Choices(n=2, sandbox=NO_SANDBOX))
+    summary = bench.run(model(mixed), RunOptions(n=2, sandbox=NO_SANDBOX))
     assert (summary.scored, summary.model_failed, summary.missing, summary.unjudged) == (4, 2, 0, 8)
     assert fault_of([summary]) is None and bench.judge.closed == 0
     table = bench.table()
     assert table.status.count(Status.INFRA_FAILED) == 4, "no verdict is no 0"
     assert table.metrics["pass@1"].count(None) == 4
-    again = bench.run(model(mixed), Choices(n=2))
+    again = bench.run(model(mixed), RunOptions(n=2))
     assert (again.new, again.unjudged, again.passes) == (0, 0, (1, 1, 0, 1, 1, 0))
     assert bench.table().metrics["pass@1"].count(0.5) == 4
     assert set(bench.table().status) == {Status.SCORED, Status.MODEL_FAILED}
@@ -229,7 +229,7 @@ def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(ben
 
 
 def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Bench) -> None:
-    bench.run(model(), Choices(sandbox=NO_SANDBOX))
+    bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     summary = bench.run(model(), judge=FakeJudge(bench.set, answer=_broken_for(2)))
     assert (summary.missing, summary.unjudged) == (0, 2)
     fault = fault_of([summary])
@@ -272,7 +272,7 @@ def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench)
         yield tick
 
     with pytest.raises(KeyboardInterrupt):
-        bench.run(model(), Choices(workers=1), judge=judge, progress=progress)
+        bench.run(model(), RunOptions(workers=1), judge=judge, progress=progress)
     done = len(bench.rows("SELECT * FROM result"))
     assert 0 < done < 6 and bench.rows("SELECT reason FROM outcome") == [("interrupted",)]
     summary = bench.run(model())
@@ -287,7 +287,7 @@ def test_context_gain_is_of_the_body(bench: Bench) -> None:
 
 
 def test_functions_are_ranked_by_pass_at_1_with_every_model(bench: Bench) -> None:
-    bench.run(model(mixed), Choices(n=4))
+    bench.run(model(mixed), RunOptions(n=4))
     made = board(run_tables(bench.store), by_level=True)
     assert [(group.level, group.metric) for group in made.groups] == [
         ("all", "pass@1"),
@@ -300,7 +300,7 @@ def test_functions_are_ranked_by_pass_at_1_with_every_model(bench: Bench) -> Non
 
 
 def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
-    bench.run(model(), Choices(sandbox=NO_SANDBOX))
+    bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     text = render.table(board(run_tables(bench.store)))
     assert "unscored" in text.lower() and "not with --sandbox none" in " ".join(text.split())
 
@@ -308,7 +308,7 @@ def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
 def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
     bench.run(model())
     other = Bench(bench.home.root / "other")
-    other.run(model(mixed), Choices(n=2))
+    other.run(model(mixed), RunOptions(n=2))
     tables = [*run_tables(bench.store), *run_tables(other.store)]
     renamed = dataclasses.replace(tables[1], run=dataclasses.replace(tables[1].run, strategy="other"))
     text = " ".join(render.table(board([tables[0], renamed])).split())
@@ -317,8 +317,8 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
 
 
 def test_runs_over_functions_are_compared_by_pass_at_1_first(bench: Bench) -> None:
-    bench.run(model(mixed), Choices(n=3))
-    bench.run(model(), Choices(n=3, seed=1))
+    bench.run(model(mixed), RunOptions(n=3))
+    bench.run(model(), RunOptions(n=3, seed=1))
     made = compare(run_tables(bench.store))
     assert [one.metric for one in made][:2] == ["pass@1", "bits"]
     assert {"pass@1", "pass@3", "em", "es", "context_gain"} <= {one.metric for one in made}

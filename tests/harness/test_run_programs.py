@@ -16,11 +16,11 @@ from sqlalchemy import text as sql
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Language
-from ctxbench.harness.attempt import Summary
+from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.runner import NO_SANDBOX, Choices, run
+from ctxbench.harness.runner import NO_SANDBOX, RunOptions, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.tools import open_tools
 from ctxbench.strategies.api import Execute, Execution, Prompt
@@ -70,7 +70,9 @@ def inline(hidden: Sequence[Path], workers: int) -> Iterator[Cells]:
     yield InlineCells()
 
 
-def attempt(folder: Path, tools: Tools | None, strategy: str = "runs", *, cells: Any = inline, **how: Any) -> Summary:
+def attempt(
+    folder: Path, tools: Tools | None, strategy: str = "runs", *, cells: Any = inline, **how: Any
+) -> RunSummary:
     home = Home(folder / "home")
     sample_set = make_set(home, repos=1, per_repo=3)
     (folder / "mine.py").write_text(STRATEGY)
@@ -83,7 +85,7 @@ def attempt(folder: Path, tools: Tools | None, strategy: str = "runs", *, cells:
             sample_set,
             strategies=(spec,),
             generator="scripted",
-            choices=Choices(workers=2, **how),
+            choices=RunOptions(workers=2, **how),
             resolve=lambda _: Coder(lambda _: "x", version="1"),
             cells=cells,
             **machines,
@@ -164,7 +166,7 @@ def test_three_roles_work_together_in_a_real_sandbox(tmp_path: Path, name: str) 
             sample_set,
             strategies=("base.selfcollab",),
             generator="scripted",
-            choices=Choices(workers=2),
+            choices=RunOptions(workers=2),
             judges=FakeJudge(sample_set).open,
             resolve=lambda _: Coder(answer, version="1"),
             tools=functools.partial(open_tools, home=home, sandbox=name, opens=lambda *_: back_end),

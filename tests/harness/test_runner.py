@@ -20,13 +20,13 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Language, Query
-from ctxbench.harness.attempt import GIVE_UP_AFTER, Summary
+from ctxbench.harness.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, StrategyFault, open_cells
 from ctxbench.harness.generators.base import Generator, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.inflight import GIVE_UP
 from ctxbench.harness.results import Load, RunTable, Status
-from ctxbench.harness.runner import Choices, fault_of, kept_from_strategies, run
+from ctxbench.harness.runner import RunOptions, fault_of, kept_from_strategies, run
 from ctxbench.harness.store import Store, open_store
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.harness.store.work import works
@@ -69,9 +69,9 @@ class Bench:
         *strategies: str,
         generator: str = "scripted",
         cells: Cells | None = None,
-        choices: Choices | None = None,
+        choices: RunOptions | None = None,
         store: Store | None = None,
-    ) -> list[Summary]:
+    ) -> list[RunSummary]:
         bench = self
 
         class Counting:
@@ -154,7 +154,7 @@ class Failing(InlineCells):
 def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
     cells = Failing(*range(40))
-    [summary] = bench.run(model(batch_size=1), cells=cells, choices=Choices(workers=1))
+    [summary] = bench.run(model(batch_size=1), cells=cells, choices=RunOptions(workers=1))
     assert summary.gave_up and summary.missing == 40 and GIVE_UP_AFTER <= len(cells.seen) < 20
     fault = fault_of([summary])
     assert isinstance(fault, InputFault) and str(fault).startswith(
@@ -173,16 +173,16 @@ def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp
 )
 def test_a_run_goes_on_after_other_failures(tmp_path: Path, cells: Failing) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
-    [summary] = bench.run(model(batch_size=1), cells=cells, choices=Choices(workers=1))
+    [summary] = bench.run(model(batch_size=1), cells=cells, choices=RunOptions(workers=1))
     assert not summary.gave_up and sorted(cells.seen) == list(range(40))
     assert summary.missing == len(summary.faults) == len(cells.failing)
 
 
 def test_the_next_attempt_begins_with_samples_that_the_strategy_has_not_failed_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
-    bench.run(model(batch_size=1), cells=Failing(*range(20)), choices=Choices(workers=1))
+    bench.run(model(batch_size=1), cells=Failing(*range(20)), choices=RunOptions(workers=1))
     again = Failing(*range(20))
-    bench.run(model(batch_size=1), cells=again, choices=Choices(workers=1))
+    bench.run(model(batch_size=1), cells=again, choices=RunOptions(workers=1))
     failed = {
         int(row[0].rpartition("L")[2]) - 4 for row in bench.rows("SELECT sample_id FROM fault WHERE attempt_id = 1")
     }
@@ -329,17 +329,17 @@ def test_an_empty_answer_counts_as_worst(bench: Bench) -> None:
 
 
 def test_several_completions_a_sample(bench: Bench) -> None:
-    [summary] = bench.run(model(lambda r: right(r) if r.index else ""), choices=Choices(n=2))
+    [summary] = bench.run(model(lambda r: right(r) if r.index else ""), choices=RunOptions(n=2))
     assert summary.scored == 8
     assert set(bench.table().metrics["em"]) == {0.5}
     assert len(bench.rows("SELECT * FROM completion")) == 16
 
 
 def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
-    bench.run(model(), choices=Choices(limit=4))
+    bench.run(model(), choices=RunOptions(limit=4))
     table = bench.table()
     assert sorted(table.repo) == ["shop0", "shop0", "shop1", "shop1"] and table.run.samples == "demo[:4]"
-    bench.run(model(), choices=Choices(limit=99))
+    bench.run(model(), choices=RunOptions(limit=99))
     assert {one.run.samples for one in run_tables(bench.store)} == {"demo", "demo[:4]"}, (
         "a limit beyond the set is none"
     )
@@ -348,7 +348,7 @@ def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
 
 
 def test_seeds_and_limits_are_other_runs(bench: Bench) -> None:
-    every = [Choices(), Choices(seed=1), Choices(n=2), Choices(limit=2), Choices(workers=1)]
+    every = [RunOptions(), RunOptions(seed=1), RunOptions(n=2), RunOptions(limit=2), RunOptions(workers=1)]
     ids = [bench.run(model(), choices=choices)[0].run for choices in every]
     assert len(set(ids)) == 4 and ids[0] == ids[4]
 
@@ -464,7 +464,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
 
 def test_no_completions_are_refused(bench: Bench) -> None:
     with pytest.raises(InputFault, match="are none"):
-        bench.run(model(), choices=Choices(n=0))
+        bench.run(model(), choices=RunOptions(n=0))
 
 
 def test_no_thread_sees_an_answer(bench: Bench) -> None:
@@ -485,7 +485,7 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
 
 def test_two_processes_do_not_double_a_sample(bench: Bench) -> None:
     stores = [open_store(bench.home.database) for _ in range(2)]
-    summaries: list[Summary] = []
+    summaries: list[RunSummary] = []
 
     def work(store: Store) -> None:
         summaries.extend(bench.run(model(batch_size=2, delay=0.01), store=store))
@@ -525,7 +525,7 @@ def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
 
     bench.coder = Slow()
     # All answers come at once, long before they are measured.
-    [summary] = bench.run(Scripted(lambda _: "x", batch_size=100), choices=Choices(workers=2))
+    [summary] = bench.run(Scripted(lambda _: "x", batch_size=100), choices=RunOptions(workers=2))
     assert summary.scored == 100 and bench.coder.priced == 100
     assert unstored[-1] < 90, unstored
 
@@ -556,7 +556,7 @@ def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path
 
 
 def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:
-    def summary(message: str) -> Summary:
+    def summary(message: str) -> RunSummary:
         [made] = bench.run(model(faults=range(1, 99)))
         return dataclasses.replace(made, faults=(dataclasses.replace(made.faults[0], message=message),))
 
@@ -575,7 +575,7 @@ def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
         alive.append(works(bench.store)[0].alive)
         return right(request)
 
-    bench.run(model(watching, batch_size=3), choices=Choices(workers=2))
+    bench.run(model(watching, batch_size=3), choices=RunOptions(workers=2))
     assert set(alive) == {True} and works(bench.store)[0].alive is None
     load = Load(workers=2, requests=3, cores=os.cpu_count() or 1)
     assert bench.table().run.loads == (load,)

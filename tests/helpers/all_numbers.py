@@ -98,7 +98,7 @@ def chances() -> Iterator[tuple[str, Any]]:
             {
                 "bits": bits,
                 "printed bits": reader.bits(shown, truth),
-                "next": digest(reader.next(reading.context, reading.context.point).known),
+                "next": digest(reader.next(reading.context, reading.context.point).chances),
                 "lines": [(path.text, path.score.hex()) for path in paths],
                 "chosen": decode.choose(paths).text,
                 "body": complete_body(reader, reading, 120).text,

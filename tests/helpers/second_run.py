@@ -16,13 +16,13 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Language
-from ctxbench.harness.attempt import Summary
+from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells, open_cells
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.machinery import OpenCells
 from ctxbench.harness.papers.presets import presets, with_encoder
-from ctxbench.harness.runner import NO_SANDBOX, Choices, fault_of, run
+from ctxbench.harness.runner import NO_SANDBOX, RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.strategies import registry, resolve
 from ctxbench.strategies.api import Execute, Execution, Prompt
@@ -91,7 +91,7 @@ def attempt(
     found: dict[str, tuple[int, int, str]] = {}
     made = Counting()
 
-    def note(summary: Summary) -> None:
+    def note(summary: RunSummary) -> None:
         before = sum(asked for asked, _, _ in found.values())
         found[summary.strategy] = (len(made.asked) - before, summary.new, str(fault_of([summary]) or ""))
 
@@ -102,7 +102,7 @@ def attempt(
             sample_set,
             strategies=strategies,
             generator="scripted",
-            choices=Choices(workers=2, sandbox=NO_SANDBOX, limit=limit),
+            choices=RunOptions(workers=2, sandbox=NO_SANDBOX, limit=limit),
             resolve=lambda _: made,
             report=note,
             cells=cells,

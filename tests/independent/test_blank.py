@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ctxbench.bench.types import Reference
-from ctxbench.harness.asking import Completion, Made
+from ctxbench.harness.asking import AnsweredSample, Completion
 from ctxbench.harness.batcher import Answer
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.results import Status
-from ctxbench.harness.scoring import Scorer
+from ctxbench.harness.scoring import SampleScorer
 from ctxbench.strategies.api import Prompt
 from tests.helpers.samples import make_sample
 
@@ -19,14 +19,14 @@ def test_a_blank_completion_is_worst_also_where_the_answer_has_no_identifier_eit
     sample = make_sample()
     reference = Reference(id=sample.id, target="1)")
     answer = Answer("g", Response(text=" \n", finish="stop", tokens_in=1, tokens_out=1, seconds=0.0))
-    made = Made(
+    made = AnsweredSample(
         sample=sample,
         prompt=Prompt(blocks=()),
         calls=(("final", answer),),
         completions=tuple(Completion(answer=answer, text=text, flags=(), verdict=None) for text in (" \n", "1)")),
         strategy_seconds=0.0,
     )
-    [found] = Scorer({sample.id: reference}).finish([made])
+    [found] = SampleScorer({sample.id: reference}).finish([made])
     blank, right = (
         {metric: value for (of, metric), value in one.scores.items() if of == profile} for one in found.completions
     )

@@ -311,9 +311,9 @@ def test_limits_are_never_asked_to_be_raised(monkeypatch: pytest.MonkeyPatch) ->
     asked = {}
     monkeypatch.setattr(resource, "getrlimit", lambda which: (0, 500 if which == resource.RLIMIT_SIGPENDING else -1))
     monkeypatch.setattr(resource, "setrlimit", lambda which, pair: asked.update({which: pair}))
-    limits = confine.Limits(memory=1, file_bytes=2, processes=3, open_files=4, output=5, result=6)
+    limits = confine.JobLimits(memory=1, file_bytes=2, processes=3, open_files=4, output=5, result=6)
     bounds = {"work": "/work", "path": (), "rules": None, "memory_group": True, "process_group": True}
-    confine.bound(confine.Bounds(limits=limits, **bounds))  # type: ignore[arg-type]
+    confine.bound(confine.Confinement(limits=limits, **bounds))  # type: ignore[arg-type]
     assert asked[resource.RLIMIT_SIGPENDING] == (500, 500) and asked[resource.RLIMIT_NOFILE] == (4, 4)
     # With 0 the kernel would still run a program that is named for core files, as root and outside the box.
     assert asked[resource.RLIMIT_CORE] == (1, 1)

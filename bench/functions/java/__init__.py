@@ -12,8 +12,8 @@ from ctxbench.bench.functions.java import static
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.mutants import mutants
-from ctxbench.bench.functions.mining import Found, Project, Report, Spot, Survey
-from ctxbench.bench.functions.static import Known, candidate, uses_of
+from ctxbench.bench.functions.mining import Project, Report, Search, Spot, Survey
+from ctxbench.bench.functions.static import ListedFunction, candidate, uses_of
 from ctxbench.bench.functions.types import Candidate
 from ctxbench.bench.testing import java_errors, suites
 from ctxbench.bench.testing import tree as trees
@@ -42,23 +42,23 @@ def lift(lines: list[str]) -> str:
     return "\n".join(shifted("\n".join(lines), ""))
 
 
-def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
+def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
     """Return the documented methods that passing tests run; its suite runs once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
     for line in _left_out(suite):
         report(f"{name}: {line}")
     read = static.read(project, suite.layout.main)
-    report(f"{name}: {read.counts['documented']} documented methods, {len(read.known)} of them usable")
-    ran = cover(project, suite, read.known, sandbox, report)
-    candidates, drops = _candidates(read.known, ran)
+    report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
+    ran = cover(project, suite, read.functions, sandbox, report)
+    candidates, drops = _candidates(read.functions, ran)
     counts = {
         **read.counts,
         "test_files_dropped": len(suite.build.dropped),
         **_outcomes(ran),
         "covered": len(candidates) + drops["too_slow"],
     }
-    return Found(
+    return Search(
         candidates=tuple(candidates),
         hidden=read.hidden,
         counts=counts,
@@ -70,15 +70,15 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
     """Run the suite once, with probes, for methods that are chosen by others; what `find` cannot use has none."""
     suite = _junit(project, suite)
     read = static.read(project, suite.layout.main)
-    ran = cover(project, suite, read.known, sandbox, report)
-    numbers = {(known.path, known.definition.name): spots for known, spots in _numbers(read.known)}
+    ran = cover(project, suite, read.functions, sandbox, report)
+    numbers = {(function.path, function.definition.name): spots for function, spots in _numbers(read.functions)}
 
     def covering(spot: Spot) -> Mapping[str, frozenset[int]]:
         own = frozenset(numbers.get((spot.path, spot.name), ()))
-        return {each.id: each.hits & own for each in ran if each.hits & own}
+        return {run.id: run.hits & own for run in ran if run.hits & own}
 
     return Survey(
-        hidden=read.hidden, runs=_runs(ran), covering=covering, uses=uses_of(read.known), counts=_outcomes(ran)
+        hidden=read.hidden, runs=_runs(ran), covering=covering, uses=uses_of(read.functions), counts=_outcomes(ran)
     )
 
 
@@ -99,23 +99,25 @@ def _junit(project: Project, suite: Suite) -> JavaSuite:
 
 
 def _outcomes(ran: Sequence[Ran]) -> dict[str, int]:
-    return {f"tests_{state}": count for state, count in sorted(Counter(each.state for each in ran).items())}
+    return {f"tests_{state}": count for state, count in sorted(Counter(run.state for run in ran).items())}
 
 
 def _runs(ran: Sequence[Ran]) -> dict[str, TestRun]:
     wide = breadth(ran)
-    return {each.id: TestRun(each.state == "passed", each.seconds, wide[each.id], each.clock) for each in ran}
+    return {run.id: TestRun(run.state == "passed", run.seconds, wide[run.id], run.clock) for run in ran}
 
 
-def _numbers(known: Sequence[Known[Definition]]) -> Iterator[tuple[Known[Definition], range]]:
+def _numbers(functions: Sequence[ListedFunction[Definition]]) -> Iterator[tuple[ListedFunction[Definition], range]]:
     """Yield each method with the numbers of its probes, which count the blocks of all of them."""
     first = 0
-    for each in known:
-        yield each, range(first, first + len(each.definition.blocks))
-        first += len(each.definition.blocks)
+    for function in functions:
+        yield function, range(first, first + len(function.definition.blocks))
+        first += len(function.definition.blocks)
 
 
-def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple[list[Candidate], Counter[str]]:
+def _candidates(
+    functions: Sequence[ListedFunction[Definition]], ran: Sequence[Ran]
+) -> tuple[list[Candidate], Counter[str]]:
     runs = _runs(ran)
     by_probe: dict[int, list[str]] = {}
     for test in ran:
@@ -123,25 +125,28 @@ def _candidates(known: Sequence[Known[Definition]], ran: Sequence[Ran]) -> tuple
             for hit in test.hits:
                 by_probe.setdefault(hit, []).append(test.id)
     unselectable = frozenset[int]().union(*(test.hits for test in ran if test.state == UNSELECTABLE))
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     drops: Counter[str] = Counter()
-    for each, numbers in _numbers(known):
-        made = _candidate(each, numbers, by_probe, runs)
-        if made is None:
+    for function, numbers in _numbers(functions):
+        new_candidate = _candidate(function, numbers, by_probe, runs)
+        if new_candidate is None:
             drops["not_covered" if unselectable.isdisjoint(numbers) else "tests_unselectable"] += 1
-        elif made.seconds > SLOW_TOGETHER:
+        elif new_candidate.seconds > SLOW_TOGETHER:
             drops["too_slow"] += 1
         else:
-            found.append(made)
-    return found, drops
+            candidates.append(new_candidate)
+    return candidates, drops
 
 
 def _candidate(
-    known: Known[Definition], numbers: range, by_probe: Mapping[int, Sequence[str]], runs: Mapping[str, TestRun]
+    function: ListedFunction[Definition],
+    numbers: range,
+    by_probe: Mapping[int, Sequence[str]],
+    runs: Mapping[str, TestRun],
 ) -> Candidate | None:
     """Return the candidate, None if no usable test runs it."""
     covering: dict[str, frozenset[int]] = {}
     for number in numbers:
         for test in by_probe.get(number, ()):
             covering[test] = covering.get(test, frozenset()) | {number}
-    return candidate(known, covering, runs, tail=known.definition.tail)
+    return candidate(function, covering, runs, tail=function.definition.tail)

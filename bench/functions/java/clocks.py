@@ -83,15 +83,15 @@ def _is_clock(source: Source, node: Node) -> bool:
 
 
 def _is_call(source: Source, node: Node) -> bool:
-    owner, name, given = _part(source, node, "object"), _part(source, node, "name"), _arguments(source, node)
+    owner, name, arguments = _part(source, node, "object"), _part(source, node, "name"), _arguments(source, node)
     if name in _WAITS:
-        return any(_UNIT.fullmatch(text.rpartition(".")[2]) or text.startswith("Duration.of") for text in given)
+        return any(_UNIT.fullmatch(text.rpartition(".")[2]) or text.startswith("Duration.of") for text in arguments)
     if name == "wait" or (name == "join" and "thread" in owner.lower()):
-        return bool(given) and _NO_LIMIT.fullmatch(given[0]) is None
+        return bool(arguments) and _NO_LIMIT.fullmatch(arguments[0]) is None
     if name in _WAITS_MILLISECONDS:
-        return bool(given) and _NUMBER.fullmatch(given[0]) is not None
+        return bool(arguments) and _NUMBER.fullmatch(arguments[0]) is not None
     if name in _SCHEDULES:
-        return len(given) > 1
+        return len(arguments) > 1
     return _is_read(owner, name)
 
 

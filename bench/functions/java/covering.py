@@ -14,10 +14,10 @@ from ctxbench.bench.functions.java.clocks import clock_blocks
 from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.java.probes import numbered, probed
 from ctxbench.bench.functions.mining import Project, Report
-from ctxbench.bench.functions.static import Known
+from ctxbench.bench.functions.static import ListedFunction
 from ctxbench.bench.testing import java_guest
 from ctxbench.bench.testing.java import JavaSuite, sources
-from ctxbench.bench.testing.java_build import run_big, told
+from ctxbench.bench.testing.java_build import checked_result, run_big
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Sandbox
 
@@ -42,23 +42,27 @@ class Ran:
 
 
 def cover(
-    project: Project, suite: JavaSuite, known: Sequence[Known[Definition]], sandbox: Sandbox, report: Report
+    project: Project,
+    suite: JavaSuite,
+    functions: Sequence[ListedFunction[Definition]],
+    sandbox: Sandbox,
+    report: Report,
 ) -> tuple[Ran, ...]:
     """Run every test once; what came out is kept in the home folder.
 
     Args:
         project: the repository.
         suite: its suite.
-        known: methods; numbers count their blocks in this order.
+        functions: methods; numbers count their blocks in this order.
         sandbox: where it runs.
-        report: told what happens.
+        report: checked_result what happens.
 
     Raises:
         InputFault: if the tests cannot be run.
         MachineFault: if the sandbox failed.
     """
     name = project.manifest.name
-    blocks = [(each.path, block) for each in known for block in each.definition.blocks]
+    blocks = [(function.path, block) for function in functions for block in function.definition.blocks]
     timed = _clocks(suite)
     places = numbered([*blocks, *timed])
     files = {path: probed(suite.tree[path], suite.layout.encoding, spots) for path, spots in sorted(places.items())}
@@ -80,11 +84,11 @@ def cover(
     if outcome.ended is Ended.TIMED_OUT:
         cure = "name the test files that take long, or never end, under deselect in its [tests]"
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
-    found = told(outcome, "running its tests")["tests"]
-    ran = _without_clocks(merged(found), len(blocks))
-    passed = sum(each.state == "passed" for each in ran)
+    test_records = checked_result(outcome, "running its tests")["tests"]
+    ran = _without_clocks(merged(test_records), len(blocks))
+    passed = sum(function.state == "passed" for function in ran)
     report(f"{name}: {passed} of {len(ran)} tests passed in {outcome.seconds:.1f} s")
-    write_atomic(place, json.dumps(found) + "\n")
+    write_atomic(place, json.dumps(test_records) + "\n")
     return ran
 
 
@@ -134,18 +138,18 @@ def merged(lines: object) -> tuple[Ran, ...]:
         InputFault: if it is no survey.
     """
     order = ("passed", UNSELECTABLE, "skipped", "failed")
-    found: dict[str, Ran] = {}
+    by_id: dict[str, Ran] = {}
     try:
         for name, state, milliseconds, hits in _rows(lines):
-            one = Ran(str(name), str(state), milliseconds / 1000, frozenset(map(int, hits)))
-            before = found.get(one.id)
+            run = Ran(str(name), str(state), milliseconds / 1000, frozenset(map(int, hits)))
+            before = by_id.get(run.id)
             if before is not None:
-                worst = max(before.state, one.state, key=order.index)
-                one = Ran(one.id, worst, before.seconds + one.seconds, before.hits | one.hits)
-            found[one.id] = one
+                worst = max(before.state, run.state, key=order.index)
+                run = Ran(run.id, worst, before.seconds + run.seconds, before.hits | run.hits)
+            by_id[run.id] = run
     except (TypeError, ValueError) as error:
         raise InputFault(f"its tests reported nothing that can be read: {error!r}", cure="try it again") from None
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_id[name] for name in sorted(by_id))
 
 
 def _rows(lines: object) -> list[Any]:
@@ -156,4 +160,4 @@ def _rows(lines: object) -> list[Any]:
 
 def breadth(ran: Sequence[Ran]) -> Mapping[str, int]:
     """Return how many blocks each test runs: the fewer, the more it is about its subject."""
-    return {each.id: len(each.hits) for each in ran}
+    return {run.id: len(run.hits) for run in ran}

@@ -107,18 +107,19 @@ def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
 def _types(source: Source, node: Node) -> str:
     """Return ``(int,String[])``: the types of a method's parameters, as they are written."""
     parameters = node.child_by_field_name("parameters")
-    found = []
+    types = []
     for child in parameters.named_children if parameters is not None else []:
         if child.type not in ("formal_parameter", "spread_parameter"):
             continue
         kind = child.child_by_field_name("type") or next(
-            (each for each in child.named_children if each.type not in ("modifiers", *_COMMENTS)), None
+            (grandchild for grandchild in child.named_children if grandchild.type not in ("modifiers", *_COMMENTS)),
+            None,
         )
         more = child.child_by_field_name("dimensions")
         written = source.text(kind) if kind is not None else ""
         written += source.text(more) if more is not None else ""
-        found.append("".join(written.split()) + ("..." if child.type == "spread_parameter" else ""))
-    return f"({','.join(found)})"
+        types.append("".join(written.split()) + ("..." if child.type == "spread_parameter" else ""))
+    return f"({','.join(types)})"
 
 
 def _javadoc(source: Source, node: Node) -> str:
@@ -186,8 +187,8 @@ def _cursor(source: Source, body: Node) -> Cursor:
     """Return where the body begins: the line after its brace, unless something stands behind that."""
     at = _behind_brace(source, body)
     begin = body.start_byte + 1
-    rest = source.data[begin : source.data.find(b"\n", begin)]
-    return at if rest.strip() else Cursor(line=at.line + 1, column=0)
+    line_after = source.data[begin : source.data.find(b"\n", begin)]
+    return at if line_after.strip() else Cursor(line=at.line + 1, column=0)
 
 
 def _tail(source: Source, body: Node) -> Cursor:
@@ -206,9 +207,9 @@ def within(node: Node) -> Iterator[Node]:
     """Yield a node and all named nodes in it, in the order of the text."""
     stack = [node]
     while stack:
-        each = stack.pop()
-        yield each
-        stack.extend(reversed(each.named_children))
+        inner = stack.pop()
+        yield inner
+        stack.extend(reversed(inner.named_children))
 
 
 def _code(source: Source, body: Node) -> str:

@@ -14,8 +14,8 @@ from ctxbench.bench.functions.java.definitions import Definition
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.languages.facts import InternalLoad
 from ctxbench.bench.languages.java.facts import METHOD, JavaImport
-from ctxbench.bench.languages.java.reader import Reader
-from ctxbench.bench.languages.java.scopes import RawLoad, Scope
+from ctxbench.bench.languages.java.reader import JavaReader
+from ctxbench.bench.languages.java.scopes import JavaRawLoad, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Use
@@ -52,7 +52,7 @@ class FileNames:
             types: the project's types.
         """
         self._source, self._types = source, types
-        self._reader = Reader(source)
+        self._reader = JavaReader(source)
         self._internal = {(load.line, load.column): load for load in internal}
         self._parents = self._superclasses()
 
@@ -63,12 +63,12 @@ class FileNames:
         for load in self._loads(method):
             row, byte = load.node.start_point
             internal = self._internal.get((row, self._source.column(row, byte)))
-            found, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
-            level = max(level, found, key=_ORDER.index)
+            needed, more = (Level.PROJECT, internal.uses) if internal is not None else self._level(load, method)
+            level = max(level, needed, key=_ORDER.index)
             uses += more
         return level, tuple(dict.fromkeys(uses))
 
-    def _loads(self, method: Definition) -> Iterator[RawLoad]:
+    def _loads(self, method: Definition) -> Iterator[JavaRawLoad]:
         start, end = method.body
         for load in self._reader.loads:
             if start <= load.node.start_byte < end:
@@ -88,7 +88,7 @@ class FileNames:
             stack.extend(child for child in node.children if child.type != "class_body")
         return Level.SELF_CONTAINED
 
-    def _level(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+    def _level(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
         depth = _binder_depth(load)
         if depth is not None:
             own = len(method.owners)
@@ -101,11 +101,11 @@ class FileNames:
             return self._inherited(load, method)
         return self._unbound(load, method)
 
-    def _unbound(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+    def _unbound(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
         """Judge a type, or a value that may be one, that no declaration and no plain import of the file names."""
-        found = self._types.in_package(self._reader.package, load.name)
-        if found is not None:
-            return Level.PROJECT, self._spelled(load, found.owner)
+        neighbour = self._types.in_package(self._reader.package, load.name)
+        if neighbour is not None:
+            return Level.PROJECT, self._spelled(load, neighbour.owner)
         if load.name in _ROOTS and load.chain:
             return Level.SLIB, ()
         statics = [item for item in self._reader.imports if item.static and item.name.rpartition(".")[2] == load.name]
@@ -118,26 +118,26 @@ class FileNames:
             return Level.SELF_CONTAINED, ()
         return max((_origin(item) for item in wild), key=_ORDER.index), ()
 
-    def _inherited(self, load: RawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
+    def _inherited(self, load: JavaRawLoad, method: Definition) -> tuple[Level, tuple[Use, ...]]:
         """Judge a member that the file does not declare: it comes from a superclass, or from `Object`."""
         parent = self._parents.get(method.owners[-1] if method.owners else "")
         if parent is None:
             wild = [item for item in self._reader.imports if item.static and item.wildcard]
             return max((_origin(item) for item in wild), key=_ORDER.index, default=Level.CLASS), ()
-        found = self._resolve(parent)
-        if found is None:
+        ancestor = self._resolve(parent)
+        if ancestor is None:
             return Level.CLASS, ()
-        return Level.PROJECT, (Use(name=load.name, module=found, kind=_kind(load)),)
+        return Level.PROJECT, (Use(name=load.name, module=ancestor, kind=_kind(load)),)
 
     def _resolve(self, name: str) -> str | None:
         """Return the qualified name of a type of the project that the file calls `name`."""
         for item in self._reader.imports:
             if item.name.rpartition(".")[2] == name and self._types.type(item.name) is not None:
                 return item.name
-        found = self._types.in_package(self._reader.package, name)
-        return found.owner if found is not None else None
+        neighbour = self._types.in_package(self._reader.package, name)
+        return neighbour.owner if neighbour is not None else None
 
-    def _spelled(self, load: RawLoad, owner: str) -> tuple[Use, ...]:
+    def _spelled(self, load: JavaRawLoad, owner: str) -> tuple[Use, ...]:
         uses = [Use(name=load.name, module=owner, kind="class")]
         member = self._types.member(owner, load.chain[0]) if load.chain else None
         if member is not None:
@@ -146,7 +146,7 @@ class FileNames:
 
     def _superclasses(self) -> dict[str, str]:
         """Return the bare name of each class -> that of the class it extends."""
-        found: dict[str, str] = {}
+        superclasses: dict[str, str] = {}
         stack = [self._source.root]
         while stack:
             node = stack.pop()
@@ -154,12 +154,12 @@ class FileNames:
             name = node.child_by_field_name("name")
             if parent is not None and name is not None and parent.named_children:
                 written = self._source.text(parent.named_children[0])
-                found[self._source.text(name)] = written.partition("<")[0].strip()
+                superclasses[self._source.text(name)] = written.partition("<")[0].strip()
             stack.extend(node.named_children)
-        return found
+        return superclasses
 
 
-def _kind(load: RawLoad) -> str:
+def _kind(load: JavaRawLoad) -> str:
     return "function" if load.role == METHOD else "variable"
 
 
@@ -167,11 +167,11 @@ def _origin(item: JavaImport) -> Level:
     return Level.SLIB if f"{item.name}.".startswith(_JDK) else Level.PLIB
 
 
-def _binder_depth(load: RawLoad) -> int | None:
+def _binder_depth(load: JavaRawLoad) -> int | None:
     """Return how many scopes are around the one that declares a name; None if the file does not."""
-    scope: Scope | None = load.scope
+    scope: JavaScope | None = load.scope
     while scope is not None:
-        if Scope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):
+        if JavaScope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):
             depth = 0
             while scope.parent is not None:
                 scope, depth = scope.parent, depth + 1

@@ -107,15 +107,15 @@ class _Method:
 
     def _call(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
         """Replace a call inside an expression, where something of the same type is at hand."""
-        held = node.child_by_field_name("object")
-        given = node.child_by_field_name("arguments")
-        first = given.named_children[0] if given is not None and given.named_children else None
-        name, owner = self._field(node, "name"), self._source.text(held) if held is not None else ""
+        receiver = node.child_by_field_name("object")
+        arguments = node.child_by_field_name("arguments")
+        first = arguments.named_children[0] if arguments is not None and arguments.named_children else None
+        name, owner = self._field(node, "name"), self._source.text(receiver) if receiver is not None else ""
         if above[0].type == "expression_statement":
             return
         if owner == "Math" and name in _WRAPPED and first is not None:
             yield "call", node, f"({self._source.text(first)})"
-        elif held is not None and held.type == "method_invocation" and self._field(held, "name") == name:
+        elif receiver is not None and receiver.type == "method_invocation" and self._field(receiver, "name") == name:
             yield "call", node, owner
         elif name == self._name and owner in ("", "this", "super") and self._returned != "void":
             if above[0].type == "return_statement" or _caught(node, above):
@@ -135,12 +135,12 @@ class _Method:
             yield "constant", node, "'~'" if text != "'~'" else "'!'"
 
     def _operation(self, node: Node, others: dict[str, str], kind: str) -> Iterator[tuple[str, Node, str]]:
-        left, sign, right = (node.child_by_field_name(name) for name in ("left", "operator", "right"))
-        if left is None or sign is None or right is None or _binds(node):
+        first, sign, second = (node.child_by_field_name(name) for name in ("left", "operator", "right"))
+        if first is None or sign is None or second is None or _binds(node):
             return
         other = others.get(self._source.text(sign))
         if other is not None:
-            yield kind, node, f"({self._source.text(left)} {other} {self._source.text(right)})"
+            yield kind, node, f"({self._source.text(first)} {other} {self._source.text(second)})"
 
     def _statement(self, node: Node, above: list[Node]) -> Iterator[tuple[str, Node, str]]:
         if node.type == "expression_statement":

@@ -27,7 +27,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
     """Return path -> number -> place, numbers counted through all files."""
-    found: dict[str, dict[int, Cursor]] = {}
+    numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
-        found.setdefault(path, {})[number] = cursor
-    return found
+        numbers.setdefault(path, {})[number] = cursor
+    return numbers

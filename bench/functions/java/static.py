@@ -9,7 +9,7 @@ from ctxbench.bench.functions.hidden import test_places
 from ctxbench.bench.functions.java.definitions import Definition, Definitions, definitions
 from ctxbench.bench.functions.java.levels import FileNames
 from ctxbench.bench.functions.mining import Project
-from ctxbench.bench.functions.static import Known, Static, unique
+from ctxbench.bench.functions.static import ListedFunction, Static, unique
 from ctxbench.bench.languages import java as reader
 from ctxbench.bench.languages.facts import FileFacts
 from ctxbench.bench.languages.java.facts import JavaFile
@@ -36,16 +36,16 @@ def read(project: Project, main: tuple[str, ...]) -> Static[Definition]:
             left_out["syntax_error"] += 1
         else:
             read_files[path] = source, definitions(source)
-    known, drops = _known(texts, read_files)
-    found = [each for _, each in read_files.values()]
+    functions, drops = _functions(texts, read_files)
+    file_definitions = [in_file for _, in_file in read_files.values()]
     counts = {
         "files": len(texts),
         "source_files": len(read_files),
         **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(each.methods for each in found),
-        "documented": sum(each.documented for each in found),
+        "functions": sum(in_file.methods for in_file in file_definitions),
+        "documented": sum(in_file.documented for in_file in file_definitions),
     }
-    return Static(known=known, hidden=hidden, counts=counts, drops=drops)
+    return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
 
 
 def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], main: tuple[str, ...]) -> str:
@@ -58,13 +58,13 @@ def _reason(path: str, text: str, project: Project, hidden: tuple[str, ...], mai
     return "bad_encoding" if "\ufffd" in text else ""
 
 
-def _known(
+def _functions(
     texts: Mapping[str, str], read_files: Mapping[str, tuple[Source, Definitions]]
-) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
+) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
     facts: dict[str, FileFacts] = {path: reader.analyse(path, text) for path, text in texts.items()}
     loads = reader.resolve(facts)
     types = ProjectTypes({path: file for path, file in facts.items() if isinstance(file, JavaFile)})
-    bodies = sum((each.bodies for _, each in read_files.values()), Counter[str]())
-    drops = sum((each.drops for _, each in read_files.values()), Counter[str]())
-    usable = {path: found.usable for path, (_, found) in read_files.items()}
+    bodies = sum((definitions.bodies for _, definitions in read_files.values()), Counter[str]())
+    drops = sum((definitions.drops for _, definitions in read_files.values()), Counter[str]())
+    usable = {path: definitions_of_file.usable for path, (_, definitions_of_file) in read_files.items()}
     return unique(usable, lambda path: FileNames(read_files[path][0], loads[path], types), bodies, drops), drops

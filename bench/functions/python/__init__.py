@@ -8,14 +8,14 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.functions.choose import SLOW_TOGETHER, TestRun, usable
-from ctxbench.bench.functions.mining import Found, Project, Report, Survey
+from ctxbench.bench.functions.mining import Project, Report, Search, Survey
 from ctxbench.bench.functions.python import static
 from ctxbench.bench.functions.python.clocks import clock_tests
 from ctxbench.bench.functions.python.cover import cover
 from ctxbench.bench.functions.python.definitions import Definition
 from ctxbench.bench.functions.python.locking import locked
 from ctxbench.bench.functions.python.mutants import mutants
-from ctxbench.bench.functions.static import Known, candidate
+from ctxbench.bench.functions.static import ListedFunction, candidate
 from ctxbench.bench.functions.types import Candidate
 from ctxbench.bench.manifest_types import TestSuite
 from ctxbench.bench.repository import is_hidden
@@ -51,19 +51,17 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
     return suites.entry(suite, lock, distribution, project.root)
 
 
-def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Found:
+def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
     """Return the documented functions that passing tests cover; its suite runs once, under coverage."""
     suite = _pytest(project, suite)
     read = static.read(project)
-    report(
-        f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.known)} of them usable"
-    )
+    report(f"{project.manifest.name}: {read.counts['documented']} documented functions, {len(read.functions)} usable")
     covered = cover(project, suite, _suite(project), sandbox, report)
     runs = _runs(covered, read.hidden, suite)
     drops: Counter[str] = Counter()
     candidates: list[Candidate] = []
-    for known in read.known:
-        result = _candidate(known, covered, runs)
+    for function in read.functions:
+        result = _candidate(function, covered, runs)
         if isinstance(result, Candidate):
             candidates.append(result)
         else:
@@ -73,7 +71,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Fo
         **_outcomes(covered),
         "covered": len(candidates) + drops["too_slow"],
     }
-    return Found(
+    return Search(
         candidates=tuple(candidates),
         hidden=read.hidden,
         counts=counts,
@@ -126,20 +124,20 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
     }
 
 
-def _candidate(known: Known[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
+def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
     """Return the candidate, or why there is none.
 
     ``not_covered`` if no test that passed runs a line of its body, and no module does when it is imported;
     ``too_slow`` if such tests take too long, each or together.
     """
-    definition = known.definition
+    definition = function.definition
     body = range(definition.first[0], definition.end)
-    ran = {test: lines for test, lines in _covering(covered, known.path, body).items() if runs[test].passed}
-    imported = [test for test in _importing(covered, known.path, body) if runs[test].passed]
+    ran = {test: lines for test, lines in _covering(covered, function.path, body).items() if runs[test].passed}
+    imported = [test for test in _importing(covered, function.path, body) if runs[test].passed]
     if not ran and not imported:
         return "not_covered"
     result = candidate(
-        known,
+        function,
         {test: lines for test, lines in ran.items() if usable(runs[test])},
         runs,
         importing=[test for test in imported if usable(runs[test])],

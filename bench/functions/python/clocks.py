@@ -26,7 +26,7 @@ _OF_MODULES = {
 }
 _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() for name in names.split())
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
-_GIVEN = "hypothesis.given"
+_PROPERTY_TEST = "hypothesis.given"
 """Hypothesis fails a test whose examples take longer than its deadline, unless that is taken away."""
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
@@ -162,7 +162,7 @@ def _is_timed(node: Function | ast.ClassDef, names: _Names) -> bool:
         if isinstance(decorator, ast.Call)
         for keyword in decorator.keywords
     )
-    if _GIVEN in decorators and not unbounded:
+    if _PROPERTY_TEST in decorators and not unbounded:
         return True
     return node.name.startswith("test") and any(argument.arg in _FIXTURES for argument in node.args.args)
 

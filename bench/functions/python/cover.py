@@ -40,17 +40,17 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
         MachineFault: if the sandbox failed.
     """
     name = project.manifest.name
-    asked = suite.cover(tests, SECONDS)
+    job = suite.cover(tests, SECONDS)
     # What is asked for is no part of the environment: which tests are left out, and arguments.
-    key = sha256(f"{suite.environment.digest} {asked.action}")
+    key = sha256(f"{suite.environment.digest} {job.action}")
     place = project.home.cache / "coverage" / f"{key[:32]}.json"
-    results = _kept(place)
+    results = _stored(place)
     if results:
         covered = read(results[0])
         report(f"{name}: coverage of {len(covered.tests)} tests is known")
     else:
         report(f"{name}: running its tests under coverage")
-        outcome = _run(suite, asked, sandbox, report)
+        outcome = _run(suite, job, sandbox, report)
         results = [_checked(name, outcome, report)]
         covered = read(results[0])
         passed = sum(test.outcome == "passed" for test in covered.tests)
@@ -75,22 +75,22 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     return replaced(covered, alone, passed_alone)
 
 
-def _kept(place: Path) -> list[Any]:
+def _stored(place: Path) -> list[Any]:
     """Return the results of the suite's runs as they are kept, none where they are not; one run was kept by itself."""
     with contextlib.suppress(InputFault, ValueError):
-        kept = json.loads(read_text(place))
-        results = kept if isinstance(kept, list) else [kept]
+        record = json.loads(read_text(place))
+        results = record if isinstance(record, list) else [record]
         read(results[0])
         return results
     return []
 
 
-def _run(suite: PythonSuite, asked: Job, sandbox: Sandbox, report: Report) -> Outcome:
+def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outcome:
     limits = replace(suite.limits, **_NEEDED)
     try:
         sandbox.prepare(suite.environment, report)
         with sandbox.open(suite.environment, limits=limits) as pool:
-            return pool.run(asked)
+            return pool.run(job)
     except (SandboxUnavailable, SandboxLost) as error:
         raise MachineFault(error.what, where=error.where, cure=error.cure) from error
 
@@ -101,20 +101,20 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
     Raises:
         InputFault: if none did.
     """
-    said = " ".join(outcome.output[-_TAIL:].split()) or "no output"
+    output = " ".join(outcome.output[-_TAIL:].split()) or "no output"
     cure = "mend its [tests]: requirements, pythonpath, paths, arguments, deselect"
     if outcome.ended is Ended.TIMED_OUT:
         raise InputFault(f"its tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
     try:
-        found = read(outcome.result)
+        covered = read(outcome.result)
     except Malformed:
-        raise InputFault(f"its tests cannot be run ({outcome.ended}): {said}", where=name, cure=cure) from None
-    for where, what in found.broken:
+        raise InputFault(f"its tests cannot be run ({outcome.ended}): {output}", where=name, cure=cure) from None
+    for where, what in covered.broken:
         report(f"{name}: {where} cannot be collected: {' '.join(what.split())[-_TAIL:]}")
-    if found.broken and not found.tests:
-        files = ", ".join(where for where, _ in found.broken)
+    if covered.broken and not covered.tests:
+        files = ", ".join(where for where, _ in covered.broken)
         cure = "add what they import to its requirements, or name them under deselect"
         raise InputFault(f"{files} cannot be collected", where=name, cure=cure)
-    if found.exit not in _RAN or not found.tests:
-        raise InputFault(f"pytest ended with status {found.exit}: {said}", where=name, cure=cure)
+    if covered.exit not in _RAN or not covered.tests:
+        raise InputFault(f"pytest ended with status {covered.exit}: {output}", where=name, cure=cure)
     return outcome.result

@@ -124,7 +124,9 @@ def _decorators(node: Function) -> Iterator[str]:
 
 def _is_accessor(node: Function) -> bool:
     """Say whether it is a property's setter or deleter, which has its getter's name."""
-    return any(isinstance(one, ast.Attribute) and one.attr in _ACCESSORS for one in node.decorator_list)
+    return any(
+        isinstance(decorator, ast.Attribute) and decorator.attr in _ACCESSORS for decorator in node.decorator_list
+    )
 
 
 def _reason(node: Function) -> str:
@@ -186,7 +188,7 @@ def _definition(node: Function, owners: tuple[str, ...], lines: Sequence[str]) -
         parameter=arguments[0].arg if bound else "",
         owners=owners,
         code=_code(node),
-        statements=sum(isinstance(each, ast.stmt) for statement in own for each in ast.walk(statement)),
+        statements=sum(isinstance(inner, ast.stmt) for statement in own for inner in ast.walk(statement)),
     )
 
 
@@ -211,13 +213,13 @@ def _indentation(line: str) -> int:
 def _signature(text: str, header: str) -> str:
     """Return ``def name(…) -> …:`` of a text that starts with it."""
     margin = header[: len(header) - len(header.lstrip())]
-    shown = [line.removeprefix(margin) for line in text.split("\n")]
+    lines = [line.removeprefix(margin) for line in text.split("\n")]
     depth = 0
-    for token in tokenize.generate_tokens(io.StringIO("\n".join(shown) + "\n").readline):
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
         if token.type != tokenize.OP:
             continue
         depth += (token.string in "([{") - (token.string in ")]}")
         if token.string == ":" and not depth:
             row, column = token.end
-            return "\n".join([*shown[: row - 1], shown[row - 1][:column]])
-    return shown[0]
+            return "\n".join([*lines[: row - 1], lines[row - 1][:column]])
+    return lines[0]

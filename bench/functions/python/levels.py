@@ -56,10 +56,10 @@ class FileNames:
             internal = self._internal.get((row, self._reader.source.column(row, byte)))
             if internal is not None:
                 uses += internal.uses
-                found = Level.PROJECT
+                needed = Level.PROJECT
             else:
-                found = self._level(load, function)
-            level = max(level, found, key=_ORDER.index)
+                needed = self._level(load, function)
+            level = max(level, needed, key=_ORDER.index)
         return level, tuple(dict.fromkeys(uses))
 
     def _loads(self, function: Definition) -> Iterator[RawLoad]:

@@ -26,9 +26,9 @@ def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Loc
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"
     with contextlib.suppress(InputFault, ValueError):
-        kept = json.loads(read_text(place))
-        if isinstance(kept, list) and all(isinstance(each, str) for each in kept):
-            return tuple(kept)
-    found = tuple(sorted(lock(requirements, distribution)))
-    write_atomic(place, json.dumps(found, indent=1) + "\n")
-    return found
+        stored = json.loads(read_text(place))
+        if isinstance(stored, list) and all(isinstance(requirement, str) for requirement in stored):
+            return tuple(stored)
+    pinned = tuple(sorted(lock(requirements, distribution)))
+    write_atomic(place, json.dumps(pinned, indent=1) + "\n")
+    return pinned

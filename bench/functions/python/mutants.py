@@ -88,7 +88,7 @@ def _changes(node: ast.AST, *, loops: bool) -> Iterator[tuple[str, _Change]]:
     if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
         yield "return", lambda _: ast.Return(ast.Constant(None))
     if isinstance(node, ast.Call) and node.args and not isinstance(node.args[0], ast.Starred):
-        yield "call", lambda held: held.args[0] if isinstance(held, ast.Call) else held
+        yield "call", lambda call: call.args[0] if isinstance(call, ast.Call) else call
     if isinstance(node, ast.BoolOp):
         yield "bool", _other_bool
     if isinstance(node, ast.Constant):

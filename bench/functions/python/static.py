@@ -10,7 +10,7 @@ from ctxbench.bench.functions.hidden import test_places
 from ctxbench.bench.functions.mining import Project, Spot
 from ctxbench.bench.functions.python.definitions import Definition, Definitions, definition_at, definitions, parse
 from ctxbench.bench.functions.python.levels import FileNames
-from ctxbench.bench.functions.static import Known, Static, unique
+from ctxbench.bench.functions.static import ListedFunction, Static, unique
 from ctxbench.bench.languages import python as reader
 from ctxbench.bench.languages.facts import FileFacts
 from ctxbench.bench.languages.python.modules import ModuleIndex
@@ -33,24 +33,24 @@ def read(project: Project) -> Static[Definition]:
         if tree is None:
             left_out["syntax_error"] += 1
             continue
-        found = definitions(text, tree)
+        file_definitions = definitions(text, tree)
         # Also of files that give no samples: strategies see them.
-        bodies += found.bodies
+        bodies += file_definitions.bodies
         if project.manifest.excludes(path):
             left_out["excluded"] += 1
         elif "\ufffd" in text:
             left_out["bad_encoding"] += 1
         else:
-            sources[path] = found
-    known, drops = _known(texts, sources, bodies)
+            sources[path] = file_definitions
+    functions, drops = _functions(texts, sources, bodies)
     counts = {
         "files": len(texts),
         "source_files": len(sources),
         **{f"left_out_{reason}": count for reason, count in sorted(left_out.items())},
-        "functions": sum(each.functions for each in sources.values()),
-        "documented": sum(each.documented for each in sources.values()),
+        "functions": sum(file_definitions.functions for file_definitions in sources.values()),
+        "documented": sum(file_definitions.documented for file_definitions in sources.values()),
     }
-    return Static(known=known, hidden=hidden, counts=counts, drops=drops)
+    return Static(functions=functions, hidden=hidden, counts=counts, drops=drops)
 
 
 def hidden_of(project: Project) -> tuple[str, ...]:
@@ -67,8 +67,8 @@ def uses_of(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
     def of(spot: Spot) -> tuple[Use, ...]:
         text = project.snapshot.texts[spot.path]
         tree = parse(text)
-        found = definition_at(text, tree, spot.start) if tree is not None else None
-        return names()(spot.path).needs(found)[1] if found is not None else ()
+        definition = definition_at(text, tree, spot.start) if tree is not None else None
+        return names()(spot.path).needs(definition)[1] if definition is not None else ()
 
     return of
 
@@ -80,9 +80,9 @@ def _names(texts: Mapping[str, str]) -> Callable[[str], FileNames]:
     return functools.cache(lambda path: FileNames(path, texts[path], loads[path], index))
 
 
-def _known(
+def _functions(
     texts: Mapping[str, str], sources: Mapping[str, Definitions], bodies: Mapping[str, int]
-) -> tuple[tuple[Known[Definition], ...], Counter[str]]:
-    drops = sum((each.drops for each in sources.values()), Counter[str]())
-    usable = {path: found.usable for path, found in sources.items()}
+) -> tuple[tuple[ListedFunction[Definition], ...], Counter[str]]:
+    drops = sum((file_definitions.drops for file_definitions in sources.values()), Counter[str]())
+    usable = {path: file_definitions.usable for path, file_definitions in sources.items()}
     return unique(usable, _names(texts), bodies, drops), drops

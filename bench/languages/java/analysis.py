@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxbench.bench.languages.java.facts import LABEL, VALUE, JavaFile, JavaLoad, JavaType
-from ctxbench.bench.languages.java.reader import Reader
+from ctxbench.bench.languages.java.reader import JavaReader
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -16,7 +16,7 @@ def analyse(path: str, text: str) -> JavaFile:
         text: the whole file.
     """
     source = Source(text, Language.JAVA)
-    reader = Reader(source)
+    reader = JavaReader(source)
     loads = _loads(reader)
     needed = {load.line for load in loads}
     return JavaFile(
@@ -27,18 +27,20 @@ def analyse(path: str, text: str) -> JavaFile:
         package=reader.package,
         imports=tuple(reader.imports),
         types=tuple(
-            JavaType(name=found.name, members=dict(sorted(found.members.items())), static=frozenset(found.static))
-            for found in reader.types
+            JavaType(
+                name=java_type.name, members=dict(sorted(java_type.members.items())), static=frozenset(java_type.static)
+            )
+            for java_type in reader.types
         ),
         loads=loads,
     )
 
 
-def _loads(reader: Reader) -> tuple[JavaLoad, ...]:
+def _loads(reader: JavaReader) -> tuple[JavaLoad, ...]:
     """Keep the loads that an import may supply and that nothing in the file declares."""
     named = {item.name.rpartition(".")[2] for item in reader.imports if not item.wildcard}
     wildcards = any(item.wildcard for item in reader.imports)
-    found = []
+    loads = []
     static = {item.name.rpartition(".")[2] for item in reader.imports if item.static and not item.wildcard}
     labels = [load for load in reader.labels if load.name in static]
     for scope, name, role, chain, near, node in [*reader.loads, *labels]:
@@ -46,5 +48,5 @@ def _loads(reader: Reader) -> tuple[JavaLoad, ...]:
             continue
         row, byte = node.start_point
         load = JavaLoad(name=name, role=role, chain=chain, near=near, line=row, column=reader.source.column(row, byte))
-        found.append(load)
-    return tuple(sorted(found, key=lambda load: (load.line, load.column)))
+        loads.append(load)
+    return tuple(sorted(loads, key=lambda load: (load.line, load.column)))

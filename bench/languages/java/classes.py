@@ -68,7 +68,7 @@ class JavaClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaNames:
-    """What names in one file go by."""
+    """The names that one file declares and imports."""
 
     package: str
     imports: dict[str, str]
@@ -87,17 +87,17 @@ _IMPORT = re.compile(r"^\s*import\s+(static\s+)?([\w.]+?)(\.\*)?\s*;", re.MULTIL
 
 def read_names(text: str) -> JavaNames:
     """Return the names of a file, or of the beginning of one."""
-    found = _IMPORT.findall(text)
+    imports = _IMPORT.findall(text)
     package = _PACKAGE.search(text)
     source = Source(text, Language.JAVA)
     dynamic = _MADE_UP.search(text) is not None
-    types = {one.name: one for one in _types(source.root, "", source, dynamic)}
+    types = {java_class.name: java_class for java_class in _types(source.root, "", source, dynamic)}
     return JavaNames(
         package="".join(package[1].split()) if package else "",
-        imports={name.rpartition(".")[2]: name for static, name, star in found if not static and not star},
-        wildcards=tuple(name for static, name, star in found if not static and star),
-        static=frozenset(name.rpartition(".")[2] for static, name, star in found if static and not star),
-        static_wildcards=any(static and star for static, _, star in found),
+        imports={name.rpartition(".")[2]: name for static, name, star in imports if not static and not star},
+        wildcards=tuple(name for static, name, star in imports if not static and star),
+        static=frozenset(name.rpartition(".")[2] for static, name, star in imports if static and not star),
+        static_wildcards=any(static and star for static, _, star in imports),
         types=types,
     )
 
@@ -144,10 +144,10 @@ def _supers(node: Node, source: Source) -> Iterator[str]:
         if child.type in ("superclass", "super_interfaces", "extends_interfaces"):
             pending = list(child.named_children)
             while pending:
-                one = pending.pop(0)
-                if one.type in ("type_list", "interface_type_list", "annotated_type"):
-                    pending += one.named_children
-                elif one.type == "generic_type":
-                    pending += one.named_children[:1]
-                elif one.type in ("type_identifier", "scoped_type_identifier"):
-                    yield "".join(source.text(one).split())
+                type_node = pending.pop(0)
+                if type_node.type in ("type_list", "interface_type_list", "annotated_type"):
+                    pending += type_node.named_children
+                elif type_node.type == "generic_type":
+                    pending += type_node.named_children[:1]
+                elif type_node.type in ("type_identifier", "scoped_type_identifier"):
+                    yield "".join(source.text(type_node).split())

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from tree_sitter import Node
 
 from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, JavaImport
-from ctxbench.bench.languages.java.scopes import Place, RawLoad, Scope, TypeFacts
+from ctxbench.bench.languages.java.scopes import JavaPlace, JavaRawLoad, JavaScope, TypeFacts
 from ctxbench.bench.languages.syntax import Source, rows
 
-Handler = Callable[[Any, Node, Place], None]
+Handler = Callable[[Any, Node, JavaPlace], None]
 
 
-class ExpressionReader:
+class JavaExpressionReader:
     """Walks a tree once; its public attributes hold what was found."""
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
@@ -25,10 +25,10 @@ class ExpressionReader:
         self.package = ""
         self.imports: list[JavaImport] = []
         self.types: list[TypeFacts] = []
-        self.loads: list[RawLoad] = []
-        self.labels: list[RawLoad] = []
+        self.loads: list[JavaRawLoad] = []
+        self.labels: list[JavaRawLoad] = []
         self.barred: dict[int, str] = {}
-        self._stack: list[tuple[Node, Place]] = [(source.root, Place(Scope(None)))]
+        self._stack: list[tuple[Node, JavaPlace]] = [(source.root, JavaPlace(JavaScope(None)))]
         while self._stack:
             node, place = self._stack.pop()
             handler = self.HANDLERS.get(node.type)
@@ -37,7 +37,7 @@ class ExpressionReader:
             else:
                 self._push(node.named_children, place)
 
-    def _push(self, nodes: list[Node], place: Place) -> None:
+    def _push(self, nodes: list[Node], place: JavaPlace) -> None:
         self._stack.extend((node, place) for node in reversed(nodes))
 
     def _bar(self, lines: range, reason: str) -> None:
@@ -50,20 +50,20 @@ class ExpressionReader:
 
     # Loads
 
-    def _load(self, node: Node, place: Place, role: str, parts: list[Node] | None = None) -> None:
+    def _load(self, node: Node, place: JavaPlace, role: str, parts: list[Node] | None = None) -> None:
         """Note a name, with the parts that follow it, last first."""
         following = parts[::-1] if parts else []
         near = sum(part.start_point[0] == node.start_point[0] for part in following)
         chain = tuple(self.source.text(part) for part in following)
-        self.loads.append(RawLoad(place.scope, self.source.text(node), role, chain, near, node))
+        self.loads.append(JavaRawLoad(place.scope, self.source.text(node), role, chain, near, node))
 
-    def _identifier(self, node: Node, place: Place) -> None:
+    def _identifier(self, node: Node, place: JavaPlace) -> None:
         self._load(node, place, VALUE)
 
-    def _type_identifier(self, node: Node, place: Place) -> None:
+    def _type_identifier(self, node: Node, place: JavaPlace) -> None:
         self._load(node, place, TYPE)
 
-    def _scoped_type(self, node: Node, place: Place) -> None:
+    def _scoped_type(self, node: Node, place: JavaPlace) -> None:
         """``Outer.Inner``: the first part is read, the others follow it."""
         chain: list[Node] = []
         inner: Node | None = node
@@ -76,7 +76,7 @@ class ExpressionReader:
         elif inner is not None:
             self._stack.append((inner, place))
 
-    def _access(self, node: Node, place: Place) -> None:
+    def _access(self, node: Node, place: JavaPlace) -> None:
         """``a.b.c`` and ``a.b.c(…)``: the leftmost name is read, the others follow it."""
         chain: list[Node] = []
         inner: Node | None = node
@@ -85,8 +85,8 @@ class ExpressionReader:
             receiver = inner.child_by_field_name("object")
             name = inner.child_by_field_name("name" if called else "field")
             if called:
-                rest = [child for child in inner.named_children if child not in (receiver, name)]
-                self._push(rest, place)
+                arguments = [child for child in inner.named_children if child not in (receiver, name)]
+                self._push(arguments, place)
             if name is None:
                 return
             if receiver is None:
@@ -99,7 +99,7 @@ class ExpressionReader:
         elif inner is not None:
             self._stack.append((inner, place))
 
-    def _method_reference(self, node: Node, place: Place) -> None:
+    def _method_reference(self, node: Node, place: JavaPlace) -> None:
         children = node.named_children
         if not children:
             return
@@ -110,52 +110,52 @@ class ExpressionReader:
             self._stack.append((first, place))
         self._push([child for child in children[1:] if child.type != "identifier"], place)
 
-    def _annotation(self, node: Node, place: Place) -> None:
+    def _annotation(self, node: Node, place: JavaPlace) -> None:
         self._bar(rows(node), "decorator")
         _, name = self._name(node)
         if name is not None and name.type == "identifier":
             self._load(name, place, TYPE)
         self._push([child for child in node.named_children if child != name], place)
 
-    def _pair(self, node: Node, place: Place) -> None:
+    def _pair(self, node: Node, place: JavaPlace) -> None:
         value = node.child_by_field_name("value")
         if value is not None:
             self._stack.append((value, place))
 
-    def _switch_label(self, node: Node, place: Place) -> None:
+    def _switch_label(self, node: Node, place: JavaPlace) -> None:
         """A bare name in ``case NAME:`` may be a constant of the switched enum, which no import brings in."""
         for child in node.named_children:
             if child.type == "identifier":
-                self.labels.append(RawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))
+                self.labels.append(JavaRawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))
             else:
                 self._push([child], place)
 
-    def _string(self, node: Node, place: Place) -> None:
+    def _string(self, node: Node, place: JavaPlace) -> None:
         if node.start_point[0] != node.end_point[0]:
             self._bar(rows(node), "multiline_string")
 
-    def _label(self, node: Node, place: Place) -> None:
+    def _label(self, node: Node, place: JavaPlace) -> None:
         self._push([child for child in node.named_children if child.type != "identifier"], place)
 
-    def _nothing(self, node: Node, place: Place) -> None:
+    def _nothing(self, node: Node, place: JavaPlace) -> None:
         return
 
 
 EXPRESSIONS: Mapping[str, Handler] = {
-    "identifier": ExpressionReader._identifier,
-    "type_identifier": ExpressionReader._type_identifier,
-    "scoped_type_identifier": ExpressionReader._scoped_type,
-    "field_access": ExpressionReader._access,
-    "method_invocation": ExpressionReader._access,
-    "method_reference": ExpressionReader._method_reference,
-    "annotation": ExpressionReader._annotation,
-    "marker_annotation": ExpressionReader._annotation,
-    "element_value_pair": ExpressionReader._pair,
-    "switch_label": ExpressionReader._switch_label,
-    "string_literal": ExpressionReader._string,
-    "labeled_statement": ExpressionReader._label,
-    "break_statement": ExpressionReader._label,
-    "continue_statement": ExpressionReader._label,
-    "line_comment": ExpressionReader._nothing,
-    "block_comment": ExpressionReader._nothing,
+    "identifier": JavaExpressionReader._identifier,
+    "type_identifier": JavaExpressionReader._type_identifier,
+    "scoped_type_identifier": JavaExpressionReader._scoped_type,
+    "field_access": JavaExpressionReader._access,
+    "method_invocation": JavaExpressionReader._access,
+    "method_reference": JavaExpressionReader._method_reference,
+    "annotation": JavaExpressionReader._annotation,
+    "marker_annotation": JavaExpressionReader._annotation,
+    "element_value_pair": JavaExpressionReader._pair,
+    "switch_label": JavaExpressionReader._switch_label,
+    "string_literal": JavaExpressionReader._string,
+    "labeled_statement": JavaExpressionReader._label,
+    "break_statement": JavaExpressionReader._label,
+    "continue_statement": JavaExpressionReader._label,
+    "line_comment": JavaExpressionReader._nothing,
+    "block_comment": JavaExpressionReader._nothing,
 }

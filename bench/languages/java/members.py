@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ctxbench.bench.languages.java.classes import LIBRARY, JavaClass, JavaNames, read_names
-from ctxbench.bench.languages.members import Reading
+from ctxbench.bench.languages.members import ProjectReading
 
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'
@@ -67,72 +67,79 @@ class JavaProject:
             self._paths.setdefault(path.rpartition("/")[2].removesuffix(".java"), []).append(path)
         self._names: dict[str, JavaNames] = {}
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project from `start` on, in the order of lines."""
-        there = self._file(path) if path in self._texts else None
-        here = read_names(code)
+        file_names = self._file(path) if path in self._texts else None
+        code_names = read_names(code)
         # Imports are those that the code shows: others of its file may be masked.
-        view = _View(path, here, here.types)
-        if there is not None:
+        view = _View(path, code_names, code_names.types)
+        if file_names is not None:
             # A masked static import, too, can bring in a method.
-            static, open_ = here.static | there.static, here.static_wildcards or there.static_wildcards
-            view = _View(path, replace(here, package=there.package, static=static, static_wildcards=open_), there.types)
+            static, open_ = (
+                code_names.static | file_names.static,
+                code_names.static_wildcards or file_names.static_wildcards,
+            )
+            view = _View(
+                path,
+                replace(code_names, package=file_names.package, static=static, static_wildcards=open_),
+                file_names.types,
+            )
         anonymous = _ANONYMOUS.search(code) is not None
         starts = [0, *(match.end() for match in re.finditer("\n", code))]
-        found = []
+        judged = []
         for chain in _chains(code):
             line = bisect_right(starts, chain.start) - 1
             column = chain.start - starts[line]
-            made = self._judge(view, chain, anonymous) if (line, column) >= start else None
-            if made is not None:
-                found.append(Reading(name=made[0], line=line, column=column, known=made[1]))
-        return tuple(found)
+            judgement = self._judge(view, chain, anonymous) if (line, column) >= start else None
+            if judgement is not None:
+                judged.append(ProjectReading(name=judgement[0], line=line, column=column, known=judgement[1]))
+        return tuple(judged)
 
     def _judge(self, view: _View, chain: _Chain, anonymous: bool) -> tuple[str, bool] | None:
-        first, *rest = chain.parts
-        if first == "this" and rest and not anonymous:
-            known = self._of_enclosing(view, chain.types[-1:], rest[0])
-            return (f"this.{rest[0]}", known) if known is not None else None
-        if not rest and chain.called and first[:1].islower():
+        first, *following = chain.parts
+        if first == "this" and following and not anonymous:
+            is_defined = self._of_enclosing(view, chain.types[-1:], following[0])
+            return (f"this.{following[0]}", is_defined) if is_defined is not None else None
+        if not following and chain.called and first[:1].islower():
             # `Type name(` declares; `new Type(` and brackets after keywords are no calls of a method.
             declared = (chain.before[:1].isalpha() and chain.before not in _BEFORE_CALL) or chain.before in (">", "]")
             if anonymous or declared or first in _NO_CALL or view.names.static_wildcards or first in view.names.static:
                 return None
-            known = self._of_enclosing(view, chain.types, first)
-            return (first, known) if known is not None else None
+            is_defined = self._of_enclosing(view, chain.types, first)
+            return (first, is_defined) if is_defined is not None else None
         return self._of_type(view, chain)
 
     def _of_enclosing(self, view: _View, types: tuple[str, ...], name: str) -> bool | None:
         """Return whether one of the types around the code has a member; None if that cannot be told."""
-        found: list[frozenset[str] | None] = []
+        member_sets: list[frozenset[str] | None] = []
         for depth in range(1, len(types) + 1):
             qualified = ".".join(types[:depth]) if len(types) > 1 else view.innermost(types[0])
-            one = view.types.get(qualified)
-            found.append(self._members(view.path, view, one, ()) if one is not None else None)
-        if not found or any(members is None for members in found):
+            java_class = view.types.get(qualified)
+            member_sets.append(self._members(view.path, view, java_class, ()) if java_class is not None else None)
+        if not member_sets or any(members is None for members in member_sets):
             return None
-        return any(name in members for members in found if members is not None)
+        return any(name in members for members in member_sets if members is not None)
 
     def _of_type(self, view: _View, chain: _Chain) -> tuple[str, bool] | None:
-        first, *rest = chain.parts
+        first, *following = chain.parts
         if not first[:1].isupper() or chain.before in _DECLARES:
             return None
-        found = self._find(view, first, chain.types)
-        if found is None:
+        resolved = self._find(view, first, chain.types)
+        if resolved is None:
             return None
         spelled = first
-        for part in rest:
-            path, one = found
+        for part in following:
+            path, java_class = resolved
             if part in _NO_MEMBER:
                 break
-            inner = self._file_view(path).types.get(f"{one.name}.{part}")
-            members = self._members(path, self._file_view(path), one, ())
+            inner = self._file_view(path).types.get(f"{java_class.name}.{part}")
+            members = self._members(path, self._file_view(path), java_class, ())
             if members is None and inner is None:
                 break
             spelled = f"{spelled}.{part}"
             if inner is None:
                 return spelled, part in (members or ())
-            found = (path, inner)
+            resolved = (path, inner)
         return spelled, True
 
     def _find(self, view: _View, name: str, around: tuple[str, ...]) -> tuple[str, JavaClass] | None:
@@ -155,25 +162,29 @@ class JavaProject:
         for at in range(len(parts) - 1, -1, -1):
             package, name = ".".join(parts[:at]), ".".join(parts[at:])
             hits = [
-                (path, one)
+                (path, java_class)
                 for path in self._paths.get(parts[at], ())
-                if (one := self._file(path).types.get(name)) is not None and self._file(path).package == package
+                if (java_class := self._file(path).types.get(name)) is not None and self._file(path).package == package
             ]
             if hits:
                 return hits[0] if len(hits) == 1 else None
         return None
 
-    def _members(self, path: str, view: _View, one: JavaClass, seen: tuple[str, ...]) -> frozenset[str] | None:
+    def _members(
+        self, path: str, view: _View, java_class: JavaClass, visited: tuple[str, ...]
+    ) -> frozenset[str] | None:
         """Return the members of a type and of all that it extends; None if one of these is not known."""
-        if one.dynamic or f"{path}:{one.name}" in seen:
+        if java_class.dynamic or f"{path}:{java_class.name}" in visited:
             return None
-        names = one.members
-        for name in one.supers:
-            found = self._find(view, name, tuple(one.name.split("."))) if "." not in name else self._qualified(name)
-            more = LIBRARY.get(name) if found is None else None
-            if found is not None:
-                where = self._file_view(found[0])
-                more = self._members(found[0], where, found[1], (*seen, f"{path}:{one.name}"))
+        names = java_class.members
+        for name in java_class.supers:
+            super_class = (
+                self._find(view, name, tuple(java_class.name.split("."))) if "." not in name else self._qualified(name)
+            )
+            more = LIBRARY.get(name) if super_class is None else None
+            if super_class is not None:
+                where = self._file_view(super_class[0])
+                more = self._members(super_class[0], where, super_class[1], (*visited, f"{path}:{java_class.name}"))
             if more is None:
                 return None
             names |= more
@@ -185,8 +196,8 @@ class JavaProject:
         return self._names[path]
 
     def _file_view(self, path: str) -> _View:
-        found = self._file(path)
-        return _View(path, found, found.types)
+        names = self._file(path)
+        return _View(path, names, names.types)
 
 
 class _View(NamedTuple):
@@ -198,8 +209,8 @@ class _View(NamedTuple):
 
     def innermost(self, name: str) -> str:
         """Return the qualified name of a type, told by its last part, if there is only one."""
-        found = [one for one in self.types if one == name or one.endswith(f".{name}")]
-        return found[0] if len(found) == 1 else name
+        matches = [qualified for qualified in self.types if qualified == name or qualified.endswith(f".{name}")]
+        return matches[0] if len(matches) == 1 else name
 
 
 def _tokens(code: str) -> list[_Token]:
@@ -237,5 +248,5 @@ def _chains(code: str) -> Iterator[_Chain]:
         at = end
 
 
-def _join(left: str, right: str) -> str:
-    return f"{left}.{right}" if left else right
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

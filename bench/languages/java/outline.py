@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, Type
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -52,18 +52,18 @@ def outline(text: str) -> Outline:
 def _mended(text: str) -> str:
     """Return the text with what follows its last whole statement blanked and its open braces closed."""
     start, opened = 0, [""]
-    for found in _TOKEN.finditer(text):
-        if found["values"]:
+    for token in _TOKEN.finditer(text):
+        if token["values"]:
             # Values of an array stand in their braces as arguments do, and no statement ends there.
-            opened[len(opened) - (found[0][0] == "]") :] = ["["]
-        elif found["open"]:
-            opened.append(found[0])
-        elif found["close"] and len(opened) > 1:
+            opened[len(opened) - (token[0][0] == "]") :] = ["["]
+        elif token["open"]:
+            opened.append(token[0])
+        elif token["close"] and len(opened) > 1:
             opened.pop()
         # Inside round brackets no statement ends, but for an anonymous class or a lambda's block, which go too.
-        if found[0] in ("{", "}", ";") and "(" not in opened and "[" not in opened:
-            start = found.end()
-    first = next((place for place, one in enumerate(opened) if one in ("(", "[")), len(opened))
+        if token[0] in ("{", "}", ";") and "(" not in opened and "[" not in opened:
+            start = token.end()
+    first = next((place for place, bracket in enumerate(opened) if bracket in ("(", "[")), len(opened))
     blank = "".join(char if char == "\n" else " " for char in text[start:].rstrip())
     # The body of an anonymous class that is assigned wants its semicolon; elsewhere it does no harm.
     return f"{text[:start]}{blank}{'};' * (first - 1)}\n"
@@ -92,8 +92,8 @@ class _Reader:
                 stack.extend((child, types, inside) for child in reversed(_inner(node)))
 
     def _field(self, node: Node, name: str) -> str:
-        found = node.child_by_field_name(name)
-        return self.source.text(found) if found is not None else ""
+        child = node.child_by_field_name(name)
+        return self.source.text(child) if child is not None else ""
 
     def _header(self, node: Node) -> str:
         """Return a declaration as written, up to its body."""
@@ -163,15 +163,15 @@ class _Reader:
             header=self._header(node),
         )
 
-    def _parameters(self, node: Node | None) -> Iterator[Parameter]:
+    def _parameters(self, node: Node | None) -> Iterator[FunctionParameter]:
         for child in node.named_children if node is not None else ():
             name = child.child_by_field_name("name")
             if child.type == "spread_parameter":
-                declarator = next((each for each in child.named_children if each.type == "variable_declarator"), None)
+                declarator = next((part for part in child.named_children if part.type == "variable_declarator"), None)
                 name = declarator.child_by_field_name("name") if declarator is not None else None
             if name is not None and child.type in ("formal_parameter", "spread_parameter"):
                 starred = child.type == "spread_parameter"
-                yield Parameter(name=self.source.text(name), text=self.source.text(child), starred=starred)
+                yield FunctionParameter(name=self.source.text(name), text=self.source.text(child), starred=starred)
 
 
 def _inner(node: Node) -> list[Node]:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.java.expressions import EXPRESSIONS, ExpressionReader, Handler
+from ctxbench.bench.languages.java.expressions import EXPRESSIONS, Handler, JavaExpressionReader
 from ctxbench.bench.languages.java.facts import JavaImport
-from ctxbench.bench.languages.java.scopes import Place, Scope, TypeFacts
+from ctxbench.bench.languages.java.scopes import JavaPlace, JavaScope, TypeFacts
 from ctxbench.bench.languages.syntax import rows, span
 
 _TYPES = frozenset(
@@ -26,17 +26,17 @@ _NAMED = frozenset({"formal_parameter", "catch_formal_parameter", "resource", "i
 _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
 
-class Reader(ExpressionReader):
+class JavaReader(JavaExpressionReader):
     """Walks a whole file."""
 
     # Package and imports
 
-    def _package(self, node: Node, place: Place) -> None:
+    def _package(self, node: Node, place: JavaPlace) -> None:
         self._bar(rows(node), "import")
         names = [child for child in node.named_children if child.type in ("identifier", "scoped_identifier")]
         self.package = self._joined(names[0]) if names else ""
 
-    def _import(self, node: Node, place: Place) -> None:
+    def _import(self, node: Node, place: JavaPlace) -> None:
         self._bar(rows(node), "import")
         names = [child for child in node.named_children if child.type in ("identifier", "scoped_identifier")]
         if names:
@@ -53,7 +53,7 @@ class Reader(ExpressionReader):
 
     # Declarations
 
-    def _type(self, node: Node, place: Place) -> None:
+    def _type(self, node: Node, place: JavaPlace) -> None:
         name, name_node = self._name(node)
         body = node.child_by_field_name("body")
         self._bar_header(node, body)
@@ -61,7 +61,7 @@ class Reader(ExpressionReader):
         if place.owner is not None or place.scope.parent is None:
             self.types.append(owner)  # types declared inside methods cannot be imported
         place.scope.types.add(name)
-        inner = Place(Scope(place.scope), owner)
+        inner = JavaPlace(JavaScope(place.scope), owner)
         inner.scope.types.add(name)
         if node.type == "record_declaration":
             self._push([child for child in node.named_children if child.type == "formal_parameters"], inner)
@@ -72,16 +72,16 @@ class Reader(ExpressionReader):
         last = body.start_point[0] if body is not None else node.end_point[0]
         self._bar(range(node.start_point[0], last + 1), "header")
 
-    def _callable(self, node: Node, place: Place) -> None:
+    def _callable(self, node: Node, place: JavaPlace) -> None:
         name, name_node = self._name(node)
         self._bar_header(node, node.child_by_field_name("body"))
         if node.type == "method_declaration":
             place.scope.methods.add(name)
             self._member(node, place, name, "function")
-        inner = place._replace(scope=Scope(place.scope), owner=None)
+        inner = place._replace(scope=JavaScope(place.scope), owner=None)
         self._push([child for child in node.named_children if child != name_node], inner)
 
-    def _member(self, node: Node, place: Place, name: str, kind: str) -> None:
+    def _member(self, node: Node, place: JavaPlace, name: str, kind: str) -> None:
         if place.owner is None:
             return
         place.owner.members.setdefault(name, kind)
@@ -90,36 +90,36 @@ class Reader(ExpressionReader):
         if static or (place.owner.open and kind == "variable"):
             place.owner.static.add(name)
 
-    def _field(self, node: Node, place: Place) -> None:
+    def _field(self, node: Node, place: JavaPlace) -> None:
         for declarator in node.children_by_field_name("declarator"):
             self._member(node, place, self._name(declarator)[0], "variable")
         self._push(node.named_children, place)
 
-    def _enum_constant(self, node: Node, place: Place) -> None:
+    def _enum_constant(self, node: Node, place: JavaPlace) -> None:
         name, name_node = self._name(node)
         place.scope.values.add(name)
         if place.owner is not None:
             place.owner.members[name] = "variable"
             place.owner.static.add(name)
-        inner = place._replace(scope=Scope(place.scope), owner=None)
+        inner = place._replace(scope=JavaScope(place.scope), owner=None)
         self._push([child for child in node.named_children if child != name_node], inner)
 
-    def _declared(self, node: Node, place: Place) -> None:
+    def _declared(self, node: Node, place: JavaPlace) -> None:
         """A variable: the field ``name`` is bound, everything else is read."""
         name, name_node = self._name(node)
         if name:
             place.scope.values.add(name)
         self._push([child for child in node.named_children if child != name_node], place)
 
-    def _pattern(self, node: Node, place: Place) -> None:
+    def _pattern(self, node: Node, place: JavaPlace) -> None:
         for child in node.named_children:
             if child.type == "identifier":
                 place.scope.values.add(self.source.text(child))
             else:
                 self._stack.append((child, place))
 
-    def _lambda(self, node: Node, place: Place) -> None:
-        inner = place._replace(scope=Scope(place.scope), owner=None)
+    def _lambda(self, node: Node, place: JavaPlace) -> None:
+        inner = place._replace(scope=JavaScope(place.scope), owner=None)
         parameters = node.child_by_field_name("parameters")
         if parameters is not None and parameters.type in ("identifier", "inferred_parameters"):
             names = [parameters] if parameters.type == "identifier" else parameters.named_children
@@ -128,16 +128,16 @@ class Reader(ExpressionReader):
             self._stack.append((parameters, inner))
         self._push([child for child in node.named_children if child != parameters], inner)
 
-    def _type_parameter(self, node: Node, place: Place) -> None:
+    def _type_parameter(self, node: Node, place: JavaPlace) -> None:
         children = node.named_children
         names = [child for child in children if child.type in ("type_identifier", "identifier")]
         place.scope.types.update(self.source.text(name) for name in names[:1])
         self._push([child for child in children if child not in names[:1]], place)
 
-    def _anonymous(self, node: Node, place: Place) -> None:
+    def _anonymous(self, node: Node, place: JavaPlace) -> None:
         """The body of ``new T() {…}`` is a scope of its own."""
         for child in reversed(node.named_children):
-            self._stack.append((child, Place(Scope(place.scope)) if child.type == "class_body" else place))
+            self._stack.append((child, JavaPlace(JavaScope(place.scope)) if child.type == "class_body" else place))
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {
         **EXPRESSIONS,

@@ -11,10 +11,10 @@ from ctxbench.bench.languages.java.facts import METHOD, TYPE, VALUE
 
 
 @dataclass(slots=True)
-class Scope:
+class JavaScope:
     """A type's body, a method or a lambda while a file is read."""
 
-    parent: Scope | None
+    parent: JavaScope | None
     values: set[str] = field(default_factory=set)
     """Fields, parameters and local variables."""
     methods: set[str] = field(default_factory=set)
@@ -23,11 +23,11 @@ class Scope:
 
     def declares(self, name: str, role: str) -> bool:
         """Say whether this scope or one around it declares the name."""
-        scope: Scope | None = self
+        scope: JavaScope | None = self
         while scope is not None:
-            known = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
+            names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
             # `Foo.bar()` is a value only if a variable is called Foo, else a type (JLS 6.4.2, obscuring).
-            if name in known or (role == VALUE and name in scope.types):
+            if name in names or (role == VALUE and name in scope.types):
                 return True
             scope = scope.parent
         return False
@@ -44,17 +44,17 @@ class TypeFacts:
     static: set[str] = field(default_factory=set)
 
 
-class Place(NamedTuple):
-    """Where the walk stands."""
+class JavaPlace(NamedTuple):
+    """The place of the walk in the tree."""
 
-    scope: Scope
+    scope: JavaScope
     owner: TypeFacts | None = None
 
 
-class RawLoad(NamedTuple):
+class JavaRawLoad(NamedTuple):
     """A load before its scope has been looked at: locals may be declared after it in walk order."""
 
-    scope: Scope
+    scope: JavaScope
     name: str
     role: str
     chain: tuple[str, ...]

@@ -10,8 +10,8 @@ from ctxbench.bench.languages.java.facts import LABEL, METHOD, TYPE, VALUE, Java
 from ctxbench.bench.types import Use
 
 
-class Target(NamedTuple):
-    """What a name stands for."""
+class JavaTarget(NamedTuple):
+    """The declaration that a name stands for."""
 
     kind: str
     owner: str
@@ -27,32 +27,32 @@ class ProjectTypes:
         self._paths: dict[str, str] = {}
         self._packages: dict[str, set[str]] = {}
         for file in files.values():
-            for found in file.types:
-                self._types.setdefault(_join(file.package, found.name), found)
-                self._paths.setdefault(_join(file.package, found.name), file.path)
-                if "." not in found.name:
-                    self._packages.setdefault(file.package, set()).add(found.name)
+            for java_type in file.types:
+                self._types.setdefault(_join(file.package, java_type.name), java_type)
+                self._paths.setdefault(_join(file.package, java_type.name), file.path)
+                if "." not in java_type.name:
+                    self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
         """Return the file that declares the type an import names, or whose member it names; None if none does."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
-    def type(self, qualified: str) -> Target | None:
+    def type(self, qualified: str) -> JavaTarget | None:
         """Return the type of that name."""
-        return Target("class", qualified) if qualified in self._types else None
+        return JavaTarget("class", qualified) if qualified in self._types else None
 
-    def member(self, owner: str, name: str, *, static: bool = False) -> Target | None:
+    def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
         """Return a member of a class: a nested type, a field or a method."""
         nested = self.type(_join(owner, name))
         if nested is not None:
             return nested
-        found = self._types.get(owner)
-        if found is None or name not in found.members or (static and name not in found.static):
+        owner_type = self._types.get(owner)
+        if owner_type is None or name not in owner_type.members or (static and name not in owner_type.static):
             return None
-        return Target(found.members[name], owner)
+        return JavaTarget(owner_type.members[name], owner)
 
-    def in_package(self, package: str, name: str) -> Target | None:
+    def in_package(self, package: str, name: str) -> JavaTarget | None:
         """Return the top-level type `name` of a package."""
         return self.type(_join(package, name)) if name in self._packages.get(package, ()) else None
 
@@ -65,8 +65,8 @@ def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...
 
 
 def _uses(file: JavaFile, types: ProjectTypes) -> tuple[InternalLoad, ...]:
-    found = (_load(file, load, types) for load in file.loads)
-    return tuple(load for load in found if load is not None)
+    loads = (_load(file, load, types) for load in file.loads)
+    return tuple(load for load in loads if load is not None)
 
 
 def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad | None:
@@ -84,20 +84,20 @@ def _load(file: JavaFile, load: JavaLoad, types: ProjectTypes) -> InternalLoad |
     # What the file itself declares is no other file's API, though it may import it.
     if not hits or any(types.path(item) == file.path for item, _ in hits):
         return None
-    return _made(load, hits, types)
+    return _internal_load(load, hits, types)
 
 
-def _single(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target | None:
+def _single(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> JavaTarget | None:
     if not item.static:
         return types.type(item.name) if load.role not in (METHOD, LABEL) else None
     owner, _, name = item.name.rpartition(".")
     if types.type(owner) is None:
         return None
-    target = types.member(owner, name) or Target("unknown", owner)
+    target = types.member(owner, name) or JavaTarget("unknown", owner)
     return target if _fits(target, load) else None
 
 
-def _wildcard(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target | None:
+def _wildcard(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> JavaTarget | None:
     if item.static:
         target = types.member(item.name, load.name, static=True)
         return target if target is not None and _fits(target, load) else None
@@ -108,12 +108,12 @@ def _wildcard(item: JavaImport, load: JavaLoad, types: ProjectTypes) -> Target |
     return types.in_package(item.name, load.name)
 
 
-def _fits(target: Target, load: JavaLoad) -> bool:
+def _fits(target: JavaTarget, load: JavaLoad) -> bool:
     roles = {"class": (TYPE, VALUE), "function": (METHOD,), "variable": (VALUE, LABEL)}
     return load.role in roles.get(target.kind, (TYPE, METHOD, VALUE))
 
 
-def _made(load: JavaLoad, hits: list[tuple[JavaImport, Target]], types: ProjectTypes) -> InternalLoad:
+def _internal_load(load: JavaLoad, hits: list[tuple[JavaImport, JavaTarget]], types: ProjectTypes) -> InternalLoad:
     target = hits[0][1]
     reached = [Use(name=load.name, module=target.owner, kind=target.kind)]
     for part in load.chain:
@@ -133,5 +133,5 @@ def _made(load: JavaLoad, hits: list[tuple[JavaImport, Target]], types: ProjectT
     )
 
 
-def _join(left: str, right: str) -> str:
-    return f"{left}.{right}" if left else right
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

@@ -32,7 +32,7 @@ def analyse(path: str, text: str) -> PythonFile:
         stars=tuple(reader.stars),
         loads=loads,
         definitions=definitions,
-        imported={name: tuple(i for _, i in found) for name, found in sorted(reader.module.imports.items())},
+        imported={name: tuple(i for _, i in bindings) for name, bindings in sorted(reader.module.imports.items())},
         exported=_exported(source),
         dynamic="__getattr__" in definitions,
     )
@@ -41,7 +41,7 @@ def analyse(path: str, text: str) -> PythonFile:
 def _loads(reader: Reader) -> tuple[NameLoad, ...]:
     """Keep the loads that an import of this file, or one of its star imports, may supply."""
     imported = {item.bound for item in reader.imports}
-    found = []
+    loads = []
     for scope, name, chain, near, node, quoted in reader.loads:
         if name not in imported and not reader.stars:
             continue
@@ -53,8 +53,8 @@ def _loads(reader: Reader) -> tuple[NameLoad, ...]:
         load = NameLoad(
             name=name, chain=chain, near=near, line=row, column=column, quoted=quoted, imports=imports or ()
         )
-        found.append(load)
-    return tuple(sorted(found, key=lambda load: (load.line, load.column)))
+        loads.append(load)
+    return tuple(sorted(loads, key=lambda load: (load.line, load.column)))
 
 
 def _exported(source: Source) -> tuple[str, ...] | None:
@@ -79,13 +79,13 @@ def _strings(expression: Node, source: Source) -> list[str] | None:
         pending = [expression.child_by_field_name("arguments")]
     else:
         return None
-    found: list[str] = []
+    strings: list[str] = []
     while pending:
         node = pending.pop(0)
         if node is None or node.type in ("identifier", "attribute", "call", "list_comprehension"):
             return None
         if node.type == "string":
-            found.append("".join(source.text(part) for part in node.named_children if part.type == "string_content"))
+            strings.append("".join(source.text(part) for part in node.named_children if part.type == "string_content"))
         else:
             pending = [*node.named_children, *pending]
-    return found
+    return strings

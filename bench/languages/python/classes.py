@@ -36,27 +36,27 @@ class Class:
 
 def read_classes(source: Source) -> dict[str, Class]:
     """Return the classes of a file by name, those inside functions left out; of two of one name, their union."""
-    found: dict[str, Class] = {}
+    classes: dict[str, Class] = {}
     pending: list[tuple[Node, str]] = [(source.root, "")]
     while pending:
         node, outer = pending.pop()
         if node.type in ("function_definition", "lambda"):
             continue
         if node.type == "class_definition":
-            made = _class(node, outer, source)
-            known = found.get(made.name)
-            found[made.name] = _joined(known, made) if known else made
-            outer = f"{made.name}."
+            definition = _class(node, outer, source)
+            earlier = classes.get(definition.name)
+            classes[definition.name] = _joined(earlier, definition) if earlier else definition
+            outer = f"{definition.name}."
         pending += [(child, outer) for child in node.named_children]
-    return found
+    return classes
 
 
-def _joined(one: Class, other: Class) -> Class:
+def _joined(earlier: Class, later: Class) -> Class:
     return Class(
-        name=one.name,
-        bases=tuple(dict.fromkeys([*one.bases, *other.bases])),
-        members=one.members | other.members,
-        dynamic=one.dynamic or other.dynamic,
+        name=earlier.name,
+        bases=tuple(dict.fromkeys([*earlier.bases, *later.bases])),
+        members=earlier.members | later.members,
+        dynamic=earlier.dynamic or later.dynamic,
     )
 
 
@@ -108,12 +108,12 @@ def _members(body: Node, source: Source) -> Iterator[str]:
             if node.type == "class_definition":
                 continue
             inside = True
-        left = node.child_by_field_name("left") if node.type in _TARGETS else None
+        target = node.child_by_field_name("left") if node.type in _TARGETS else None
         if node.type == "as_pattern_target":
-            left = node
-        if left is not None:
-            yield from _assigned(left, inside, source)
-            yield from _slots(node, left, source)
+            target = node
+        if target is not None:
+            yield from _assigned(target, inside, source)
+            yield from _slots(node, target, source)
         if node.type in ("import_statement", "import_from_statement") and not inside:
             yield from _imported(node, source)
         pending += [(child, inside) for child in node.named_children]
@@ -133,9 +133,9 @@ def _assigned(target: Node, inside: bool, source: Source) -> Iterator[str]:
             pending += node.named_children
 
 
-def _slots(node: Node, left: Node, source: Source) -> Iterator[str]:
+def _slots(node: Node, target: Node, source: Source) -> Iterator[str]:
     right = node.child_by_field_name("right")
-    if right is not None and source.text(left) == "__slots__":
+    if right is not None and source.text(target) == "__slots__":
         pending = [right]
         while pending:
             inner = pending.pop()

@@ -1,4 +1,4 @@
-"""What a Python module offers: definitions, re-exports, star imports, submodules; followed to the source."""
+"""The names that a Python module offers: definitions, re-exports, star imports, submodules; followed to the source."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ctxbench.bench.languages.python.modules import ModuleIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What a name stands for."""
+class PythonTarget:
+    """The definition that a name stands for."""
 
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
@@ -21,7 +21,7 @@ class Target:
     """For a module: where it lies."""
 
 
-OUTSIDE = Target("outside", "")
+OUTSIDE = PythonTarget("outside", "")
 """A name that the repository only passes on: it is defined in another package."""
 
 
@@ -31,7 +31,7 @@ class Exports:
     def __init__(self, files: Mapping[str, PythonFile], index: ModuleIndex) -> None:
         """Take the facts of every file."""
         self.files, self.index = files, index
-        self._members: dict[tuple[str, str], Target | None] = {}
+        self._members: dict[tuple[str, str], PythonTarget | None] = {}
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
@@ -40,26 +40,26 @@ class Exports:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)
 
-    def module(self, place: str) -> Target:
+    def module(self, place: str) -> PythonTarget:
         """Return the target for a module itself."""
-        return Target("module", self.index.name(place), place)
+        return PythonTarget("module", self.index.name(place), place)
 
-    def imported(self, path: str, item: ImportedName) -> Target | None:
+    def imported(self, path: str, item: ImportedName) -> PythonTarget | None:
         """Return what an imported name stands for; None if it comes from outside the repository."""
         place = self.place(path, item)
         if place is None:
             return None
         if item.member is None:
             return self.module(place)
-        found = self.member(place, item.member)
-        if found is OUTSIDE:
+        target = self.member(place, item.member)
+        if target is OUTSIDE:
             return None
-        if found is None:
+        if target is None:
             # Made at run time, or defined by code that is not in the repository: still its module's API.
-            return Target("unknown", self.index.name(place)) if place in self.files else None
-        return found
+            return PythonTarget("unknown", self.index.name(place)) if place in self.files else None
+        return target
 
-    def member(self, place: str, name: str) -> Target | None:
+    def member(self, place: str, name: str) -> PythonTarget | None:
         """Return what `name` stands for in a module; None if nothing there is called so."""
         key = (place, name)
         if key not in self._members:
@@ -67,7 +67,7 @@ class Exports:
             self._members[key] = self._find(place, name)
         return self._members[key]
 
-    def _find(self, place: str, name: str) -> Target | None:
+    def _find(self, place: str, name: str) -> PythonTarget | None:
         file = self.files.get(place)
         submodule = self.index.submodule(place, name)
         if file is not None:
@@ -78,28 +78,28 @@ class Exports:
             if passed_on is not None and (passed_on is not OUTSIDE or defined is None):
                 return passed_on
             if defined is not None:
-                return Target(defined, self.index.name(place))
+                return PythonTarget(defined, self.index.name(place))
         if submodule is not None:
             return self.module(submodule)
         return self._from_stars(file, name) if file is not None else None
 
-    def _passed_on(self, file: PythonFile, name: str) -> Target | None:
+    def _passed_on(self, file: PythonFile, name: str) -> PythonTarget | None:
         """Look through the module's own imports of the name; the last one inside the repository counts."""
-        answer: Target | None = None
+        answer: PythonTarget | None = None
         for index in file.imported.get(name, ()):
             item = file.imports[index]
             if item.dotted and "." in item.module:
                 item_place = self.index.absolute(file.path, item.bound)
-                found = self.module(item_place) if item_place else None
+                target = self.module(item_place) if item_place else None
             else:
-                found = self.imported(file.path, item)
-            if found is not None:
-                answer = found
+                target = self.imported(file.path, item)
+            if target is not None:
+                answer = target
             elif answer is None:
                 answer = OUTSIDE
         return answer
 
-    def _from_stars(self, file: PythonFile, name: str) -> Target | None:
+    def _from_stars(self, file: PythonFile, name: str) -> PythonTarget | None:
         for star in reversed(file.stars):
             place = self.place(file.path, star)
             if place is not None and name in self.public(place):

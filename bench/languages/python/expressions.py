@@ -13,7 +13,7 @@ from tree_sitter import Node
 from ctxbench.bench.languages.facts import Span
 from ctxbench.bench.languages.python import scopes
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
-from ctxbench.bench.languages.python.scopes import Scope
+from ctxbench.bench.languages.python.scopes import PythonScope
 from ctxbench.bench.languages.syntax import Source, rows
 
 _CONDITIONAL = frozenset({"if_statement", "try_statement", "while_statement", "match_statement"})
@@ -33,10 +33,10 @@ PATTERNS = frozenset(
 """Nodes whose parts are bound one by one."""
 
 
-class Place(NamedTuple):
-    """Where the walk stands."""
+class PythonPlace(NamedTuple):
+    """The place of the walk in the tree."""
 
-    scope: Scope
+    scope: PythonScope
     quoted: bool = False
     conditional: bool = False
 
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 class RawLoad(NamedTuple):
     """A load before its scope has been looked at."""
 
-    scope: Scope
+    scope: PythonScope
     name: str
     chain: tuple[str, ...]
     near: int
@@ -53,7 +53,7 @@ class RawLoad(NamedTuple):
     quoted: bool
 
 
-Handler = Callable[[Any, Node, Place], None]
+Handler = Callable[[Any, Node, PythonPlace], None]
 
 
 class ExpressionReader:
@@ -64,13 +64,13 @@ class ExpressionReader:
     def __init__(self, source: Source) -> None:
         """Walk the whole tree of `source`."""
         self.source = source
-        self.module = Scope(scopes.MODULE, None)
+        self.module = PythonScope(scopes.MODULE, None)
         self.statements: list[Span] = []
         self.imports: list[ImportedName] = []
         self.stars: list[StarImport] = []
         self.loads: list[RawLoad] = []
         self.barred: dict[int, str] = {}
-        self._stack: list[tuple[Node, Place]] = [(source.root, Place(self.module))]
+        self._stack: list[tuple[Node, PythonPlace]] = [(source.root, PythonPlace(self.module))]
         while self._stack:
             node, place = self._stack.pop()
             handler = self.HANDLERS.get(node.type)
@@ -79,11 +79,11 @@ class ExpressionReader:
             else:
                 self._push(node.named_children, place)
 
-    def _push(self, nodes: list[Node], place: Place) -> None:
+    def _push(self, nodes: list[Node], place: PythonPlace) -> None:
         # Reversed, so that the walk is in source order and meets `global x` before `x = …`.
         self._stack.extend((node, place) for node in reversed(nodes))
 
-    def _push_field(self, node: Node, name: str, place: Place) -> None:
+    def _push_field(self, node: Node, name: str, place: PythonPlace) -> None:
         child = node.child_by_field_name(name)
         if child is not None:
             self._stack.append((child, place))
@@ -94,10 +94,10 @@ class ExpressionReader:
 
     # Loads
 
-    def _identifier(self, node: Node, place: Place) -> None:
+    def _identifier(self, node: Node, place: PythonPlace) -> None:
         self.loads.append(RawLoad(place.scope, self.source.text(node), (), 0, node, place.quoted))
 
-    def _attribute(self, node: Node, place: Place) -> None:
+    def _attribute(self, node: Node, place: PythonPlace) -> None:
         chain: list[str] = []
         lines: list[int] = []
         inner: Node | None = node
@@ -115,17 +115,17 @@ class ExpressionReader:
         else:
             self._stack.append((inner, place))
 
-    def _string(self, node: Node, place: Place) -> None:
+    def _string(self, node: Node, place: PythonPlace) -> None:
         if node.start_point[0] != node.end_point[0]:
             self._bar(rows(node), "multiline_string")
         self._push(node.named_children, place._replace(quoted=True))
 
-    def _keyword_argument(self, node: Node, place: Place) -> None:
+    def _keyword_argument(self, node: Node, place: PythonPlace) -> None:
         self._push_field(node, "value", place)
 
     # Bindings
 
-    def _store(self, target: Node, place: Place, position: int) -> None:
+    def _store(self, target: Node, place: PythonPlace, position: int) -> None:
         """Bind what a target names; subscripts and attributes in it are loads."""
         pending = [target]
         while pending:
@@ -138,16 +138,16 @@ class ExpressionReader:
             else:
                 self._stack.append((node, place))
 
-    def _assignment(self, node: Node, place: Place) -> None:
-        left = node.child_by_field_name("left")
-        if left is not None:
-            self._store(left, place, node.end_byte)
-            if node.type == "augmented_assignment" and left.type == "identifier":
-                self._identifier(left, place)
+    def _assignment(self, node: Node, place: PythonPlace) -> None:
+        target = node.child_by_field_name("left")
+        if target is not None:
+            self._store(target, place, node.end_byte)
+            if node.type == "augmented_assignment" and target.type == "identifier":
+                self._identifier(target, place)
         self._push_field(node, "type", place)
         self._push_field(node, "right", place)
 
-    def _named_expression(self, node: Node, place: Place) -> None:
+    def _named_expression(self, node: Node, place: PythonPlace) -> None:
         scope = place.scope
         while scope.kind == scopes.COMPREHENSION and scope.parent is not None:
             scope = scope.parent
@@ -156,14 +156,14 @@ class ExpressionReader:
             self._store(name, place._replace(scope=scope), node.end_byte)
         self._push_field(node, "value", place)
 
-    def _for(self, node: Node, place: Place) -> None:
-        left = node.child_by_field_name("left")
-        if left is not None:
-            self._store(left, place, left.end_byte)
-        rest = [child for child in node.named_children if child != left]
-        self._push(rest, place._replace(conditional=True) if node.type == "for_statement" else place)
+    def _for(self, node: Node, place: PythonPlace) -> None:
+        target = node.child_by_field_name("left")
+        if target is not None:
+            self._store(target, place, target.end_byte)
+        other_children = [child for child in node.named_children if child != target]
+        self._push(other_children, place._replace(conditional=True) if node.type == "for_statement" else place)
 
-    def _delete(self, node: Node, place: Place) -> None:
+    def _delete(self, node: Node, place: PythonPlace) -> None:
         """``del name`` reads nothing; ``del name[key]`` does."""
         pending = list(node.named_children)
         while pending:
@@ -173,10 +173,10 @@ class ExpressionReader:
             elif child.type != "identifier":
                 self._stack.append((child, place))
 
-    def _conditional(self, node: Node, place: Place) -> None:
+    def _conditional(self, node: Node, place: PythonPlace) -> None:
         self._push(node.named_children, place._replace(conditional=True))
 
-    def _as_pattern(self, node: Node, place: Place) -> None:
+    def _as_pattern(self, node: Node, place: PythonPlace) -> None:
         alias = node.child_by_field_name("alias")
         children = node.named_children
         if alias is None and len(children) > 1 and children[-1].type == "identifier":
@@ -185,7 +185,7 @@ class ExpressionReader:
             self._store(alias, place, alias.end_byte)
         self._push([child for child in children if child != alias], place)
 
-    def _dotted_name(self, node: Node, place: Place) -> None:
+    def _dotted_name(self, node: Node, place: PythonPlace) -> None:
         """A name in a ``case`` pattern: one part captures, several are read."""
         parts = node.named_children
         parent = node.parent
@@ -196,15 +196,15 @@ class ExpressionReader:
             near = sum(part.start_point[0] == parts[0].start_point[0] for part in parts[1:])
             self.loads.append(RawLoad(place.scope, self.source.text(parts[0]), chain, near, parts[0], place.quoted))
 
-    def _keyword_pattern(self, node: Node, place: Place) -> None:
+    def _keyword_pattern(self, node: Node, place: PythonPlace) -> None:
         for child in node.named_children[1:]:
             self._stack.append((child, place))
 
-    def _splat_pattern(self, node: Node, place: Place) -> None:
+    def _splat_pattern(self, node: Node, place: PythonPlace) -> None:
         for child in node.named_children:
             self._store(child, place, child.end_byte)
 
-    def _global(self, node: Node, place: Place) -> None:
+    def _global(self, node: Node, place: PythonPlace) -> None:
         names = {self.source.text(child) for child in node.named_children}
         (place.scope.outside if node.type == "global_statement" else place.scope.nonlocals).update(names)
 

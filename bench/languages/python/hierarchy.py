@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ctxbench.bench.languages.python.classes import Class, read_classes
-from ctxbench.bench.languages.python.exports import Exports, Target
+from ctxbench.bench.languages.python.exports import Exports, PythonTarget
 from ctxbench.bench.languages.python.library import inherited
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
@@ -49,62 +49,62 @@ class Hierarchy:
         key = (path, name)
         if key not in self._members:
             self._members[key] = None  # a circle of bases ends here
-            found = self.classes(path).get(name)
-            self._members[key] = None if found is None else self.with_bases(path, found)
+            definition = self.classes(path).get(name)
+            self._members[key] = None if definition is None else self.with_bases(path, definition)
         return self._members[key]
 
-    def with_bases(self, path: str, one: Class) -> Members | None:
+    def with_bases(self, path: str, definition: Class) -> Members | None:
         """Return the members of a class that stands in `path`."""
-        if one.dynamic:
+        if definition.dynamic:
             return None
-        names = one.members | (inherited("builtins", "object") or frozenset())
-        for base in one.bases:
-            more = self._base(path, one, base)
+        names = definition.members | (inherited("builtins", "object") or frozenset())
+        for base in definition.bases:
+            more = self._base(path, definition, base)
             if more is None:
                 return None
             names |= more
         return names
 
-    def of_self(self, path: str, one: Class) -> Members | None:
+    def of_self(self, path: str, definition: Class) -> Members | None:
         """Return what an object of a class may have: its members, and those of the project's classes below it.
 
         A base class may count on what every class below it has.
         """
-        if one.name.endswith("Mixin"):
+        if definition.name.endswith("Mixin"):
             return None
-        names = self.with_bases(path, one)
-        for heir in self._below(one.name.rpartition(".")[2]) if names is not None else ():
+        names = self.with_bases(path, definition)
+        for heir in self._below(definition.name.rpartition(".")[2]) if names is not None else ():
             more = self.members(*heir)
             if names is None or more is None:
                 return None
             names |= more
         return names
 
-    def _base(self, path: str, one: Class, base: str) -> Members | None:
+    def _base(self, path: str, definition: Class, base: str) -> Members | None:
         if not base:
             return None
-        name, *rest = base.split(".")
-        if not rest and name in self.classes(path) and name != one.name:
+        name, *attributes = base.split(".")
+        if not attributes and name in self.classes(path) and name != definition.name:
             return self.members(path, name)
         file = self._exports.files.get(path)
         items = [file.imports[index] for index in file.imported.get(name, ())] if file is not None else []
         if not items:
             bound = file is None or name in file.definitions or file.stars
-            return None if bound or rest else inherited("builtins", name)
+            return None if bound or attributes else inherited("builtins", name)
         item = items[-1]
         target = self._exports.imported(path, item)
         if target is None:
-            outside = (item.module, item.member or (rest[-1] if rest else ""))
-            return inherited(*outside) if not item.level and len(rest) == (item.member is None) else None
+            outside = (item.module, item.member or (attributes[-1] if attributes else ""))
+            return inherited(*outside) if not item.level and len(attributes) == (item.member is None) else None
         last = item.member or name
-        for part in rest:
+        for part in attributes:
             step = self._exports.member(target.place, part) if target.place is not None else None
             if step is None:
                 return None
             target, last = step, part
         return self._target(target, last)
 
-    def _target(self, target: Target, name: str) -> Members | None:
+    def _target(self, target: PythonTarget, name: str) -> Members | None:
         place = self.path(target.module) if target.kind == "class" else None
         return self.members(place, name) if place is not None else None
 
@@ -116,11 +116,11 @@ class Hierarchy:
                 for heir, bases in _CLASS.findall(text):
                     for base in set(_WORD.findall(bases)):
                         self._heirs.setdefault(base, []).append((path, heir))
-        found: dict[tuple[str, str], None] = {}
+        heirs: dict[tuple[str, str], None] = {}
         pending = [name]
         while pending:
             for heir in self._heirs.get(pending.pop(), ()):
-                if heir not in found:
-                    found[heir] = None
+                if heir not in heirs:
+                    heirs[heir] = None
                     pending.append(heir[1])
-        return list(found)
+        return list(heirs)

@@ -26,8 +26,13 @@ def inherited(module: str, name: str) -> frozenset[str] | None:
         return frozenset()
     if module not in _MODULES:
         return None
-    found = getattr(importlib.import_module(module), name, None)
-    if not isinstance(found, type):
+    library_class = getattr(importlib.import_module(module), name, None)
+    if not isinstance(library_class, type):
         return None
-    names = {attribute for one in (found, type(found)) for base in inspect.getmro(one) for attribute in vars(base)}
+    names = {
+        attribute
+        for kind in (library_class, type(library_class))
+        for base in inspect.getmro(kind)
+        for attribute in vars(base)
+    }
     return frozenset(names) | (_ENUM if module == "enum" else frozenset())

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.members import Reading
+from ctxbench.bench.languages.members import ProjectReading
 from ctxbench.bench.languages.python import scopes
 from ctxbench.bench.languages.python.analysis import analyse
 from ctxbench.bench.languages.python.classes import SELF, Class, read_classes
-from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, Target
+from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
 from ctxbench.bench.languages.python.expressions import RawLoad
 from ctxbench.bench.languages.python.facts import ImportedName, PythonFile
 from ctxbench.bench.languages.python.hierarchy import Hierarchy
@@ -73,24 +73,26 @@ class PythonProject:
     def __init__(self, texts: Mapping[str, str]) -> None:
         """Use files; only their import lines are read now."""
         self._texts = {path: texts[path] for path in texts if path.endswith(".py")}
-        imported = {one or other for text in self._texts.values() for one, other in _IMPORT.findall(text)}
+        imported = {
+            of_from or of_import for text in self._texts.values() for of_from, of_import in _IMPORT.findall(text)
+        }
         self._index = ModuleIndex(self._texts, imported)
         self._exports = Exports(_Files(self._texts), self._index)
         self._hierarchy = Hierarchy(self._texts, self._exports)
         self._assigned: dict[str, bool] = {}
 
-    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[Reading, ...]:
+    def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return what `code` reads of the project from `start` on, in the order of lines."""
         source = Source(code, Language.PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
         loads = [load for load in read.reader.loads if load.node.start_point[0] >= start[0]]
         items = [item for item in read.reader.imports if read.reader.statements[item.statement][0] >= start[0]]
-        found = [one for load in loads if (one := self._load(read, load)) is not None]
-        found += [one for item in items if (one := self._import(read, item)) is not None]
-        wanted = [one for one in found if (one.line, one.column) >= start]
-        return tuple(sorted(wanted, key=lambda one: (one.line, one.column)))
+        judged = [reading for load in loads if (reading := self._load(read, load)) is not None]
+        judged += [reading for item in items if (reading := self._import(read, item)) is not None]
+        from_start = [reading for reading in judged if (reading.line, reading.column) >= start]
+        return tuple(sorted(from_start, key=lambda reading: (reading.line, reading.column)))
 
-    def _import(self, code: _Code, item: ImportedName) -> Reading | None:
+    def _import(self, code: _Code, item: ImportedName) -> ProjectReading | None:
         """Judge what an import statement takes from the project."""
         name = item.module if item.member is None else item.member
         line = code.reader.statements[item.statement][0]
@@ -99,17 +101,17 @@ class PythonProject:
             package = self._index.absolute(code.path, item.module.partition(".")[0]) if not item.level else None
             built = any(_BUILT.fullmatch(part) for part in item.module.split("."))
             missing = package is not None and package.endswith(".py") and "." in item.module and not built
-            return Reading(name=item.module, line=line, column=0, known=False) if missing else None
+            return ProjectReading(name=item.module, line=line, column=0, known=False) if missing else None
         if item.member is None:
-            return Reading(name=name, line=line, column=0, known=True)
-        found = self._exports.member(place, item.member)
-        if found is OUTSIDE:
+            return ProjectReading(name=name, line=line, column=0, known=True)
+        member = self._exports.member(place, item.member)
+        if member is OUTSIDE:
             return None
-        if found is None and (not self._whole(place) or _BUILT.fullmatch(item.member)):
+        if member is None and (not self._whole(place) or _BUILT.fullmatch(item.member)):
             return None
-        return Reading(name=name, line=line, column=0, known=found is not None)
+        return ProjectReading(name=name, line=line, column=0, known=member is not None)
 
-    def _load(self, code: _Code, load: RawLoad) -> Reading | None:
+    def _load(self, code: _Code, load: RawLoad) -> ProjectReading | None:
         """Judge one name and the attributes that follow it."""
         if load.name in SELF and load.chain:
             return self._own(code, load)
@@ -124,7 +126,7 @@ class PythonProject:
             return self._walk(code, load, target, item.member or load.name) if target is not None else None
         return self._walk(code, load, target, load.name) if (target := self._defined(code, load)) is not None else None
 
-    def _defined(self, code: _Code, load: RawLoad) -> Target | None:
+    def _defined(self, code: _Code, load: RawLoad) -> PythonTarget | None:
         """Return the class or function of the file itself that a name stands for."""
         binder = load.scope.binder(load.name)
         kind = None
@@ -132,9 +134,9 @@ class PythonProject:
             kind = self._exports.files[code.path].definitions.get(load.name)
         elif binder is not None and binder.kind == scopes.MODULE:
             kind = binder.kinds.get(load.name)
-        return Target(kind, self._index.name(code.path)) if kind in ("class", "function") else None
+        return PythonTarget(kind, self._index.name(code.path)) if kind in ("class", "function") else None
 
-    def _walk(self, code: _Code, load: RawLoad, target: Target, name: str) -> Reading | None:
+    def _walk(self, code: _Code, load: RawLoad, target: PythonTarget, name: str) -> ProjectReading | None:
         """Follow attributes through modules to a class and its member."""
         if target.kind == "unknown":
             return None
@@ -144,12 +146,12 @@ class PythonProject:
             if step is None:
                 break
             spelled = f"{spelled}.{part}"
-            if not isinstance(step, Target):
-                return _reading(code, load, spelled, known=step)
+            if not isinstance(step, PythonTarget):
+                return _reading(code, load, spelled, is_defined=step)
             target, name = step, part
-        return _reading(code, load, spelled, known=True)
+        return _reading(code, load, spelled, is_defined=True)
 
-    def _step(self, code: _Code, target: Target, name: str, part: str) -> Target | bool | None:
+    def _step(self, code: _Code, target: PythonTarget, name: str, part: str) -> PythonTarget | bool | None:
         """Return what an attribute is, or whether it is known where its kind does not matter; None: not judged."""
         if target.kind == "class":
             path = self._hierarchy.path(target.module)
@@ -162,25 +164,25 @@ class PythonProject:
             return self._verdict(part, members)
         if target.kind != "module" or target.place is None:
             return None
-        found = self._exports.member(target.place, part)
-        if found is OUTSIDE:
+        member = self._exports.member(target.place, part)
+        if member is OUTSIDE:
             return None
-        return found or (self._verdict(part, frozenset()) if self._whole(target.place) else None)
+        return member or (self._verdict(part, frozenset()) if self._whole(target.place) else None)
 
-    def _own(self, code: _Code, load: RawLoad) -> Reading | None:
+    def _own(self, code: _Code, load: RawLoad) -> ProjectReading | None:
         """Judge an attribute of ``self`` or ``cls``."""
         name, part = _class_around(load.node, code.source), load.chain[0]
         if not name or part.startswith("__") or not part or _is_written(load):
             return None
-        here, there = code.classes.get(name), self._hierarchy.classes(code.path).get(name)
-        one = there or here
-        if one is None:
+        code_class, file_class = code.classes.get(name), self._hierarchy.classes(code.path).get(name)
+        definition = file_class or code_class
+        if definition is None:
             return None
-        members = self._hierarchy.of_self(code.path, one)
-        if members is not None and here is not None:
-            members |= here.members
-        known = self._verdict(part, members)
-        return _reading(code, load, f"{load.name}.{part}", known=known) if known is not None else None
+        members = self._hierarchy.of_self(code.path, definition)
+        if members is not None and code_class is not None:
+            members |= code_class.members
+        is_defined = self._verdict(part, members)
+        return _reading(code, load, f"{load.name}.{part}", is_defined=is_defined) if is_defined is not None else None
 
     def _verdict(self, name: str, members: frozenset[str] | None) -> bool | None:
         """Return whether a name is among the members; None if they are not known, or it is assigned from outside."""
@@ -229,6 +231,6 @@ def _class_around(node: Node, source: Source) -> str:
     return ".".join(names) if inside else ""
 
 
-def _reading(code: _Code, load: RawLoad, name: str, *, known: bool) -> Reading:
+def _reading(code: _Code, load: RawLoad, name: str, *, is_defined: bool) -> ProjectReading:
     row, byte = load.node.start_point
-    return Reading(name=name, line=row, column=code.source.column(row, byte), known=known)
+    return ProjectReading(name=name, line=row, column=code.source.column(row, byte), known=is_defined)

@@ -1,4 +1,4 @@
-"""Where Python modules lie: from dotted names to files of the repository and back.
+"""Paths of Python modules: from dotted names to files of the repository and back.
 
 A place is a repository path: a ``.py`` file, a package's ``__init__.py``, or the folder of a
 namespace package. Roots are the folders from which absolute imports start; they are found from the
@@ -124,11 +124,11 @@ def _join(folder: str, name: str) -> str:
 
 
 def _parents(path: str) -> list[str]:
-    found, folder = [], dirname(path)
+    parents, folder = [], dirname(path)
     while folder:
-        found.append(folder)
+        parents.append(folder)
         folder = dirname(folder)
-    return found
+    return parents
 
 
 def _tails(name: str) -> list[str]:

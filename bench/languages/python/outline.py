@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from ctxbench.bench.languages.facts import Span
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, Type
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Language
 
@@ -47,14 +47,14 @@ def _mended(text: str) -> str:
     """Return the text with an empty statement of as many lines in place of the last one and its decorators."""
     start = line = depth = 0
     decorated = False
-    for found in _TOKEN.finditer(text.rstrip()):
-        if found["open"]:
+    for token in _TOKEN.finditer(text.rstrip()):
+        if token["open"]:
             depth += 1
-        elif found["close"]:
+        elif token["close"]:
             depth = max(depth - 1, 0)
-        elif found["line"] and not depth:
-            words = text[line : found.start()].strip()
-            line = found.end()
+        elif token["line"] and not depth:
+            words = text[line : token.start()].strip()
+            line = token.end()
             decorated = words.startswith("@") or (decorated and words[:1] in ("", "#"))
             start = start if decorated else line
     last = text[line:]
@@ -90,8 +90,8 @@ class _Reader:
                 stack.extend((child, types, inside) for child in reversed(node.named_children))
 
     def _field(self, node: Node, name: str) -> str:
-        found = node.child_by_field_name(name)
-        return self.source.text(found) if found is not None else ""
+        child = node.child_by_field_name(name)
+        return self.source.text(child) if child is not None else ""
 
     def _lines(self, node: Node) -> Span:
         """Return the lines of a definition with its decorators and the comments directly above and at its end."""
@@ -147,16 +147,16 @@ class _Reader:
             header=self._header(node),
         )
 
-    def _parameters(self, node: Node | None) -> tuple[Parameter, ...]:
+    def _parameters(self, node: Node | None) -> tuple[FunctionParameter, ...]:
         children = node.named_children if node is not None else ()
         return tuple(self._parameter(child) for child in children if child.type not in _SEPARATORS)
 
-    def _parameter(self, node: Node) -> Parameter:
+    def _parameter(self, node: Node) -> FunctionParameter:
         name: Node = node.child_by_field_name("name") or (
             node.named_children[0] if node.type == "typed_parameter" and node.named_children else node
         )
         value = node.child_by_field_name("value")
-        return Parameter(
+        return FunctionParameter(
             name=self.source.text(name).lstrip("* "),
             text=self.source.text(node),
             default_name=self.source.text(value) if value is not None and value.type == "identifier" else "",
@@ -167,24 +167,24 @@ class _Reader:
 
 def _comments(source: Source) -> Mapping[int, int]:
     """Return the lines that hold only a comment, with its column, and blank lines with -1."""
-    found: dict[int, int] = {}
+    columns: dict[int, int] = {}
     lines = source.data.split(b"\n")
     for row, line in enumerate(lines):
         bare = line.lstrip()
         if not bare:
-            found[row] = -1
+            columns[row] = -1
         elif bare.startswith(b"#"):
-            found[row] = len(line) - len(bare)
+            columns[row] = len(line) - len(bare)
     # Such a line inside a string is no comment.
     stack = [source.root]
     while stack:
         node = stack.pop()
         if node.type == "string":
             for row in range(node.start_point[0] + 1, node.end_point[0] + 1):
-                found.pop(row, None)
+                columns.pop(row, None)
         elif node.end_point[0] > node.start_point[0]:
             stack.extend(node.children)
-    return found
+    return columns
 
 
 def _body(node: Node, end: int) -> Span:
@@ -216,18 +216,18 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 
 def _value(literal: str) -> str | None:
-    """Return what a plain string literal means; None for bytes, f-strings and what is cut.
+    """Return the value of a plain string literal; None for bytes, f-strings and cut-off ones.
 
     Not by `ast.literal_eval`, which warns of escapes that are the repository's own affair.
     """
-    found = _LITERAL.fullmatch(literal)
-    if found is None or set(found[1].lower()) - set("ru"):
+    match = _LITERAL.fullmatch(literal)
+    if match is None or set(match[1].lower()) - set("ru"):
         return None
-    return found[3] if "r" in found[1].lower() else _ESCAPE.sub(_unescaped, found[3])
+    return match[3] if "r" in match[1].lower() else _ESCAPE.sub(_unescaped, match[3])
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescaped(match: re.Match[str]) -> str:
     try:
-        return "" if found[1] == "\n" else codecs.decode(found[0], "unicode_escape")
+        return "" if match[1] == "\n" else codecs.decode(match[0], "unicode_escape")
     except UnicodeDecodeError:
-        return found[0]
+        return match[0]

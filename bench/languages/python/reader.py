@@ -8,9 +8,9 @@ from typing import ClassVar
 from tree_sitter import Node
 
 from ctxbench.bench.languages.python import scopes
-from ctxbench.bench.languages.python.expressions import EXPRESSIONS, PATTERNS, ExpressionReader, Handler, Place
+from ctxbench.bench.languages.python.expressions import EXPRESSIONS, PATTERNS, ExpressionReader, Handler, PythonPlace
 from ctxbench.bench.languages.python.facts import ImportedName, StarImport
-from ctxbench.bench.languages.python.scopes import Scope
+from ctxbench.bench.languages.python.scopes import PythonScope
 from ctxbench.bench.languages.syntax import rows, span
 
 _COMPREHENSIONS = frozenset(
@@ -24,7 +24,7 @@ class Reader(ExpressionReader):
 
     # Definitions
 
-    def _decorator(self, node: Node, place: Place) -> None:
+    def _decorator(self, node: Node, place: PythonPlace) -> None:
         self._bar(rows(node), "decorator")
         self._push(node.named_children, place)
 
@@ -33,7 +33,7 @@ class Reader(ExpressionReader):
         end = colon or body or node
         self._bar(range(node.start_point[0], end.start_point[0] + 1), "header")
 
-    def _define(self, node: Node, place: Place, kind: str) -> Node | None:
+    def _define(self, node: Node, place: PythonPlace, kind: str) -> Node | None:
         body = node.child_by_field_name("body")
         name = node.child_by_field_name("name")
         if name is not None:
@@ -42,33 +42,33 @@ class Reader(ExpressionReader):
         self._header(node, body)
         return body
 
-    def _function(self, node: Node, place: Place) -> None:
+    def _function(self, node: Node, place: PythonPlace) -> None:
         body = self._define(node, place, "function")
-        inner = Scope(scopes.FUNCTION, place.scope)
+        inner = PythonScope(scopes.FUNCTION, place.scope)
         self._type_parameters(node, inner)
         self._parameters(node.child_by_field_name("parameters"), inner, place)
         self._push_field(node, "return_type", place)
         if body is not None:
-            self._stack.append((body, Place(inner, place.quoted)))
+            self._stack.append((body, PythonPlace(inner, place.quoted)))
 
-    def _class(self, node: Node, place: Place) -> None:
+    def _class(self, node: Node, place: PythonPlace) -> None:
         body = self._define(node, place, "class")
-        inner = Scope(scopes.CLASS, place.scope)
+        inner = PythonScope(scopes.CLASS, place.scope)
         self._type_parameters(node, inner)
         self._push_field(node, "superclasses", place)
         if body is not None:
-            self._stack.append((body, Place(inner, place.quoted)))
+            self._stack.append((body, PythonPlace(inner, place.quoted)))
 
-    def _lambda(self, node: Node, place: Place) -> None:
-        inner = Scope(scopes.FUNCTION, place.scope)
+    def _lambda(self, node: Node, place: PythonPlace) -> None:
+        inner = PythonScope(scopes.FUNCTION, place.scope)
         self._parameters(node.child_by_field_name("parameters"), inner, place)
         self._push_field(node, "body", place._replace(scope=inner, conditional=False))
 
-    def _comprehension(self, node: Node, place: Place) -> None:
-        inner = Scope(scopes.COMPREHENSION, place.scope)
+    def _comprehension(self, node: Node, place: PythonPlace) -> None:
+        inner = PythonScope(scopes.COMPREHENSION, place.scope)
         self._push(node.named_children, place._replace(scope=inner, conditional=False))
 
-    def _type_parameters(self, node: Node, inner: Scope) -> None:
+    def _type_parameters(self, node: Node, inner: PythonScope) -> None:
         parameters = node.child_by_field_name("type_parameters")
         for child in parameters.named_children if parameters is not None else ():
             name: Node | None = child
@@ -77,7 +77,7 @@ class Reader(ExpressionReader):
             if name is not None:
                 inner.store(self.source.text(name), 0, plain=True)
 
-    def _parameters(self, parameters: Node | None, inner: Scope, place: Place) -> None:
+    def _parameters(self, parameters: Node | None, inner: PythonScope, place: PythonPlace) -> None:
         """Bind the parameters in the function; defaults and annotations are read outside it."""
         for parameter in parameters.named_children if parameters is not None else ():
             target: Node | None = parameter
@@ -89,7 +89,7 @@ class Reader(ExpressionReader):
                 target = parameter.named_children[0] if parameter.named_children else None
                 self._push_field(parameter, "type", place)
             if target is not None and (target.type == "identifier" or target.type in PATTERNS):
-                self._store(target, Place(inner), 0)
+                self._store(target, PythonPlace(inner), 0)
 
     # Imports
 
@@ -98,7 +98,7 @@ class Reader(ExpressionReader):
         self.statements.append(span(node))
         return len(self.statements) - 1
 
-    def _bind(self, item: ImportedName, node: Node, place: Place) -> None:
+    def _bind(self, item: ImportedName, node: Node, place: PythonPlace) -> None:
         scope = place.scope.module() if item.bound in place.scope.outside else place.scope
         scope.imports.setdefault(item.bound, []).append((node.end_byte, len(self.imports)))
         self.imports.append(item)
@@ -109,7 +109,7 @@ class Reader(ExpressionReader):
         name, alias = child.child_by_field_name("name"), child.child_by_field_name("alias")
         return self.source.text(name) if name else "", self.source.text(alias) if alias else None
 
-    def _import(self, node: Node, place: Place) -> None:
+    def _import(self, node: Node, place: PythonPlace) -> None:
         statement = self._statement(node)
         for child in node.children_by_field_name("name"):
             name, alias = self._named(child)
@@ -124,7 +124,7 @@ class Reader(ExpressionReader):
             )
             self._bind(item, node, place)
 
-    def _import_from(self, node: Node, place: Place) -> None:
+    def _import_from(self, node: Node, place: PythonPlace) -> None:
         statement = self._statement(node)
         origin = node.child_by_field_name("module_name")
         text = "".join(self.source.text(origin).split()) if origin is not None else ""
@@ -140,7 +140,7 @@ class Reader(ExpressionReader):
             )
             self._bind(item, node, place)
 
-    def _future(self, node: Node, place: Place) -> None:
+    def _future(self, node: Node, place: PythonPlace) -> None:
         self._bar(rows(node), "import")
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {

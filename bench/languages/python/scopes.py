@@ -12,11 +12,11 @@ MODULE, CLASS, FUNCTION, COMPREHENSION = "module", "class", "function", "compreh
 
 
 @dataclass(slots=True)
-class Scope:
+class PythonScope:
     """One scope while a file is read. Positions are byte offsets."""
 
     kind: str
-    parent: Scope | None
+    parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
     """Name -> positions from which a plain binding holds; conditional bindings have position -1."""
     kinds: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Scope:
         if kind != "variable" or name not in self.kinds:
             self.kinds[name] = kind
 
-    def module(self) -> Scope:
+    def module(self) -> PythonScope:
         """Return the module's scope."""
         scope = self
         while scope.parent is not None:
@@ -56,9 +56,9 @@ class Scope:
             return None
         return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
 
-    def binder(self, name: str) -> Scope | None:
+    def binder(self, name: str) -> PythonScope | None:
         """Return the scope of the file that binds `name` where this one reads it, None if none does."""
-        scope: Scope | None = self
+        scope: PythonScope | None = self
         while scope is not None:
             if scope is self or scope.kind != CLASS:
                 if name in scope.outside:
@@ -70,11 +70,11 @@ class Scope:
 
     def imports_at(self, name: str, position: int, *, nested: bool) -> tuple[int, ...]:
         """Return the imports of this scope that bind `name` where it is read."""
-        known = self.imports[name]
-        before = [place for place, _ in known if nested or place < position]
+        imports = self.imports[name]
+        before = [place for place, _ in imports if nested or place < position]
         if not before:
             return ()
         last = max(before)
         if any(last < place and (nested or place <= position) for place in self.stores.get(name, ())):
             return ()
-        return tuple(index for _, index in known)
+        return tuple(index for _, index in imports)

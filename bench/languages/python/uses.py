@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ctxbench.bench.languages.facts import FileFacts, InternalLoad, ends
-from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, Target
+from ctxbench.bench.languages.python.exports import OUTSIDE, Exports, PythonTarget
 from ctxbench.bench.languages.python.facts import ImportedName, NameLoad, PythonFile
 from ctxbench.bench.languages.python.modules import ModuleIndex
 from ctxbench.bench.types import Use
@@ -29,16 +29,16 @@ class _FileUses:
         self._targets = [self._target(item) for item in file.imports]
         self._stars = [(star, place) for star in file.stars if (place := exports.place(file.path, star)) is not None]
 
-    def _target(self, item: ImportedName) -> Target | None:
+    def _target(self, item: ImportedName) -> PythonTarget | None:
         return self._elsewhere(self.exports.imported(self.file.path, item))
 
-    def _elsewhere(self, target: Target | None) -> Target | None:
+    def _elsewhere(self, target: PythonTarget | None) -> PythonTarget | None:
         """Return a target unless the file itself is, or defines, it: that is no other file's API."""
         return None if target is None or target.module == self._name else target
 
     def loads(self) -> tuple[InternalLoad, ...]:
-        found = (self._load(load) for load in self.file.loads)
-        return tuple(load for load in found if load is not None)
+        internal_loads = (self._load(load) for load in self.file.loads)
+        return tuple(load for load in internal_loads if load is not None)
 
     def _load(self, load: NameLoad) -> InternalLoad | None:
         if not load.imports:
@@ -53,13 +53,15 @@ class _FileUses:
         skipped = item.module.count(".") if item.dotted else 0
         statements = {
             self.file.statements[other.statement]
-            for other, found in zip(self.file.imports, self._targets, strict=True)
+            for other, other_target in zip(self.file.imports, self._targets, strict=True)
             if other.bound == load.name
-            and found is not None
+            and other_target is not None
             and other.dotted == item.dotted
             and (not item.dotted or other.module == item.module)
         }
-        return self._made(load, item.module if item.dotted else load.name, target, load.chain[skipped:], statements)
+        return self._internal_load(
+            load, item.module if item.dotted else load.name, target, load.chain[skipped:], statements
+        )
 
     def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
         """``a.other`` where only ``import a.b`` stands: the load goes through the package ``a`` itself."""
@@ -67,7 +69,7 @@ class _FileUses:
         if not items or place is None:
             return None
         statements = {self.file.statements[item.statement] for item in items}
-        return self._made(load, load.name, self.exports.module(place), load.chain, statements)
+        return self._internal_load(load, load.name, self.exports.module(place), load.chain, statements)
 
     def _star_load(self, load: NameLoad) -> InternalLoad | None:
         supply = [(star, place) for star, place in self._stars if load.name in self.exports.public(place)]
@@ -76,14 +78,14 @@ class _FileUses:
         target = self.exports.member(supply[-1][1], load.name)
         if target is OUTSIDE:
             return None
-        target = target or Target("unknown", self.exports.index.name(supply[-1][1]))
+        target = target or PythonTarget("unknown", self.exports.index.name(supply[-1][1]))
         if self._elsewhere(target) is None:
             return None
         statements = {self.file.statements[star.statement] for star, _ in supply}
-        return self._made(load, load.name, target, load.chain, statements)
+        return self._internal_load(load, load.name, target, load.chain, statements)
 
-    def _made(
-        self, load: NameLoad, name: str, target: Target, chain: tuple[str, ...], statements: set[tuple[int, int]]
+    def _internal_load(
+        self, load: NameLoad, name: str, target: PythonTarget, chain: tuple[str, ...], statements: set[tuple[int, int]]
     ) -> InternalLoad:
         reached = [Use(name=name, module=target.module, kind=target.kind)]
         # Through modules (`shop.rules.round_up`) the API that is needed is the member at the end.

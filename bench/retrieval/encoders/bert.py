@@ -91,7 +91,7 @@ class Bert:
         Args:
             texts: token ids of each text, special ones included; none empty, none longer than the model's positions.
         """
-        found = np.empty((len(texts), self.width), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
         blocks = list(_blocks([len(text) for text in texts]))
 
         def work(block: list[int]) -> Doubles:
@@ -99,13 +99,13 @@ class Bert:
 
         if len(blocks) < 2:
             for block in blocks:
-                found[block] = work(block)
-            return found
+                vectors[block] = work(block)
+            return vectors
         # Threads of our own, each with whole texts: BLAS' threads would meet after every single product.
         with ThreadPoolExecutor(min(len(blocks), _cores())) as pool:
             for block, means in zip(blocks, pool.map(work, blocks), strict=True):
-                found[block] = means
-        return found
+                vectors[block] = means
+        return vectors
 
     def _block_means(self, texts: Sequence[Sequence[int]]) -> Doubles:
         lengths = [len(text) for text in texts]
@@ -146,9 +146,9 @@ class Bert:
             scores /= math.sqrt(size)
             scores -= scores.max(axis=3, keepdims=True)
             scores = rounded(exp(scores), 3, factor_bits(length))
-            found = np.matmul(scores, rounded(value, 2, factor_bits(length)))
-            found /= scores.sum(axis=3, keepdims=True)
-            mixed[start:end] = found.transpose(0, 2, 1, 3).reshape(end - start, self.width)
+            attended = np.matmul(scores, rounded(value, 2, factor_bits(length)))
+            attended /= scores.sum(axis=3, keepdims=True)
+            mixed[start:end] = attended.transpose(0, 2, 1, 3).reshape(end - start, self.width)
             start = end
         return mixed
 
@@ -199,8 +199,8 @@ def _norm(weights: dict[str, Doubles], name: str) -> tuple[Doubles, Doubles]:
 
 def _product(rows: Doubles, matrix: Doubles) -> Doubles:
     """Return the product with a layer's matrix, whose columns have been rounded already."""
-    found: Doubles = rounded(rows, 1, factor_bits(len(matrix))) @ matrix
-    return found
+    product: Doubles = rounded(rows, 1, factor_bits(len(matrix))) @ matrix
+    return product
 
 
 def _normalise(rows: Doubles, norm: tuple[Doubles, Doubles], epsilon: float) -> None:

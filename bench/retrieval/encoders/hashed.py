@@ -1,6 +1,6 @@
 """`hashed`: an encoder that needs nothing. A lexical stand-in for tests and first tries, no paper's encoder.
 
-[decision] Each word of a text (`bench.retrieval.words`) puts itself and the three-letter pieces of
+Each word of a text (`bench.retrieval.words`) puts itself and the three-letter pieces of
 ``<word>`` into slots of the vector chosen by a hash of the spelling, with a sign chosen likewise; a word
 that stands n times counts 1 + ln n. Spelling decides everything: ``read`` and ``load`` are as far apart as
 any two words, ``load`` and ``loads`` are near. The hash is BLAKE2b, so that vectors are the same in every
@@ -39,10 +39,10 @@ class Hashed:
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return one vector a text; all texts without a word have the same one."""
-        found = np.zeros((len(texts), self.width), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        vectors = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
             row[:] = self._vector(text)
-        return found
+        return vectors
 
     def _vector(self, text: str) -> Floats:
         slots: list[int] = []
@@ -71,11 +71,11 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
     pieces = sorted({fenced[at : at + 3] for at in range(len(fenced) - 2)})
     share = 1 / math.sqrt(len(pieces))
     features = [(f"w{word}", 1.0)] + [(f"p{piece}", share) for piece in pieces]
-    found = []
+    slots = []
     for spelling, weight in features:
         digest = int.from_bytes(hashlib.blake2b(spelling.encode(), digest_size=8).digest(), "little")
-        found.append((digest >> 1, weight if digest & 1 else -weight))
-    return tuple(found)
+        slots.append((digest >> 1, weight if digest & 1 else -weight))
+    return tuple(slots)
 
 
 @encoder("hashed")

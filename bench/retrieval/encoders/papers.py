@@ -1,6 +1,6 @@
 """The encoders that the two papers name, read from this machine by torch (the extra ``hf``).
 
-Where a paper prints a model's name only, the checkpoint, the pooling or the similarity is ours [decision]:
+Where a paper prints a model's name only, the checkpoint, the pooling or the similarity is our choice:
 
 | name | paper | from the paper | ours |
 |---|---|---|---|
@@ -17,24 +17,26 @@ from typing import Literal
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.bench.retrieval.encoders.recipes import CURE, Recipe, RecipeEncoder, torch_encoder
+from ctxbench.bench.retrieval.encoders.recipes import CURE, EncoderRecipe, RecipeEncoder, torch_encoder
 from ctxbench.bench.retrieval.encoders.registry import encoder
 
 BATCH = 1
-CODET5P = Recipe(
+CODET5P = EncoderRecipe(
     model="Salesforce/codet5p-110m-embedding",
     limit=512,
     architecture="T5EncoderModel",
     pooling="first",
     projected=True,
 )
-UNIXCODER = Recipe(model="microsoft/unixcoder-base", limit=512, architecture="RobertaModel", mode="<encoder-only>")
-CONTRIEVER = Recipe(model="facebook/contriever", limit=512, architecture="BertModel")
-MPNET = Recipe(model="sentence-transformers/all-mpnet-base-v2", limit=384, architecture="MPNetModel")
+UNIXCODER = EncoderRecipe(
+    model="microsoft/unixcoder-base", limit=512, architecture="RobertaModel", mode="<encoder-only>"
+)
+CONTRIEVER = EncoderRecipe(model="facebook/contriever", limit=512, architecture="BertModel")
+MPNET = EncoderRecipe(model="sentence-transformers/all-mpnet-base-v2", limit=384, architecture="MPNetModel")
 
 
-def _made(
-    name: str, recipe: Recipe, path: str, download: bool, revision: str, device: str, batch: int
+def _encoder(
+    name: str, recipe: EncoderRecipe, path: str, download: bool, revision: str, device: str, batch: int
 ) -> RecipeEncoder:
     # Said before a gigabyte is fetched.
     weights.need(("torch", "transformers"), where=name, cure=CURE)
@@ -59,7 +61,7 @@ def codet5p(
         batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
             with what is encoded beside it.
     """
-    return _made("codet5p-110m", CODET5P, path, download, revision, device, batch)
+    return _encoder("codet5p-110m", CODET5P, path, download, revision, device, batch)
 
 
 @encoder("unixcoder")
@@ -85,14 +87,14 @@ def unixcoder(
     """
     if pooling not in ("mean", "first"):
         raise InputFault(f"pooling={pooling} does not fit", where="unixcoder", cure="give mean or first")
-    recipe = Recipe(
+    recipe = EncoderRecipe(
         model=UNIXCODER.model,
         limit=UNIXCODER.limit,
         architecture=UNIXCODER.architecture,
         mode=UNIXCODER.mode,
         pooling=pooling,
     )
-    return _made("unixcoder", recipe, path, download, revision, device, batch)
+    return _encoder("unixcoder", recipe, path, download, revision, device, batch)
 
 
 @encoder("contriever")
@@ -109,7 +111,7 @@ def contriever(
         batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
             with what is encoded beside it.
     """
-    return _made("contriever", CONTRIEVER, path, download, revision, device, batch)
+    return _encoder("contriever", CONTRIEVER, path, download, revision, device, batch)
 
 
 @encoder("mpnet")
@@ -126,4 +128,4 @@ def mpnet(
         batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7
             with what is encoded beside it.
     """
-    return _made("mpnet", MPNET, path, download, revision, device, batch)
+    return _encoder("mpnet", MPNET, path, download, revision, device, batch)

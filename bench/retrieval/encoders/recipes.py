@@ -1,4 +1,4 @@
-"""How a published model becomes an encoder: limits, special tokens, pooling. Pure; torch comes in by `Model`.
+"""Recipes that turn a published model into an encoder: limits, special tokens, pooling. `EncoderModel` brings torch.
 
 text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
      -> the model's last layer -> pooled -> length 1
@@ -29,8 +29,8 @@ CURE = "pip install -e '.[hf]' -c constraints/cpu.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """What decides a model's vectors besides its weights."""
+class EncoderRecipe:
+    """Everything that decides a model's vectors besides its weights."""
 
     model: str
     """Its name on the hub."""
@@ -45,7 +45,7 @@ class Recipe:
     """Whether the pooled vector goes through one more matrix (``proj``), which gives its width."""
 
 
-class Model(Protocol):
+class EncoderModel(Protocol):
     """A model that has been read: the part that needs torch."""
 
     def tokens(self, text: str) -> list[int]:
@@ -68,18 +68,20 @@ def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], lim
 
 def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
     """Return which texts go together: of equal length, so that nothing is padded, and `most` at a time."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if not found or len(found[-1]) == most or lengths[found[-1][0]] != lengths[at]:
-            found.append([])
-        found[-1].append(at)
-    return found
+        if not groups or len(groups[-1]) == most or lengths[groups[-1][0]] != lengths[at]:
+            groups.append([])
+        groups[-1].append(at)
+    return groups
 
 
 class RecipeEncoder:
     """A model with its recipe."""
 
-    def __init__(self, name: str, recipe: Recipe, folder: Path, *, batch: int, load: Callable[[], Model]) -> None:
+    def __init__(
+        self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
+    ) -> None:
         """Name the model's folder; `load` is called when the first text comes."""
         self._name, self._recipe, self._folder, self._batch, self._load = name, recipe, folder, batch, load
         self._lock = threading.Lock()
@@ -102,7 +104,7 @@ class RecipeEncoder:
         return width
 
     @functools.cached_property
-    def _model(self) -> Model:
+    def _model(self) -> EncoderModel:
         return self._load()
 
     @functools.cached_property
@@ -127,22 +129,22 @@ class RecipeEncoder:
             InputFault: if the folder holds another model.
             MachineFault: if the computation fails, for want of memory for example.
         """
-        found = np.empty((len(texts), self.width), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
         with self._lock:
             if not texts:
-                return found
+                return vectors
             ids = [framed(self._model.tokens(utf8(text)), *self._frame, self._recipe.limit) for text in texts]
-            for batch in batches([len(one) for one in ids], self._batch):
+            for batch in batches([len(text_ids) for text_ids in ids], self._batch):
                 try:
-                    found[batch] = self._model.pooled([ids[at] for at in batch], self._recipe.pooling)
+                    vectors[batch] = self._model.pooled([ids[at] for at in batch], self._recipe.pooling)
                 except (RuntimeError, ValueError) as error:
                     reason = str(error).partition("\n")[0]
                     cure = "try batch=1, another device, or check that the folder holds this model"
                     raise MachineFault(f"cannot encode ({reason})", where=self._name, cure=cure) from error
-        return unit_length(found)
+        return unit_length(vectors)
 
 
-def torch_encoder(name: str, recipe: Recipe, folder: Path, *, device: str, batch: int) -> RecipeEncoder:
+def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str, batch: int) -> RecipeEncoder:
     """Return the encoder of a model in a folder, computed by torch.
 
     Raises:
@@ -152,7 +154,7 @@ def torch_encoder(name: str, recipe: Recipe, folder: Path, *, device: str, batch
         raise InputFault(f"batch={batch} does not fit", where=name, cure="give a whole number from 1")
     weights.need(("torch", "transformers"), where=name, cure=CURE)
 
-    def load() -> Model:
+    def load() -> EncoderModel:
         from ctxbench.bench.retrieval.encoders.torch_model import TorchModel  # noqa: PLC0415 - seconds
 
         return TorchModel(name, recipe, folder, device=device)

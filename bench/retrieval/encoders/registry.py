@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Factory)
 COMMAND = "ctxbench doctor"
 
 _REGISTRY: Registry[Factory] = Registry("encoder", group="ctxbench.encoders", command=COMMAND)
-_MADE: dict[str, Encoder] = {}
+_ENCODERS: dict[str, Encoder] = {}
 _LOCK = threading.RLock()
 
 
@@ -78,8 +78,8 @@ def get(spec: str) -> Encoder:
     with _LOCK:
         parsed = specs.parse(spec)
         factory = _REGISTRY.get(parsed.name)
-        given = arguments(factory, parsed)
-        key = str(Spec(parsed.name, given))
-        if key not in _MADE:
-            _MADE[key] = factory(**given)
-        return _MADE[key]
+        checked = arguments(factory, parsed)
+        key = str(Spec(parsed.name, checked))
+        if key not in _ENCODERS:
+            _ENCODERS[key] = factory(**checked)
+        return _ENCODERS[key]

@@ -22,5 +22,5 @@ def unit_length(vectors: Floats) -> Floats:
     # By `fsum`, which rounds once: the order of numpy's own sums is the processor's.
     lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])
     rows[lengths == 0, :1] = lengths[lengths == 0] = 1
-    found: Floats = (rows / lengths[:, None]).astype(np.float32)
-    return found
+    scaled: Floats = (rows / lengths[:, None]).astype(np.float32)
+    return scaled

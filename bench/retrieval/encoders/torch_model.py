@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault
-from ctxbench.bench.retrieval.encoders.recipes import Recipe
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.types import Floats
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class TorchModel:
     """Tokenizer and layers of one model."""
 
-    def __init__(self, name: str, recipe: Recipe, folder: Path, *, device: str) -> None:
+    def __init__(self, name: str, recipe: EncoderRecipe, folder: Path, *, device: str) -> None:
         """Read a model; nothing is fetched.
 
         Raises:
@@ -50,18 +50,18 @@ class TorchModel:
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, without special ones."""
-        found: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return found
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
 
     def special(self, name: str) -> int:
         """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if there is none."""
         tokenizer = self._tokenizer
         if name in ("first", "last"):
-            found = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
+            token_id = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
         else:
-            found = tokenizer.convert_tokens_to_ids(name)
-            found = None if found == tokenizer.unk_token_id else found
-        return -1 if found is None else int(found)
+            token_id = tokenizer.convert_tokens_to_ids(name)
+            token_id = None if token_id == tokenizer.unk_token_id else token_id
+        return -1 if token_id is None else int(token_id)
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
         """Return one vector a text of a batch whose texts have equally many tokens."""
@@ -72,15 +72,15 @@ class TorchModel:
             vectors = hidden.mean(dim=1) if pooling == "mean" else hidden[:, 0]
             if self._projection is not None:
                 vectors = self._projection(vectors)
-            found: Floats = vectors.float().cpu().numpy()
-        return found
+            pooled_vectors: Floats = vectors.float().cpu().numpy()
+        return pooled_vectors
 
-    def _read_tokenizer(self, recipe: Recipe, folder: Path) -> Any:
+    def _read_tokenizer(self, recipe: EncoderRecipe, folder: Path) -> Any:
         # A projected model's configuration names a class of its own code, which is not run.
         kind = "RobertaTokenizer" if recipe.architecture in ("RobertaModel", "T5EncoderModel") else "AutoTokenizer"
         return getattr(self._transformers, kind).from_pretrained(folder, local_files_only=True)
 
-    def _read_model(self, recipe: Recipe, folder: Path) -> tuple[Any, Any]:
+    def _read_model(self, recipe: EncoderRecipe, folder: Path) -> tuple[Any, Any]:
         kind = getattr(self._transformers, recipe.architecture)
         if not recipe.projected:
             model, report = kind.from_pretrained(
@@ -102,15 +102,15 @@ class TorchModel:
     def _weights(self, folder: Path) -> dict[str, Any]:
         file = folder / "model.safetensors"
         if file.is_file():
-            found: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
+            tensors: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
         else:
             # Tensors only: a file of that kind may hold anything that Python can do.
-            found = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-        return found
+            tensors = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+        return tensors
 
 
 def _complete(missing: Collection[str], folder: Path) -> None:
     """See that every tensor was there: the libraries draw random numbers for one that is not."""
     if missing:
-        shown = ", ".join(sorted(missing)[:3])
-        raise InputFault(f"lacks {len(missing)} tensors ({shown})", where=str(folder), cure="fetch the model again")
+        listed = ", ".join(sorted(missing)[:3])
+        raise InputFault(f"lacks {len(missing)} tensors ({listed})", where=str(folder), cure="fetch the model again")

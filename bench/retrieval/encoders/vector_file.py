@@ -1,4 +1,4 @@
-"""`VectorFile`: the vectors of one encoder in one file that is only ever added to.
+"""`VectorFile`: the vectors of one encoder, in one file that is only appended to.
 
 A header, then records of equal length: SHA-256 of the text, the vector, a checksum. Processes add
 under a lock; a record that a killed process left unfinished is cut off by the next one that adds, and
@@ -60,41 +60,41 @@ class VectorFile:
                 self._forget()
                 return {}
             with handle:
-                found = self._found(handle.fileno(), digests)
-                if found is None:
+                vectors = self._vectors(handle.fileno(), digests)
+                if vectors is None:
                     self._throw_away(handle.fileno())
-                return found or {}
+                return vectors or {}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
         """Add vectors by the digest of their text; all of them or, after a crash, the first ones."""
         with self._lock, explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._held(fcntl.LOCK_EX), self._path.open("ab") as handle:
+            with self._locked(fcntl.LOCK_EX), self._path.open("ab") as handle:
                 size = handle.seek(0, os.SEEK_END)
                 if size and not self._ours(self._path):
                     handle.truncate(0)
                     size = 0
                 data = b"" if size else self._header
-                if rest := max(0, size - _HEADER) % self._record:
-                    handle.truncate(size - rest)
+                if unfinished := max(0, size - _HEADER) % self._record:
+                    handle.truncate(size - unfinished)
                 for digest, vector in vectors.items():
                     body = digest + np.ascontiguousarray(vector, dtype="<f4").tobytes()
                     data += body + zlib.crc32(body).to_bytes(_CHECK, "little")
                 handle.write(data)
 
-    def _found(self, number: int, digests: Iterable[bytes]) -> dict[bytes, Floats] | None:
+    def _vectors(self, number: int, digests: Iterable[bytes]) -> dict[bytes, Floats] | None:
         """Return the vectors that the open file holds; None if it is damaged."""
-        with self._held(fcntl.LOCK_SH):
+        with self._locked(fcntl.LOCK_SH):
             if not self._refresh(number):
                 return None
-            found: dict[bytes, Floats] = {}
+            vectors: dict[bytes, Floats] = {}
             # In the file's order, which is quick to read.
             for place, digest in sorted((self._places[digest], digest) for digest in digests if digest in self._places):
                 vector = self._checked(os.pread(number, self._record, place), digest)
                 if vector is None:
                     return None
-                found[digest] = vector
-            return found
+                vectors[digest] = vector
+            return vectors
 
     def _refresh(self, number: int) -> bool:
         """Learn which digests are there by now; False if the file is none of ours."""
@@ -127,13 +127,13 @@ class VectorFile:
 
     def _throw_away(self, number: int) -> None:
         """Remove the damaged file, unless another process has put a new one in its place."""
-        with self._held(fcntl.LOCK_EX), contextlib.suppress(FileNotFoundError):
+        with self._locked(fcntl.LOCK_EX), contextlib.suppress(FileNotFoundError):
             if self._path.stat().st_ino == os.fstat(number).st_ino:
                 self._path.unlink()
         self._forget()
 
     @contextlib.contextmanager
-    def _held(self, how: int) -> Iterator[None]:
+    def _locked(self, how: int) -> Iterator[None]:
         """Hold the lock of all processes, shared or alone; it is freed also when a process is killed."""
         with self._path.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, how)

@@ -42,10 +42,10 @@ class Vectors:
             folder: where vectors are kept, shared with other processes; None: in memory only.
             memory: bytes of vectors held in memory, the latest used.
         """
-        self._folder, self._memory = folder, memory
+        self._folder, self._most_bytes = folder, memory
         self._lock = threading.Lock()
         self._stores: dict[str, _Store] = {}
-        self._held: OrderedDict[tuple[str, bytes], Floats] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, bytes], Floats] = OrderedDict()
         self._bytes = 0
 
     def of(self, encoder: Encoder, spec: str, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
@@ -62,19 +62,21 @@ class Vectors:
         """
         store = self._store(encoder, spec)
         digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        wanted = dict(zip(digests, texts, strict=True))
-        found = self._known(store, wanted)
+        texts_by_digest = dict(zip(digests, texts, strict=True))
+        vectors = self._stored(store, texts_by_digest)
         # Texts of like length go together, which is what encoders are quick with.
-        missing = sorted(wanted.keys() - found.keys(), key=lambda digest: (len(wanted[digest]), digest))
+        missing = sorted(
+            texts_by_digest.keys() - vectors.keys(), key=lambda digest: (len(texts_by_digest[digest]), digest)
+        )
         for start in range(0, len(missing), _PART):
             part = missing[start : start + _PART]
-            found |= self._made(encoder, store, {digest: wanted[digest] for digest in part})
+            vectors |= self._encoded(encoder, store, {digest: texts_by_digest[digest] for digest in part})
             if progress is not None:
                 progress(start + len(part), len(missing))
-        made = np.empty((len(texts), encoder.width), dtype=np.float32)
+        matrix = np.empty((len(texts), encoder.width), dtype=np.float32)
         for row, digest in enumerate(digests):
-            made[row] = found[digest]
-        return made
+            matrix[row] = vectors[digest]
+        return matrix
 
     def _store(self, encoder: Encoder, spec: str) -> _Store:
         version, width = encoder.version, encoder.width
@@ -86,49 +88,51 @@ class Vectors:
                 self._stores[key] = _Store(key, file)
             return self._stores[key]
 
-    def _known(self, store: _Store, wanted: dict[bytes, str]) -> dict[bytes, Floats]:
+    def _stored(self, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
         """Return what memory and file hold of the texts."""
-        found: dict[bytes, Floats] = {}
+        vectors: dict[bytes, Floats] = {}
         with self._lock:
-            for digest in wanted:
-                if (vector := self._held.get((store.key, digest))) is not None:
-                    self._held.move_to_end((store.key, digest))
-                    found[digest] = vector
-        if store.file is not None and len(found) < len(wanted):
-            read = store.file.read(wanted.keys() - found.keys())
+            for digest in texts:
+                if (vector := self._recent.get((store.key, digest))) is not None:
+                    self._recent.move_to_end((store.key, digest))
+                    vectors[digest] = vector
+        if store.file is not None and len(vectors) < len(texts):
+            read = store.file.read(texts.keys() - vectors.keys())
             self._hold(store, read)
-            found |= read
-        return found
+            vectors |= read
+        return vectors
 
-    def _made(self, encoder: Encoder, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
+    def _encoded(self, encoder: Encoder, store: _Store, texts: dict[bytes, str]) -> dict[bytes, Floats]:
         """Encode the texts that no other thread or process has encoded meanwhile."""
         with store.encoding:
-            found = self._known(store, texts)
-            rest = [digest for digest in texts if digest not in found]
-            if rest:
-                vectors = _checked(encoder.encode([texts[digest] for digest in rest]), len(rest), encoder, store.key)
+            vectors = self._stored(store, texts)
+            missing = [digest for digest in texts if digest not in vectors]
+            if missing:
+                encoded = _checked(
+                    encoder.encode([texts[digest] for digest in missing]), len(missing), encoder, store.key
+                )
                 # Copies: a row of the whole would hold the whole in memory.
-                fresh = {digest: vector.copy() for digest, vector in zip(rest, vectors, strict=True)}
+                fresh = {digest: vector.copy() for digest, vector in zip(missing, encoded, strict=True)}
                 if store.file is not None:
                     store.file.add(fresh)
                 self._hold(store, fresh)
-                found |= fresh
-            return found
+                vectors |= fresh
+            return vectors
 
     def _hold(self, store: _Store, vectors: dict[bytes, Floats]) -> None:
         with self._lock:
             for digest, vector in vectors.items():
                 key = (store.key, digest)
-                self._bytes += vector.nbytes - (self._held[key].nbytes if key in self._held else 0)
-                self._held[key] = vector
-                self._held.move_to_end(key)
-            while self._bytes > self._memory and self._held:
-                _, vector = self._held.popitem(last=False)
+                self._bytes += vector.nbytes - (self._recent[key].nbytes if key in self._recent else 0)
+                self._recent[key] = vector
+                self._recent.move_to_end(key)
+            while self._bytes > self._most_bytes and self._recent:
+                _, vector = self._recent.popitem(last=False)
                 self._bytes -= vector.nbytes
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """See that an encoder, which may be anyone's, gave what it should; what is kept is never looked at again."""
+    """Check the vectors of an encoder, which may be anyone's: once kept, they are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
             f"gave an array of shape {vectors.shape} for {count} texts, or numbers that are none",
@@ -139,7 +143,7 @@ def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
 
 
 class _Store:
-    """What is kept of one encoder."""
+    """The stored vectors of one encoder."""
 
     def __init__(self, key: str, file: VectorFile | None) -> None:
         self.key, self.file = key, file

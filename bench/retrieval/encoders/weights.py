@@ -1,4 +1,4 @@
-"""Where an encoder's weights are on this machine, and a digest of them. Nothing is downloaded unasked."""
+"""Find an encoder's weights on this machine, and digest them. Nothing is downloaded unasked."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ def digest(folder: Path) -> str:
 def _files(folder: Path) -> list[Path]:
     """Return the files with the weights."""
     for suffix in _WEIGHTS:
-        if found := sorted(folder.glob(f"*{suffix}")):
-            return found
+        if files := sorted(folder.glob(f"*{suffix}")):
+            return files
     return []

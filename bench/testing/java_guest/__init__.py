@@ -12,12 +12,12 @@ from types import MappingProxyType
 
 PACKAGE = "ctxbench_java"
 BUILD, SURVEY, JUDGE = (f"{PACKAGE}:{name}" for name in ("build", "survey", "judge"))
-_KEPT = (".py", ".java", ".policy")
+_SHIPPED = (".py", ".java", ".policy")
 
 
 @cache
 def library() -> Mapping[str, bytes]:
     """Return the package's files by path, as `Environment.library` takes them."""
     folder = Path(__file__).parent / PACKAGE
-    files = sorted(path for path in folder.iterdir() if path.suffix in _KEPT)
+    files = sorted(path for path in folder.iterdir() if path.suffix in _SHIPPED)
     return MappingProxyType({f"{PACKAGE}/{path.name}": path.read_bytes() for path in files})

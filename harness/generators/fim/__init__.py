@@ -1,4 +1,4 @@
-"""Fill in the middle: what follows the cursor, shown where a model was trained to find it (``run --fim``)."""
+"""Fill in the middle: show the text after the cursor to models that were trained for it (``run --fim``)."""
 
 from ctxbench.harness.generators.fim.families import AUTO, FAMILIES, Template, cut, ends, family, of_name, of_vocabulary
 from ctxbench.harness.generators.fim.filling import (
@@ -8,9 +8,9 @@ from ctxbench.harness.generators.fim.filling import (
     Infilling,
     after,
     filled,
-    left,
     of_strategy,
     template_of,
+    unmarked,
 )
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
     "ends",
     "family",
     "filled",
-    "left",
     "of_name",
     "of_strategy",
     "of_vocabulary",
     "template_of",
+    "unmarked",
 ]

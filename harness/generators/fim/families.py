@@ -1,4 +1,4 @@
-"""Families of models that fill in the middle: their marks, and how a model's family is found. Pure."""
+"""Families of models that fill in the middle: their marks, and the search for a model's family. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ENDS = (
     "<|EOT|>",
     "<EOT>",
 )
-"""What models write behind a middle; some of these tokens a tokenizer shows as text."""
+"""Tokens that models write after a middle; tokenizers show some of them as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Which tokens a family of models was trained with, and in which order."""
+    """The tokens, and their order, that a family of models was trained with."""
 
     name: str
     before: str
@@ -41,7 +41,7 @@ class Template:
     models: str
     """Regular expression that finds the family in a model's name."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Mark -> how the vocabulary spells it, where it does otherwise."""
+    """Mark -> its spelling in the vocabulary, where that differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ class Template:
         return tuple(mark for mark in (self.before, self.after, self.middle) if mark)
 
     def token(self, mark: str) -> str:
-        """Return how the vocabulary spells a mark."""
+        """Return the vocabulary's spelling of a mark."""
         return self.spelled.get(mark, mark)
 
     def around(self, prompt: Prompt, after: Block) -> Prompt:
-        """Return the prompt with its marks and the text that follows the cursor; the blocks' texts joined are it."""
+        """Return the prompt with its marks and the text after the cursor, as blocks in the order of the text."""
         before = (_mark(self.before), *prompt.blocks)
         behind = (_mark(self.after), after)
         parts = (*behind, *before) if self.after_first else (*before, *behind)
@@ -100,11 +100,11 @@ def family(name: str, *, where: str) -> Template:
     Raises:
         InputFault: if there is none.
     """
-    for one in FAMILIES:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in FAMILIES)
-    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {known}")
+    for template in FAMILIES:
+        if template.name == name:
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault(f"fim={name} is unknown", where=where, cure=f"give {names}")
 
 
 def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
@@ -112,8 +112,8 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
 
     Args:
         model: its name.
-        family_name: what the user says; `AUTO` goes by the model's name.
-        chat: whether it is asked as a chat model: then there is nothing that an answer goes on after.
+        family_name: the user's choice; `AUTO` goes by the model's name.
+        chat: whether it is asked as a chat model, whose answers continue no text.
         where: for messages.
 
     Raises:
@@ -122,11 +122,11 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
     _refuse_chat(chat, where, "give endpoint=completions and a model that was trained to fill in the middle")
     if family_name != AUTO:
         return family(family_name, where=where)
-    for one in FAMILIES:
-        if re.search(one.models, model, re.I):
-            return one
-    known = ", ".join(one.name for one in FAMILIES)
-    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={known}")
+    for template in FAMILIES:
+        if re.search(template.models, model, re.I):
+            return template
+    names = ", ".join(template.name for template in FAMILIES)
+    raise InputFault("no marks for fill in the middle are known for it", where=where, cure=f"give fim={names}")
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
@@ -136,9 +136,9 @@ def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str
         InputFault: if there is none, or the model is asked as a chat model.
     """
     _refuse_chat(chat, where, "give chat=off and a model that was trained to fill in the middle")
-    for one in FAMILIES:
-        if all(one.token(mark) in vocabulary for mark in one.marks):
-            return one
+    for template in FAMILIES:
+        if all(template.token(mark) in vocabulary for mark in template.marks):
+            return template
     cure = "leave --fim out, or take a model with tokens for it, such as Qwen2.5-Coder"
     raise InputFault("its vocabulary has no tokens for fill in the middle", where=where, cure=cure)
 
@@ -150,8 +150,8 @@ def _refuse_chat(chat: bool, where: str, cure: str) -> None:
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
     """Return the tokens of a vocabulary with which an answer in the middle ends, beside the model's usual ones."""
-    found = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
-    return tuple(dict.fromkeys(token for token in found if token in vocabulary))
+    candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
+    return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
 
 def cut(text: str) -> str:

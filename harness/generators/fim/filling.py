@@ -1,11 +1,11 @@
-"""Prompts that show what follows the cursor. Pure.
+"""Prompts that show the text after the cursor. Pure.
 
-A strategy's prompt stays as it is, and stands where the text before the cursor stands; behind it come the lines after
-the answer. Strategies and their drafts see none of these. The first `MOST` tokens are shown [decision; CrossCodeEval's
-programs show 512], of a small window a quarter at most; both cut at a line's end.
+A strategy's prompt stays unchanged in the place of the text before the cursor; the lines after the answer follow it.
+Strategies and their drafts see none of these. The first `MOST` tokens are shown (512, as in CrossCodeEval's programs),
+and at most a quarter of a small window; both are cut at a line's end.
 
-What tells the texts apart are tokens of the model's own. Text of the repository that spells one is shown with a blank
-after its first character, and the prompt is flagged: no text may pass for a mark.
+Tokens of the model's own mark the texts. A text of the repository that spells such a mark is shown with a blank after
+its first character, and the prompt is flagged: no text may pass for a mark.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.icl.overflow import FAILED, TRIMMED
 
 MOST = 512
-"""Tokens of ctxbench's that follow the cursor at most."""
+"""The most tokens, counted by ctxbench, that are shown after the cursor."""
 SHARE = 4
-"""Part of the window's room that they have at most: one in so many."""
+"""They have at most one part in so many of the window's room."""
 PARTED = "fim_marks_parted"
-"""Flag of a prompt whose texts spelled a mark of the model."""
+"""Flag of a prompt in which a text spelled a mark of the model."""
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
 _WHOLE_SUFFIX = "crosscodeeval"
-"""The benchmark whose suffixes begin right behind the answer; all others' begin with the next line."""
+"""The benchmark whose suffixes begin right after the answer; those of all others begin with the next line."""
 _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -43,22 +43,22 @@ class Infilling(Protocol):
     """A generator whose model may have been trained to fill in the middle."""
 
     def infilling(self) -> Template:
-        """Return how its model is shown what follows the cursor.
+        """Return the template for text after the cursor.
 
         Raises:
-            InputFault: if it was not trained for that, as far as its vocabulary or its name says.
+            InputFault: if the model was not trained for that, judging by its vocabulary or name.
         """
         ...
 
 
-def left(prompt: Prompt) -> Prompt:
-    """Return a prompt without marks and without what follows the cursor: what a strategy made."""
-    kept = tuple(block for block in prompt.blocks if block.kind not in _OURS)
-    return prompt if len(kept) == len(prompt.blocks) else replace(prompt, blocks=kept)
+def unmarked(prompt: Prompt) -> Prompt:
+    """Return a strategy's own prompt: without marks and without the text after the cursor."""
+    blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
+    return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt; what it gives as a kind that only the harness may use becomes plain text."""
+    """Return a strategy's prompt; blocks of kinds that only the harness may use become plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -66,10 +66,10 @@ def of_strategy(prompt: Prompt) -> Prompt:
 
 
 def after(sample: Sample) -> Block:
-    """Return what follows the answer of a line sample, `MOST` tokens at most.
+    """Return the text after the answer of a line sample, `MOST` tokens at most.
 
     Raises:
-        InputFault: if it is no line, or its file is not known behind the cursor.
+        InputFault: if it is no line, or its file after the cursor is unknown.
     """
     if sample.kind is not Kind.LINE:
         what = f"{sample.id} is a function, whose prompts show what follows by themselves"
@@ -79,16 +79,16 @@ def after(sample: Sample) -> Block:
         raise InputFault(what, where="--fim", cure="leave --fim out, or import the set with its repositories")
     text = sample.suffix if sample.benchmark == _WHOLE_SUFFIX else "\n" + _blanked(sample)
     block = Block(kind=BlockKind.AFTER, text=text)
-    block = trimmed(block, lambda one: code_tokens.count(one.text) <= MOST)
+    block = trimmed(block, lambda shorter: code_tokens.count(shorter.text) <= MOST)
     if sample.subkind not in (SINGLE_LINE, NEXT_LINE):
-        # How many lines the answer has is no business of ours.
+        # The number of the answer's lines must not show.
         return block
     start = sample.cursor.line + 1
     return replace(block, places=(Place(path=sample.path, start=start, end=start + block.text.count("\n")),))
 
 
 def _blanked(sample: Sample) -> str:
-    """Return the lines after the answer, those empty that are masked."""
+    """Return the lines after the answer, with masked ones empty."""
     text, start = sample.suffix or "", sample.cursor.line + 1
     if not any(end > start for _, end in sample.masked):
         return text
@@ -97,25 +97,25 @@ def _blanked(sample: Sample) -> str:
 
 
 def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
-    """Return a block cut at its end, by whole lines, to what fits; of its first line as many tokens as do."""
+    """Return a block cut at its end until it fits, by whole lines; a first line that is too long, by tokens."""
     if fits(block):
         return block
 
     def shortened(parts: list[str]) -> Block:
-        def kept(count: int) -> Block:
+        def beginning(count: int) -> Block:
             return replace(block, text="".join(parts[:count]), cut=True)
 
-        return kept(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(kept(count))))
+        return beginning(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(beginning(count))))
 
     lines = shortened(_LINE.findall(block.text))
     return lines if lines.text else shortened(code_tokens.pieces(block.text))
 
 
 def template_of(generator: Generator) -> Template:
-    """Return how a generator's model is shown what follows the cursor.
+    """Return the template by which a generator's model sees the text after the cursor.
 
     Raises:
-        InputFault: if it cannot be.
+        InputFault: if there is none.
     """
     if not isinstance(generator, Infilling):
         cure = "leave --fim out, or take hf, vllm or openai with a model that was trained for it"
@@ -124,12 +124,12 @@ def template_of(generator: Generator) -> Template:
 
 
 def filled(generator: Generator, request: Request, after: Block) -> Request:
-    """Return a request whose prompt also shows what follows the cursor, all of it cut to the model's window.
+    """Return a request whose prompt also shows the text after the cursor, all of it cut to the model's window.
 
     Args:
-        generator: who is asked.
-        request: with the prompt as a strategy made it.
-        after: what follows the cursor, see `after`.
+        generator: the model.
+        request: with the strategy's own prompt.
+        after: the text after the cursor, see `after`.
 
     Raises:
         InputFault: if the generator cannot fill in the middle.
@@ -140,17 +140,17 @@ def filled(generator: Generator, request: Request, after: Block) -> Request:
         return replace(request, prompt=template.around(prompt, after))
     window = generator.window
 
-    def count(shown: Prompt) -> int:
-        return generator.count(replace(request, prompt=shown))
+    def count(prompt: Prompt) -> int:
+        return generator.count(replace(request, prompt=prompt))
 
     room = window - min(request.sampling.max_tokens, window // 2)
-    after = trimmed(after, lambda one: count(Prompt(blocks=(one,))) <= room // SHARE)
-    taken = count(template.around(Prompt(blocks=()), after))
-    prompt = fit(prompt, count, max(1, window - taken), request.sampling.max_tokens, request.kind)
-    shown = template.around(prompt, after)
-    if count(shown) > room:
-        shown = replace(shown, flags=tuple(dict.fromkeys((*shown.flags, TRIMMED, FAILED))))
-    return replace(request, prompt=shown)
+    after = trimmed(after, lambda block: count(Prompt(blocks=(block,))) <= room // SHARE)
+    after_tokens = count(template.around(Prompt(blocks=()), after))
+    prompt = fit(prompt, count, max(1, window - after_tokens), request.sampling.max_tokens, request.kind)
+    marked = template.around(prompt, after)
+    if count(marked) > room:
+        marked = replace(marked, flags=tuple(dict.fromkeys((*marked.flags, TRIMMED, FAILED))))
+    return replace(request, prompt=marked)
 
 
 def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, Block]:

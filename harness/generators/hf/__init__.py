@@ -1,4 +1,4 @@
-"""`hf`: a model's weights on this machine, run by transformers and torch (the extra ``hf``)."""
+"""`hf`: a model whose weights are on this machine, run by transformers and torch (the extra ``hf``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.hf.settings import AUTO, CURE, Settings, checked, is_chat
+from ctxbench.harness.generators.hf.settings import AUTO, CURE, HFSettings, checked, is_chat
 from ctxbench.harness.generators.registry import generator
 
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
@@ -41,7 +41,7 @@ def hf(
         raise InputFault(f"device={device} does not fit", where="hf", cure="give cpu, cuda, cuda:1 or auto")
     weights.need(("torch", "transformers"), where="hf", cure=CURE)
     return HF(
-        Settings(
+        HFSettings(
             model=model,
             revision=revision,
             device=device,

@@ -1,4 +1,4 @@
-"""Which token comes next: the likeliest, or one drawn at random by numbers that belong to the row alone."""
+"""Choose the next token: the likeliest, or one drawn with random numbers that belong to the row alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Choose = Callable[[Any], int]
 
 
 def chooser(request: Request) -> Choose | None:
-    """Return how a request's tokens are drawn; None for the likeliest each time.
+    """Return the function that draws a request's tokens; None for the likeliest each time.
 
-    The random numbers follow from the request alone (seed, index, prompt), never from what is answered beside it.
+    The random numbers follow from the request alone (seed, index, prompt), never from other rows of its batch.
     """
     how = request.sampling
     if how.temperature <= 0:
@@ -34,11 +34,11 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
     Args:
         logits: shape (vocabulary,).
         temperature: above 0; below 1 sharpens.
-        top_p: only as many of the likeliest tokens as it takes to have this much of the mass; at least one.
+        top_p: only the likeliest tokens that together have this much of the mass; at least one.
         number: from [0, 1).
     """
     likely, tokens = (logits.double() / temperature).softmax(0).sort(descending=True, stable=True)
     mass = likely.cumsum(0)
-    kept = max(1, int((mass - likely < top_p).sum()))
-    at = int((mass[:kept] <= number * mass[kept - 1]).sum())
-    return int(tokens[min(at, kept - 1)])
+    candidates = max(1, int((mass - likely < top_p).sum()))
+    at = int((mass[:candidates] <= number * mass[candidates - 1]).sum())
+    return int(tokens[min(at, candidates - 1)])

@@ -1,4 +1,4 @@
-"""Where a model's files are, and a digest of them that does not read gigabytes."""
+"""Find a model's files, and digest them without reading gigabytes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, BinaryIO
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
 from ctxbench.bench.retrieval.encoders import weights
-from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import LocalModel
 
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _WEIGHTS = (".safetensors", ".bin")
-"""Of a model that has both, the first kind is read."""
+"""If a model has both, the first kind is read."""
 _STRETCHES, _STRETCH = 16, 4096
-"""Of a file of weights, how many stretches enter the digest, and how many bytes each has."""
+"""The number of stretches of a file of weights that enter the digest, and the bytes of each."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""What configurations call the longest text that a model takes."""
+"""The names that configurations have for the longest text that a model takes."""
 
 
-def find(settings: Model) -> Path:
-    """Return the folder of a model: the one that was named, else that of the hub's cache, fetched if need be.
+def find(settings: LocalModel) -> Path:
+    """Return the folder of a model: the named one, else that in the hub's cache, fetched if needed.
 
     The hub is not asked about a model that is on this machine, and not at all where ``HF_HUB_OFFLINE`` is set.
 
@@ -63,13 +63,13 @@ def find(settings: Model) -> Path:
     return weights.local(str(folder), where=settings.by)
 
 
-def _unknown(settings: Model, what: str) -> InputFault:
+def _unknown(settings: LocalModel, what: str) -> InputFault:
     cure = "check the name and revision=, or fetch it where the hub can be reached and give its folder"
     return InputFault(what, where=settings.where, cure=cure)
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of what decides a model's answers, cheap for any size.
+    """Return a digest of the files that decide a model's answers, cheap for any size.
 
     It is over configuration, tokenizer and chat template as a whole, and of every file of weights over its name, its
     size and 16 stretches of 4 KiB spread evenly, from its beginning (which lists the tensors) to its end.
@@ -97,13 +97,13 @@ def _stretches(handle: BinaryIO, size: int) -> Iterator[bytes]:
 def weight_files(folder: Path) -> list[Path]:
     """Return the files with the weights, sorted; empty if there are none."""
     for suffix in _WEIGHTS:
-        if found := sorted(folder.glob(f"*{suffix}")):
-            return found
+        if files := sorted(folder.glob(f"*{suffix}")):
+            return files
     return []
 
 
 def window(folder: Path) -> int:
-    """Return how many tokens a model takes, as its ``config.json`` says; 0 if it does not say.
+    """Return how many tokens a model takes by its ``config.json``; 0 if that does not say.
 
     Raises:
         InputFault: if the file is no JSON object.
@@ -115,7 +115,7 @@ def window(folder: Path) -> int:
         config = None
     if not isinstance(config, dict):
         raise InputFault("is no JSON object", where=str(path), cure="fetch the model again")
-    # Models that see pictures too keep the part that reads text apart.
+    # Models that also read pictures have a part of its own for text.
     parts = [config, config.get("text_config") or {}]
-    found = (part.get(key) for part in parts for key in _POSITIONS)
-    return next((number for number in found if type(number) is int and number > 0), 0)
+    numbers = (part.get(key) for part in parts for key in _POSITIONS)
+    return next((number for number in numbers if type(number) is int and number > 0), 0)

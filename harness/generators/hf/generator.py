@@ -1,4 +1,4 @@
-"""`HF`: requests answered, and texts priced, by a model in this process."""
+"""`HF`: answer requests and price texts with a model in this process."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.hf import files, pricing
 from ctxbench.harness.generators.hf.choosing import chooser
 from ctxbench.harness.generators.hf.local import Local
-from ctxbench.harness.generators.hf.network import Network, Row
-from ctxbench.harness.generators.hf.settings import Settings
+from ctxbench.harness.generators.hf.network import DecodedRow, TorchNetwork
+from ctxbench.harness.generators.hf.settings import HFSettings
 from ctxbench.harness.generators.hf.stopping import End, end_of
 from ctxbench.harness.generators.openai import lines
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"
-"""Counts up when the same request would be answered otherwise."""
+"""Incremented when the same request would be answered differently."""
 _SORTED = 4
-"""Batches that are worth sending at once: rows of like length then go together."""
+"""Batches to ask for at once, so that rows of similar length go together."""
 
 
 class HF(Local):
     """A causal language model, read by transformers and computed by torch."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Prepare; files are looked for when the version is asked for, and read with the first request."""
+    def __init__(self, settings: HFSettings) -> None:
+        """Prepare; files are found when the version is needed, and read with the first request."""
         super().__init__(settings)
         self._settings = settings
         self._lock = threading.Lock()
-        self._read: Network | None = None
+        self._read: TorchNetwork | None = None
         self.instructs = settings.chat
         self.batch_size = settings.batch * _SORTED
 
@@ -51,30 +51,30 @@ class HF(Local):
             InputFault: if the model cannot be read.
             MachineFault: if it cannot be computed.
         """
-        found: dict[int, Response | MachineFault] = {}
+        outcomes: dict[int, Response | MachineFault] = {}
         with self._lock:
             prompts = [self._tokens.prompt(request) for request in requests]
-            rows: dict[int, tuple[Row, End]] = {}
+            rows: dict[int, tuple[DecodedRow, End]] = {}
             for number, (request, ids) in enumerate(zip(requests, prompts, strict=True)):
                 room = self.window - len(ids) if self.window else request.sampling.max_tokens
                 if room < 1:
-                    found[number] = self._too_long(len(ids))
+                    outcomes[number] = self._too_long(len(ids))
                 else:
                     rows[number] = self._row(request, ids, min(room, max(1, request.sampling.max_tokens)))
-            # The longest first: what does not fit into memory shows at once.
+            # The longest first: a lack of memory shows at once.
             order = sorted(rows, key=lambda number: -len(prompts[number]))
             for batch in batches(order, self._settings.batch):
                 start = time.perf_counter()
                 self._network.decode([rows[number][0] for number in batch])
                 seconds = (time.perf_counter() - start) / len(batch)
                 for number in batch:
-                    found[number] = self._response(requests[number], *rows[number], seconds)
-        return [found[number] for number in range(len(requests))]
+                    outcomes[number] = self._response(requests[number], *rows[number], seconds)
+        return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
 
-        Chat models read the bare prompt too: what is priced is the code, not the talk around it.
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
 
         Raises:
             InputFault: if the model cannot be read.
@@ -91,34 +91,34 @@ class HF(Local):
             ]
             pieces.sort(key=lambda piece: -len(piece[1]))
             for batch in batches(pieces, self._settings.batch):
-                found = self._network.costs([(ids, count) for _, ids, count in batch])
-                for (number, _, _), cost in zip(batch, found, strict=True):
+                batch_costs = self._network.costs([(ids, count) for _, ids, count in batch])
+                for (number, _, _), cost in zip(batch, batch_costs, strict=True):
                     costs[number] += cost
         return costs
 
     def close(self) -> None:
-        """Let go of the weights."""
+        """Release the weights."""
         with self._lock:
             if self._read is not None:
                 self._read.close()
                 self._read = None
 
     @property
-    def _network(self) -> Network:
+    def _network(self) -> TorchNetwork:
         if self._read is None:
-            self._read = Network(self._folder, self._settings, self._tokens.ends)
+            self._read = TorchNetwork(self._folder, self._settings, self._tokens.ends)
         return self._read
 
-    def _row(self, request: Request, ids: list[int], most: int) -> tuple[Row, End]:
+    def _row(self, request: Request, ids: list[int], most: int) -> tuple[DecodedRow, End]:
         end, marks = end_of(request, chat=self._settings.chat), self._tokens.middle_ends(request)
 
-        def ended(made: list[int]) -> bool:
-            return made[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, made)) is not None)
+        def ended(generated: list[int]) -> bool:
+            return generated[-1] in marks or (bool(end) and end.find(self._tokens.text(ids, generated)) is not None)
 
-        return Row(ids=ids, most=most, choose=chooser(request), ended=ended), end
+        return DecodedRow(ids=ids, most=most, choose=chooser(request), ended=ended), end
 
-    def _response(self, request: Request, row: Row, end: End, seconds: float) -> Response:
-        text = self._tokens.answer(request, row.ids, row.made)
+    def _response(self, request: Request, row: DecodedRow, end: End, seconds: float) -> Response:
+        text = self._tokens.answer(request, row.ids, row.generated)
         text = text[: end.find(text)]
         if not row.stopped:
             # The limit may fall between the tokens of one character.
@@ -127,7 +127,7 @@ class HF(Local):
             text=lines.answer(request, text) if self._settings.chat else text,
             finish="stop" if row.stopped else "length",
             tokens_in=len(row.ids),
-            tokens_out=len(row.made),
+            tokens_out=len(row.generated),
             seconds=seconds,
         )
 

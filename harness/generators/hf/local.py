@@ -1,4 +1,4 @@
-"""What every generator shares that reads a model's own files: where they are, its window, and its count of a prompt."""
+"""`Local`: the base of generators that read a model's own files, with its window and its count of a prompt."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 from ctxbench.harness.generators.base import Request, TooLong
 from ctxbench.harness.generators.fim import Template
 from ctxbench.harness.generators.hf import files
-from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import LocalModel
 from ctxbench.harness.generators.hf.tokens import Tokens
 
 
 class Local:
-    """A model whose tokenizer is read here, whoever computes its answers."""
+    """A model whose tokenizer is read here, wherever its answers are computed."""
 
-    def __init__(self, model: Model) -> None:
-        """Prepare; files are looked for when something of them is asked for."""
+    def __init__(self, model: LocalModel) -> None:
+        """Prepare; files are found when they are first needed."""
         self._model = model
         self._opening = threading.Lock()
         self._words: Tokens | None = None
 
     @functools.cached_property
     def window(self) -> int:
-        """Tokens of prompt and answer that the model takes; 0 if nothing says."""
+        """Tokens of prompt and answer that the model takes; 0 if unknown."""
         return self._model.window or files.window(self._folder)
 
     def count(self, request: Request) -> int:
@@ -35,7 +35,7 @@ class Local:
         return len(self._tokens.prompt(request))
 
     def infilling(self) -> Template:
-        """Return how the model is shown what follows the cursor.
+        """Return the template by which the model sees the text after the cursor.
 
         Raises:
             InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.

@@ -1,4 +1,4 @@
-"""A model's layers: tokens after tokens, and what given tokens cost. The part that needs torch."""
+"""`TorchNetwork`: a model's layers, which decode answers and price given tokens. Only this file needs torch."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.harness.generators.hf.choosing import Choose
-from ctxbench.harness.generators.hf.settings import AUTO, CURE, Settings
+from ctxbench.harness.generators.hf.settings import AUTO, CURE, HFSettings
 from ctxbench.harness.generators.hf.tokens import transformers_module, unreadable
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
-    """One answer in the making."""
+class DecodedRow:
+    """One answer that is being decoded."""
 
     ids: list[int]
     """The prompt; at least one token."""
     most: int
     """Tokens of the answer at most; at least one."""
     choose: Choose | None
-    """How a token is drawn; None for the likeliest."""
+    """Draws a token; None for the likeliest."""
     ended: Callable[[list[int]], bool]
-    """Whether the answer so far has come to its end."""
-    made: list[int] = field(default_factory=list)
+    """Whether the answer so far is complete."""
+    generated: list[int] = field(default_factory=list)
     """The answer so far, the model's own mark of an end included."""
     stopped: bool = False
     """Whether it came to an end before `most`, or with it."""
 
 
-class Network:
+class TorchNetwork:
     """The layers of one model on one device."""
 
-    def __init__(self, folder: Path, settings: Settings, ends: frozenset[int]) -> None:
+    def __init__(self, folder: Path, settings: HFSettings, ends: frozenset[int]) -> None:
         """Read the weights; nothing is fetched, and no code that the folder brings along is run.
 
         Args:
@@ -62,15 +62,15 @@ class Network:
         except self.torch.OutOfMemoryError as error:
             raise self._full() from error
         except Exception as error:
-            # Both libraries raise what they like for a folder that is not right.
+            # Both libraries raise all kinds of exceptions for a wrong folder.
             raise unreadable(settings, error) from error
         named = self._model.generation_config.eos_token_id
         self._ends = ends | frozenset(named if isinstance(named, list) else [] if named is None else [named])
-        known = inspect.signature(self._model.forward).parameters
-        self._takes = {name for name in ("position_ids", "logits_to_keep") if name in known}
+        parameters = inspect.signature(self._model.forward).parameters
+        self._takes = {name for name in ("position_ids", "logits_to_keep") if name in parameters}
 
-    def decode(self, rows: Sequence[Row]) -> None:
-        """Make the answers of rows, side by side; a row that is done leaves the batch.
+    def decode(self, rows: Sequence[DecodedRow]) -> None:
+        """Decode the answers of rows, side by side; a finished row leaves the batch.
 
         Raises:
             MachineFault: if the model computes no numbers, or one row alone is too large for the device.
@@ -78,7 +78,7 @@ class Network:
         self._halving(self._decode, rows)
 
     def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+        """Return the cost of the last n tokens of each piece after those before them: minus log2 of the probability.
 
         Args:
             pieces: tokens, and n, which is less than their number.
@@ -89,18 +89,18 @@ class Network:
         return self._halving(self._costs, pieces)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._model = None
         if self._device.startswith("cuda"):
             self.torch.cuda.empty_cache()
 
     def _chosen_device(self) -> str:
         there = self.torch.cuda.is_available()
-        wanted = self._settings.device
-        if wanted.startswith("cuda") and not there:
+        device = self._settings.device
+        if device.startswith("cuda") and not there:
             cure = "give device=cpu, or install a torch for CUDA and its driver"
             raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)
-        return wanted if wanted != AUTO else "cuda" if there else "cpu"
+        return device if device != AUTO else "cuda" if there else "cpu"
 
     def _read(self, folder: Path) -> Any:
         dtype = self._settings.dtype
@@ -116,28 +116,28 @@ class Network:
             raise InputFault(what, where=self._settings.where, cure="fetch the model again")
         return model.to(self._device).eval()
 
-    def _decode(self, rows: Sequence[Row]) -> list[None]:
+    def _decode(self, rows: Sequence[DecodedRow]) -> list[None]:
         torch = self.torch
         for row in rows:
-            row.made, row.stopped = [], False
+            row.generated, row.stopped = [], False
         alive = list(rows)
         with torch.inference_mode():
             ids, mask = self._padded([row.ids for row in alive])
             cache: Any = None
             while True:
                 logits, cache = self._forward(ids, mask, cache, keep=1)
-                tokens = self._chosen(logits[:, -1], alive)
-                kept = [at for at, row in enumerate(alive) if not self._done(row, tokens[at])]
-                if not kept:
+                tokens = self._next_tokens(logits[:, -1], alive)
+                going_on = [at for at, row in enumerate(alive) if not self._append(row, tokens[at])]
+                if not going_on:
                     return [None] * len(rows)
-                if len(kept) < len(alive):
-                    where = torch.tensor(kept, device=self._device)
+                if len(going_on) < len(alive):
+                    where = torch.tensor(going_on, device=self._device)
                     cache.batch_select_indices(where)
-                    mask, alive = mask[where], [alive[at] for at in kept]
-                ids = torch.tensor([[row.made[-1]] for row in alive], device=self._device)
+                    mask, alive = mask[where], [alive[at] for at in going_on]
+                ids = torch.tensor([[row.generated[-1]] for row in alive], device=self._device)
                 mask = torch.cat([mask, torch.ones_like(ids)], dim=1)
 
-    def _chosen(self, logits: Any, rows: Sequence[Row]) -> list[int]:
+    def _next_tokens(self, logits: Any, rows: Sequence[DecodedRow]) -> list[int]:
         """Return the next token of each row."""
         if bool(logits.isnan().any()):
             cure = "give dtype=float32 or bfloat16: numbers of the given format overflow in this model"
@@ -145,14 +145,14 @@ class Network:
         likeliest: list[int] = logits.argmax(dim=-1).tolist()
         return [likeliest[at] if row.choose is None else row.choose(logits[at].float()) for at, row in enumerate(rows)]
 
-    def _done(self, row: Row, token: int) -> bool:
-        row.made.append(token)
-        row.stopped = token in self._ends or row.ended(row.made)
-        return row.stopped or len(row.made) >= row.most
+    def _append(self, row: DecodedRow, token: int) -> bool:
+        row.generated.append(token)
+        row.stopped = token in self._ends or row.ended(row.generated)
+        return row.stopped or len(row.generated) >= row.most
 
     def _costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
         longest = max(count for _, count in pieces)
-        found = []
+        costs = []
         with self.torch.inference_mode():
             ids, mask = self._padded([piece for piece, _ in pieces])
             logits, _ = self._forward(ids, mask, None, keep=longest + 1)
@@ -160,10 +160,10 @@ class Network:
                 # Row by row: the probabilities of a whole vocabulary are the largest thing here.
                 logs = logits[at, -count - 1 : -1].float().log_softmax(dim=-1)
                 nats = -logs.gather(1, ids[at, -count:, None]).double().sum()
-                found.append(float(nats) / math.log(2))
-        if not all(map(math.isfinite, found)):
+                costs.append(float(nats) / math.log(2))
+        if not all(map(math.isfinite, costs)):
             raise MachineFault("a text's price is no number", where=self._settings.where, cure="give dtype=float32")
-        return found
+        return costs
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Return tokens and mask, both of shape (rows, longest); rows end together."""
@@ -174,22 +174,22 @@ class Network:
         return ids, mask
 
     def _forward(self, ids: Any, mask: Any, cache: Any, *, keep: int) -> tuple[Any, Any]:
-        """Return the logits of the last `keep` tokens, or of more, and what is kept of the tokens read."""
+        """Return the logits of at least the last `keep` tokens, and the keys and values of the tokens read."""
         more: dict[str, Any] = {"logits_to_keep": keep}
         # Padding does not count: a row's first token is at 0 whatever stands beside it.
         more["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        given = {name: value for name, value in more.items() if name in self._takes}
-        done = self._model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **given)
-        kept = getattr(done, "past_key_values", None)
-        if kept is None:
+        arguments = {name: value for name, value in more.items() if name in self._takes}
+        output = self._model(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True, **arguments)
+        keys_and_values = getattr(output, "past_key_values", None)
+        if keys_and_values is None:
             cure = "serve it, and use openai:MODEL@URL"
             raise InputFault(
                 "keeps no keys and values: hf runs transformers only", where=self._settings.where, cure=cure
             )
-        return done.logits, kept
+        return output.logits, keys_and_values
 
     def _halving(self, work: Callable[[Any], list[Any]], rows: Sequence[Any]) -> list[Any]:
-        """Do the work on all rows at once, or by halves where the device's memory does not hold them."""
+        """Do the work on all rows at once, or by halves if the device's memory does not hold them."""
         try:
             return work(rows)
         except self.torch.OutOfMemoryError as error:

@@ -1,6 +1,6 @@
-"""Which tokens a text costs after a prompt, and what they are read after. Pure.
+"""Tokens that price a text after a prompt, and the pieces in which a model reads them. Pure.
 
-Prompt and text are read as one. The text's tokens are those from the first that the prompt alone does not have: one
+Prompt and text are read as one. The text's tokens begin with the first that the prompt alone does not have: a token
 that begins in the prompt (a blank before the text's first word, say) is counted whole. Prompts of one sample end
 alike, so that this cancels out in a context gain.
 """
@@ -15,21 +15,23 @@ def tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int)
 
     Args:
         prompt: the prompt.
-        text: what is priced; its line end is added.
+        text: the text to price; its line end is added.
         read: text -> tokens.
-        begin: the token that stands for a beginning; put first where the prompt leaves nothing to read the text after.
+        begin: the token that stands for a beginning; put first if the prompt has no tokens of its own.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
-    shared = next((at for at, (one, other) in enumerate(zip(whole, before, strict=False)) if one != other), len(before))
+    shared = next(
+        (at for at, (ours, theirs) in enumerate(zip(whole, before, strict=False)) if ours != theirs), len(before)
+    )
     shared = min(shared, len(whole) - 1)
     return (whole, len(whole) - shared) if shared else ([begin, *whole], len(whole))
 
 
 def pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield what a model reads to price a text: tokens, and how many of the last are priced.
+    """Yield the pieces that a model reads to price a text: tokens, and how many of the last are priced.
 
-    Within the window that is one piece. Else the prompt loses its beginning; and of a text that has more than half
-    of the window, each half window is priced after the half before it.
+    Within the window there is one piece. Else the prompt loses its beginning; a text of more than half the window is
+    priced half a window at a time, each after the half before it.
 
     Args:
         ids: tokens of prompt and text.

@@ -1,4 +1,4 @@
-"""What a spec of `hf` says, checked. Pure."""
+"""Settings of `hf` and of every model on this machine, checked. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.harness.generators.openai.settings import follows_instructions
 
-__all__ = ["AUTO", "CURE", "DTYPES", "Model", "Settings", "checked", "is_chat"]
+__all__ = ["AUTO", "CURE", "DTYPES", "HFSettings", "LocalModel", "checked", "is_chat"]
 
 AUTO = "auto"
 DTYPES = ("float32", "bfloat16", "float16", AUTO)
 _CACHED = "models--"
-"""How a hub's cache names a model's folder."""
+"""The beginning of a model's folder name in a hub's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A model of which the weights are on this machine, and how it is asked."""
+class LocalModel:
+    """A model whose weights are on this machine, and how it is asked."""
 
     by: ClassVar[str] = "hf"
     """The generator that runs it, for messages."""
@@ -42,23 +42,23 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Model):
+class HFSettings(LocalModel):
     """One model, and how it is run."""
 
     device: str
 
 
 def checked(by: str, *, model: str, dtype: str, batch: int, window: int, chat: str) -> None:
-    """See that what a spec says of a model can be.
+    """Check a spec's parameters of a model.
 
     Raises:
-        InputFault: naming what cannot.
+        InputFault: naming the first that does not fit.
     """
     if not model.strip():
         raise InputFault("the model has no name", where=by, cure="give a folder, or a name on the hub")
-    for name, value, known in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
-        if value not in known:
-            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(known)}")
+    for name, value, choices in (("dtype", dtype, DTYPES), ("chat", chat, ("on", "off", AUTO))):
+        if value not in choices:
+            raise InputFault(f"{name}={value} does not fit", where=by, cure=f"give {', '.join(choices)}")
     for name, number, least in (("batch", batch, 1), ("window", window, 0)):
         if number < least:
             raise InputFault(f"{name}={number} does not fit", where=by, cure=f"give {least} or more")

@@ -1,4 +1,4 @@
-"""Where an answer ends before the model ends it. Pure."""
+"""`End`: the end of an answer that the model would go on with. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxbench.harness.generators.base import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What an answer may not go beyond."""
+    """The end of an answer, by texts or by its first line."""
 
     stops: tuple[str, ...] = ()
     """Texts; the answer ends before the first."""
@@ -17,24 +17,24 @@ class End:
     """Whether it ends with its first complete line that is not blank, before the line's end."""
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to look for."""
+        """Return whether there is anything to search for."""
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
         """Return how many characters of a text are the answer; None if it does not end there yet."""
-        found = [at for stop in self.stops if (at := text.find(stop)) >= 0]
+        ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         begin = len(text) - len(text.lstrip())
         if self.line and (at := text.find("\n", begin)) >= 0:
-            found.append(at)
-        return min(found, default=None)
+            ends.append(at)
+        return min(ends, default=None)
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return what ends an answer to a request.
+    """Return the end of an answer to a request.
 
     Args:
-        request: what is wanted.
-        chat: whether a chat model answers: what it says of a line stands between marks, and is cut there.
+        request: the request.
+        chat: whether a chat model answers: its line stands between marks, and is cut there.
     """
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)

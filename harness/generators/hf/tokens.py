@@ -1,4 +1,4 @@
-"""A model's tokenizer: prompts as tokens, tokens as text."""
+"""`Tokens`: a model's tokenizer, from prompts to tokens and from tokens to text."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.fim import Template
-from ctxbench.harness.generators.hf.settings import CURE, Model
+from ctxbench.harness.generators.hf.settings import CURE, LocalModel
 from ctxbench.harness.generators.openai import lines
 from ctxbench.strategies.api import BlockKind, Prompt
 
 _TAIL = 16
 """Tokens of the prompt that are decoded with an answer, because some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
-"""What templates that show the day are told; a prompt that changes every day could not be compared."""
+"""The date for templates that show one; a prompt that changes every day could not be compared."""
 
 
 def transformers_module() -> Any:
-    """Import transformers, quiet: progress of reading, and advice, are no news."""
+    """Import transformers, without its progress bars and advice."""
     # It carries no types, and is absent where no model is run.
     try:
         module: Any = importlib.import_module("transformers")
@@ -40,20 +40,20 @@ def transformers_module() -> Any:
 class Tokens:
     """The tokenizer of one model."""
 
-    def __init__(self, folder: Path, settings: Model) -> None:
+    def __init__(self, folder: Path, settings: LocalModel) -> None:
         """Read it; nothing is fetched.
 
         Raises:
             InputFault: if there is none that transformers can read, or no template for a chat.
         """
         self._settings = settings
-        # Prompts are counted while answers are made, and the library's tokenizers are not made for two threads.
+        # Prompts are counted while answers are decoded, and the library's tokenizers are not safe for two threads.
         self._lock = threading.Lock()
         module = transformers_module()
         try:
             self._tokenizer: Any = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:
-            # The library raises what it likes for files that are not right.
+            # The library raises all kinds of exceptions for wrong files.
             raise unreadable(settings, error) from error
         if settings.chat and not self._tokenizer.chat_template:
             raise InputFault("has no chat template", where=settings.where, cure="give chat=off, or another model")
@@ -68,13 +68,13 @@ class Tokens:
             return self._marked(request.prompt)
         if not self._settings.chat:
             return self.plain(request.prompt.text)
-        message = {"role": "user", "content": utf8(lines.message(request, asked=True))}
+        message = {"role": "user", "content": utf8(lines.message(request, instructed=True))}
         try:
             text = self._tokenizer.apply_chat_template(
                 [message], tokenize=False, add_generation_prompt=True, date_string=_DATE
             )
         except Exception as error:
-            # A template is a program; it may fail as it likes.
+            # A template is a program, which may fail in any way.
             raise unreadable(self._settings, error) from error
         return self._ids(text, special=False)
 
@@ -82,15 +82,15 @@ class Tokens:
         """Return the tokens of a text as the model was trained to read it, its mark of a beginning first."""
         return self._ids(utf8(text), special=True) or [self.begin]
 
-    def text(self, before: Sequence[int], made: Sequence[int]) -> str:
-        """Return the text of tokens that were made after others."""
+    def text(self, before: Sequence[int], generated: Sequence[int]) -> str:
+        """Return the text of tokens that were generated after others."""
         tail = list(before[-_TAIL:])
-        return self._decoded([*tail, *made])[len(self._decoded(tail)) :]
+        return self._decoded([*tail, *generated])[len(self._decoded(tail)) :]
 
-    def answer(self, request: Request, before: Sequence[int], made: Sequence[int]) -> str:
-        """Return the text of tokens that were made to answer a request, without one that ended its middle."""
-        last = len(made) - (bool(made) and made[-1] in self.middle_ends(request))
-        return self.text(before, made[:last])
+    def answer(self, request: Request, before: Sequence[int], generated: Sequence[int]) -> str:
+        """Return the text of tokens generated for a request, without a token that ended its middle."""
+        last = len(generated) - (bool(generated) and generated[-1] in self.middle_ends(request))
+        return self.text(before, generated[:last])
 
     def middle_ends(self, request: Request) -> frozenset[int]:
         """Return the tokens that end an answer beside the usual ones: none but where it fills in the middle."""
@@ -98,7 +98,7 @@ class Tokens:
 
     @functools.cached_property
     def template(self) -> Template:
-        """How the model is shown what follows the cursor.
+        """The template by which the model sees the text after the cursor.
 
         Raises:
             InputFault: if its vocabulary has no marks for that, or it is asked as a chat model.
@@ -120,8 +120,8 @@ class Tokens:
     @functools.cached_property
     def _vocabulary(self) -> dict[str, int]:
         with self._lock:
-            found: dict[str, int] = self._tokenizer.get_vocab()
-        return found
+            vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        return vocabulary
 
     @functools.cached_property
     def _middle_ends(self) -> frozenset[int]:
@@ -139,16 +139,16 @@ class Tokens:
 
     def _ids(self, text: str, *, special: bool) -> list[int]:
         with self._lock:
-            found: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
-        return found
+            ids: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        return ids
 
     def _decoded(self, ids: list[int]) -> str:
         with self._lock:
-            found: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return found
+            text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
 
 
-def unreadable(settings: Model, error: Exception) -> InputFault:
+def unreadable(settings: LocalModel, error: Exception) -> InputFault:
     """Return the fault of a model that a library cannot read."""
     reason = str(error).strip().partition("\n")[0]
     return InputFault(

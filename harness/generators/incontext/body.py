@@ -16,22 +16,22 @@ import numpy as np
 from ctxbench.bench import asts
 from ctxbench.bench.elementary import log
 from ctxbench.bench.types import Language
-from ctxbench.harness.generators.incontext.context import Context, Point
-from ctxbench.harness.generators.incontext.decode import Completion, next_token
+from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
+from ctxbench.harness.generators.incontext.decode import LineCompletion, next_token
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
-from ctxbench.harness.generators.incontext.model import Model, Reading
-from ctxbench.harness.generators.incontext.shape import Shape, circles
+from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
+from ctxbench.harness.generators.incontext.shape import BodyShape, circles
 
 WIDTH = 3
 MOST_LINES = 12
 MOST_TOKENS = 120
-"""A body that is not closed by then ends at its last whole line."""
+"""Lines after which a body that is not closed ends at its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    point: Point
+    point: TokenPoint
     text: str
     score: float
     tokens: int
@@ -42,7 +42,7 @@ class _Body:
     fresh: bool
     """Whether a line's indentation comes next."""
     ended: bool
-    shape: Shape
+    shape: BodyShape
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -50,32 +50,32 @@ class _Body:
         return -round(self.score / max(1, self.tokens), 9), self.text
 
 
-def complete_body(model: Model, reading: Reading, max_tokens: int) -> Completion:
+def complete_body(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineCompletion:
     """Return a body for the function at whose first statement the prompt ends."""
     language = reading.context.language
     base = _indentation(reading.context.tokens)
-    shape = Shape() if reading.line_start else Shape().indented(_cursor_width(reading.context.tokens))
+    shape = BodyShape() if reading.line_start else BodyShape().indented(_cursor_width(reading.context.tokens))
     alive = [_Body(reading.context.point, "", 0.0, 0, 1, 0, 0, reading.line_start, False, shape)]
-    done: list[_Body] = []
+    ended: list[_Body] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
-        grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda one: one.rank)
-        done += [one for one in grown[:WIDTH] if one.ended]
-        going_on = [one for one in grown if not one.ended and one.lines <= MOST_LINES][:WIDTH]
-        if not going_on or len(done) >= WIDTH:
+        grown = sorted((new for old in alive for new in _grow(model, reading, old, base)), key=lambda body: body.rank)
+        ended += [body for body in grown[:WIDTH] if body.ended]
+        going_on = [body for body in grown if not body.ended and body.lines <= MOST_LINES][:WIDTH]
+        if not going_on or len(ended) >= WIDTH:
             break
         alive = going_on
-    found = sorted(done, key=lambda one: one.rank) + [_closed(one, language) for one in alive]
-    for one in found:
-        if _parses(one.text, language):
-            return Completion(one.text, one.tokens, one.ended)
-    for one in found:
-        if text := _beginning(one.text, language):
-            return Completion(text, one.tokens, False)
-    return Completion(_nothing(language, base, reading), 0, False)
+    bodies = sorted(ended, key=lambda body: body.rank) + [_closed(body, language) for body in alive]
+    for body in bodies:
+        if _parses(body.text, language):
+            return LineCompletion(body.text, body.tokens, body.ended)
+    for body in bodies:
+        if text := _beginning(body.text, language):
+            return LineCompletion(text, body.tokens, False)
+    return LineCompletion(_nothing(language, base, reading), 0, False)
 
 
-def _nothing(language: Language, base: int, reading: Reading) -> str:
-    """Return the body of a function that does nothing, where there was nothing to make one of."""
+def _nothing(language: Language, base: int, reading: PromptReading) -> str:
+    """Return the body of a function that does nothing, if the beam found none."""
     if language is Language.JAVA:
         return "}\n"
     return f"{' ' * (base + 4) if reading.line_start else ''}pass\n"
@@ -96,22 +96,22 @@ def _cursor_width(tokens: Sequence[Token]) -> int:
     return len(last.text.expandtabs(4)) if last is not None else 0
 
 
-def _grow(model: Model, reading: Reading, body: _Body, base: int) -> list[_Body]:
+def _grow(model: CopyModel, reading: PromptReading, body: _Body, base: int) -> list[_Body]:
     context = reading.context
-    known = model.next(context, body.point).known
+    chances = model.next(context, body.point).chances
     grown: list[_Body] = []
-    for number in np.argsort(-known, kind="stable").tolist():
-        if known[number] <= 0 or len(grown) == WIDTH:
+    for number in np.argsort(-chances, kind="stable").tolist():
+        if chances[number] <= 0 or len(grown) == WIDTH:
             break
         kind = classify(context.texts[number], context.language)
         if (kind is TokenClass.INDENT) is body.fresh and _allowed(context, body, context.texts[number], kind, base):
-            step = _step(model, reading, body, number, float(known[number]), base)
+            step = _step(model, reading, body, number, float(chances[number]), base)
             if step.ended or not circles(step.text):
                 grown.append(step)
     return grown
 
 
-def _allowed(context: Context, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
+def _allowed(context: TokenContext, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
         return False  # the stand-in for a documentation string, whose text was left out
     python, whole = context.language is Language.PYTHON, body.brackets <= 0
@@ -124,7 +124,7 @@ def _allowed(context: Context, body: _Body, entry: str, kind: TokenClass, base: 
     if body.fresh:
         # Inside of brackets a line may begin anywhere.
         return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
-    # A copied body that begins so is the next function of where it was copied from.
+    # A copied line that begins so belongs to the next function in its source.
     return bool(body.text.strip()) or entry not in _DECLARES
 
 
@@ -132,7 +132,7 @@ def _width(entry: str) -> int:
     return len(entry.removeprefix(INDENT_MARK).expandtabs(4))
 
 
-def _step(model: Model, reading: Reading, body: _Body, number: int, chance: float, base: int) -> _Body:
+def _step(model: CopyModel, reading: PromptReading, body: _Body, number: int, chance: float, base: int) -> _Body:
     token = next_token(model, reading.context, body.point, number)
     python = reading.context.language is Language.PYTHON
     brace = 0 if python or token.text not in "{}" else 1 if token.text == "{" else -1
@@ -155,7 +155,7 @@ def _step(model: Model, reading: Reading, body: _Body, number: int, chance: floa
     )
 
 
-def _shaped(body: _Body, token: Token) -> Shape:
+def _shaped(body: _Body, token: Token) -> BodyShape:
     """Return the shape after one more token."""
     bracketed = body.brackets > 0
     if token.kind is TokenClass.NEWLINE:
@@ -166,10 +166,10 @@ def _shaped(body: _Body, token: Token) -> Shape:
 
 
 def _closed(body: _Body, language: Language) -> _Body:
-    """Return the body that was given up, cut after its last whole line; in Java its braces are closed."""
+    """Return an unfinished body, cut after its last whole line; in Java its braces are closed."""
     whole = body.text[: body.text.rfind("\n") + 1]
     if language is Language.JAVA and whole.strip():
-        # What a string holds of braces is counted too: such a body stays broken.
+        # Braces in strings are counted too: a body with such strings stays broken.
         whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
     return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
 
@@ -178,14 +178,14 @@ def _beginning(text: str, language: Language) -> str:
     """Return the most first lines of a body that parse by themselves; empty if none do."""
     lines = text.split("\n")
     shorter = ("\n".join(lines[:end]) + "\n" for end in range(len(lines) - 1, 0, -1))
-    return next((one for one in shorter if one.strip() and _parses(one, language)), "")
+    return next((beginning for beginning in shorter if beginning.strip() and _parses(beginning, language)), "")
 
 
 def _parses(text: str, language: Language) -> bool:
     if language is not Language.PYTHON:
         return bool(text.strip())
     # The first line's indentation may stand before the cursor.
-    first, _, rest = text.partition("\n")
-    indent = next((line[: len(line) - len(line.lstrip())] for line in rest.split("\n") if line.strip()), "")
-    body = textwrap.dedent(f"{indent}{first.lstrip()}\n{rest}")
+    first, _, other_lines = text.partition("\n")
+    indent = next((line[: len(line) - len(line.lstrip())] for line in other_lines.split("\n") if line.strip()), "")
+    body = textwrap.dedent(f"{indent}{first.lstrip()}\n{other_lines}")
     return asts.parse("def function():\n" + textwrap.indent(body, "    ")) is not None

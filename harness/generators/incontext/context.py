@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.frame import OPENERS, Frame, advance
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass, words
-from ctxbench.harness.generators.incontext.source import Region, Source
+from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSource
 
 Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
@@ -23,8 +23,8 @@ MATCH_LIMIT = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A place to predict at: the history, and how far each source position agrees with it."""
+class TokenPoint:
+    """A place to predict at: the history, and the length to which each source position agrees with it."""
 
     frame: Frame
     recent: tuple[Token, ...]
@@ -39,10 +39,10 @@ class Point:
     """Entries of the names, numbers and strings after the cursor, which no source position holds."""
 
 
-class Context:
+class TokenContext:
     """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
 
-    def __init__(self, source: Source, static: Mapping[str, int], language: Language) -> None:
+    def __init__(self, source: PromptSource, static: Mapping[str, int], language: Language) -> None:
         """Lay out the source.
 
         Args:
@@ -92,7 +92,7 @@ class Context:
         self.first = np.array([self.number(frame.line[0]) if frame.line else 0 for frame in frames], np.int32)
         self.line_kind = np.array([frame.line_kind for frame in frames], np.int32)
         self.function = np.array([frame.function for frame in frames], np.int32)
-        infile = np.bincount(self.id[self.region == Region.INFILE], minlength=self.size)
+        infile = np.bincount(self.id[self.region == PromptRegion.INFILE], minlength=self.size)
         self.infile_count = np.minimum(infile, 2).astype(np.int32)[self.id]
         self.count = np.bincount(self.id, minlength=self.size)[self.id].astype(np.int32)
         last = np.zeros(self.size, np.int32)
@@ -102,7 +102,7 @@ class Context:
         self.width = np.array([len(token.text) for token in tokens], np.int32)
         self._shares: dict[str, Bools] = {}
 
-    def _start(self, infile: list[Token]) -> Point:
+    def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
         exact, loose = np.zeros(n, np.int32), np.zeros(n, np.int32)
         history = self.id[n - len(infile) :], self.abstract[n - len(infile) :]
@@ -115,18 +115,18 @@ class Context:
                     break
                 np.add(lengths, alive, out=lengths)
         used = tuple(self.number(text) for text in self.end.line)
-        return Point(self.end, tuple(infile[-4:]), exact, loose, used)
+        return TokenPoint(self.end, tuple(infile[-4:]), exact, loose, used)
 
     def number(self, text: str) -> int:
         """Return the id of a token, `UNKNOWN` if it is nowhere in prompt and prior; 0 if empty."""
         return self.ids.get(text, UNKNOWN) if text else 0
 
-    def extend(self, point: Point, token: Token) -> Point:
+    def extend(self, point: TokenPoint, token: Token) -> TokenPoint:
         """Return the point after one more token."""
         number = self.number(token.entry)
         shape = -int(token.kind) - 2 if token.kind in _ABSTRACT else number
         used = () if token.kind is TokenClass.NEWLINE else (*point.used, number)
-        return Point(
+        return TokenPoint(
             advance(point.frame, token),
             (*point.recent[-3:], token),
             np.where(self.before[1] == number, np.minimum(_shift(point.exact, 1) + 1, MATCH_LIMIT), 0),
@@ -182,4 +182,4 @@ def _shift(array: npt.NDArray[np.int32], step: int) -> npt.NDArray[np.int32]:
     return out
 
 
-__all__ = ["MATCH_LIMIT", "UNKNOWN", "Bools", "Context", "Ints", "Point", "Region"]
+__all__ = ["MATCH_LIMIT", "UNKNOWN", "Bools", "Ints", "PromptRegion", "TokenContext", "TokenPoint"]

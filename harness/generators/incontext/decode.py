@@ -15,9 +15,9 @@ from rapidfuzz import fuzz
 
 from ctxbench.bench.elementary import exp, log
 from ctxbench.bench.types import Language
-from ctxbench.harness.generators.incontext.context import Context, Point
+from ctxbench.harness.generators.incontext.context import TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import INDENT_MARK, Token, TokenClass, classify
-from ctxbench.harness.generators.incontext.model import Model, Reading
+from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
 
 WIDTH = 8
 SHARPNESS = 8.0
@@ -32,13 +32,13 @@ ENOUGH = 12
 MOST_LINES = 4
 """Lines after which a completion ends even inside a bracket."""
 MOST_TOKENS = 60
-"""Tokens after which a completion is given up as unfinished, whatever the limit asked for."""
+"""Tokens after which a completion is unfinished for good, whatever limit was asked for."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class LineCompletion:
     """A finished or unfinished completion."""
 
     text: str
@@ -48,7 +48,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    point: Point
+    point: TokenPoint
     text: str
     score: float
     tokens: int
@@ -67,25 +67,25 @@ class _Path:
         return -round(self.worth, 9), self.text
 
 
-def complete(model: Model, reading: Reading, max_tokens: int) -> Completion:
+def complete(model: CopyModel, reading: PromptReading, max_tokens: int) -> LineCompletion:
     """Return the most promising completion of the line at the cursor."""
     best = choose(finished(model, reading, max_tokens))
-    return Completion(best.text, best.tokens, best.ended)
+    return LineCompletion(best.text, best.tokens, best.ended)
 
 
-def finished(model: Model, reading: Reading, max_tokens: int) -> list[_Path]:
+def finished(model: CopyModel, reading: PromptReading, max_tokens: int) -> list[_Path]:
     """Return the beam's finished lines, the best first; one that is not finished if there is none."""
     alive = [_Path(reading.context.point, "", 0.0, 0, 0, 1, False)]
-    done: list[_Path] = []
+    ended: list[_Path] = []
     for _ in range(min(max_tokens, MOST_TOKENS)):
         grown = [path for old in alive for path in _grow(model, reading, old)]
         grown.sort(key=lambda path: path.rank)
-        done.extend(path for path in grown[: WIDTH + 1] if path.ended)
+        ended.extend(path for path in grown[: WIDTH + 1] if path.ended)
         alive = [path for path in grown if not path.ended][:WIDTH]
-        done.sort(key=lambda path: path.rank)
-        if not alive or (len(done) >= ENOUGH and done[0].rank <= alive[0].rank):
+        ended.sort(key=lambda path: path.rank)
+        if not alive or (len(ended) >= ENOUGH and ended[0].rank <= alive[0].rank):
             break
-    return done or alive[:1]
+    return ended or alive[:1]
 
 
 def choose(paths: list[_Path]) -> _Path:
@@ -105,16 +105,16 @@ def choose(paths: list[_Path]) -> _Path:
     return paths[max(range(len(paths)), key=lambda at: round(expected(at), 9))]
 
 
-def _grow(model: Model, reading: Reading, path: _Path) -> list[_Path]:
+def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
     context = reading.context
-    known = model.next(context, path.point).known
-    best = np.argsort(-known, kind="stable")[: WIDTH + 1]
-    grown = [_step(model, reading, path, int(number), float(known[number])) for number in best if known[number] > 0]
-    # An empty line is never what is wanted at a cursor.
+    chances = model.next(context, path.point).chances
+    best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
+    grown = [_step(model, reading, path, int(number), float(chances[number])) for number in best if chances[number] > 0]
+    # A cursor never stands before an empty line.
     return [longer for longer in grown if longer.text.strip() or longer.lines == path.lines]
 
 
-def _step(model: Model, reading: Reading, path: _Path, number: int, chance: float) -> _Path:
+def _step(model: CopyModel, reading: PromptReading, path: _Path, number: int, chance: float) -> _Path:
     token = next_token(model, reading.context, path.point, number)
     newline = token.kind is TokenClass.NEWLINE
     # A Java line that opens a block is a line; one that ends inside brackets goes on.
@@ -133,7 +133,7 @@ def _step(model: Model, reading: Reading, path: _Path, number: int, chance: floa
     )
 
 
-def next_token(model: Model, context: Context, point: Point, number: int) -> Token:
+def next_token(model: CopyModel, context: TokenContext, point: TokenPoint, number: int) -> Token:
     """Return the token with that id as it would be written at a point, the expected whitespace before it."""
     entry = context.texts[number]
     kind = classify(entry, context.language)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ctxbench.harness.generators.incontext.context import Bools, Context, Ints, Point
+from ctxbench.harness.generators.incontext.context import Bools, Ints, TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.frame import LINE_KINDS, OPENERS
 from ctxbench.harness.generators.incontext.lexer import IDENTIFIERS, Token, TokenClass
 
@@ -35,25 +35,25 @@ _NEXT[TokenClass.OPEN], _NEXT[TokenClass.DOT], _NEXT[TokenClass.ASSIGN] = 0, 1, 
 _AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
 
 
-def _matched(c: Context, p: Point) -> Cases:
+def _matched(c: TokenContext, p: TokenPoint) -> Cases:
     return _MATCH[p.exact] * 4 + c.region
 
 
-def _loose(c: Context, p: Point) -> Cases:
+def _loose(c: TokenContext, p: TokenPoint) -> Cases:
     return (_LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
-def _recent(c: Context, p: Point) -> Cases:
+def _recent(c: TokenContext, p: TokenPoint) -> Cases:
     bits = sum((c.before[k + 1] == _id(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * _before(p, 0).kind
 
 
-def _kinds(c: Context, p: Point) -> Cases:
+def _kinds(c: TokenContext, p: TokenPoint) -> Cases:
     same = (c.before[1] == _id(c, p, 0)).astype(np.int32)
     return (c.kind * _KINDS + _before(p, 0).kind) * 2 + same
 
 
-def _structure(c: Context, p: Point) -> Cases:
+def _structure(c: TokenContext, p: TokenPoint) -> Cases:
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -64,53 +64,53 @@ def _structure(c: Context, p: Point) -> Cases:
     return opener + 2 * called + 4 * slot + 8 * depth + 16 * same + 32 * bool(frame.stack)
 
 
-def _line(c: Context, p: Point) -> Cases:
+def _line(c: TokenContext, p: TokenPoint) -> Cases:
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
 
 
-def _recency(c: Context, p: Point) -> Cases:  # noqa: ARG001
+def _recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
     return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
-def _frequency(c: Context, p: Point) -> Cases:  # noqa: ARG001
+def _frequency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
     return _COUNT[np.minimum(c.count, 17)] * 4 + _GROUP[c.kind]
 
 
-def _latest(c: Context, p: Point) -> Cases:  # noqa: ARG001
+def _latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
     return (c.latest * 4 + c.region) * 4 + _GROUP[c.kind]
 
 
-def _named(c: Context, p: Point) -> Cases:
-    """How the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
+def _named(c: TokenContext, p: TokenPoint) -> Cases:
+    """The relation of the candidate to the token before last: ``name=name``, ``cart = Cart``."""
     other = _before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (_AFTER.get(_before(p, 0).text, 4) * 3 + relation) * 4 + _GROUP[c.kind]
 
 
-def _given(c: Context, p: Point) -> Cases:
-    """Whether the candidate was given in this bracket, and whether it is a keyword there."""
+def _arguments(c: TokenContext, p: TokenPoint) -> Cases:
+    """Whether the candidate stands in this bracket already, and whether it is a keyword there."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
-        numbers = [c.number(text) for text in frame.stack[-1].given]
+        numbers = [c.number(text) for text in frame.stack[-1].tokens]
         flags[[n for n in numbers if n >= 0]] = True
     keyword = (c.next == c.number("=")) & (c.opener == 1)
     return flags[c.id] + 2 * keyword + 4 * (frame.opener == "(") + 8 * (_GROUP[c.kind] == 0)
 
 
-def _used(c: Context, p: Point) -> Cases:
+def _used(c: TokenContext, p: TokenPoint) -> Cases:
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + _GROUP[c.kind]
 
 
-def _line_kinds(c: Context, p: Point) -> Cases:
+def _line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
     return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + _GROUP[c.kind]
 
 
-def _indent(c: Context, p: Point) -> Cases:
+def _indent(c: TokenContext, p: TokenPoint) -> Cases:
     frame = p.frame
     if _before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
@@ -124,12 +124,12 @@ def _indent(c: Context, p: Point) -> Cases:
     return np.where(c.kind == TokenClass.INDENT, 1 + (more + 1) * 5 + situation, 0)
 
 
-def _scope(c: Context, p: Point) -> Cases:
+def _scope(c: TokenContext, p: TokenPoint) -> Cases:
     same = (c.function == p.frame.function) & (c.region == 0)
     return (same + 2 * (c.line_kind == 2)) * 4 + _GROUP[c.kind]
 
 
-def _callee(c: Context, p: Point) -> Cases:
+def _callee(c: TokenContext, p: TokenPoint) -> Cases:
     """Whether the candidate shares a sub-word with the callee, and with the line's first token."""
     frame = p.frame
     callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
@@ -137,7 +137,7 @@ def _callee(c: Context, p: Point) -> Cases:
     return (callee + 2 * first) * 5 + _AFTER.get(_before(p, 0).text, 4)
 
 
-def _dot(c: Context, p: Point) -> Cases:
+def _dot(c: TokenContext, p: TokenPoint) -> Cases:
     """After a dot: whether the candidate stood after the same receiver, or a like one."""
     if _before(p, 0).text != ".":
         return np.zeros(len(c.id), np.int32)
@@ -146,26 +146,26 @@ def _dot(c: Context, p: Point) -> Cases:
     return np.where(c.before[1] == c.number("."), 2 + like, 1)
 
 
-def _following(c: Context, p: Point) -> Cases:
+def _following(c: TokenContext, p: TokenPoint) -> Cases:
     return (_NEXT[c.next_kind] * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
 
 
-def _novel(c: Context, p: Point) -> Cases:  # noqa: ARG001
-    """How often the in-file text holds the candidate: a name whose import is hidden is new there."""
+def _novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
+    """The number of times that the in-file text holds the candidate: a name whose import is hidden is new there."""
     return ((c.infile_count * 4 + c.region) * 4 + _GROUP[c.kind]) * 4 + _NEXT[c.next_kind]
 
 
-def _regions(c: Context, p: Point) -> Cases:
+def _regions(c: TokenContext, p: TokenPoint) -> Cases:
     after = _before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + _GROUP[c.kind]) * _KINDS + after
 
 
-def _contexts(c: Context, p: Point) -> Cases:
-    """What kind of token stood before the candidate, and what kind stands here."""
+def _contexts(c: TokenContext, p: TokenPoint) -> Cases:
+    """The kinds of token before the candidate and before the cursor."""
     return (c.kind_before * _KINDS + _before(p, 0).kind) * 4 + _GROUP[c.kind]
 
 
-GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
+GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int], ...] = (
     (_matched, 9 * 4),
     (_loose, 6 * 3 * 4),
     (_recent, 8 * _KINDS),
@@ -176,7 +176,7 @@ GROUPS: tuple[tuple[Callable[[Context, Point], Cases], int], ...] = (
     (_frequency, 24),
     (_latest, 32),
     (_named, 60),
-    (_given, 16),
+    (_arguments, 16),
     (_used, 8),
     (_line_kinds, 4 * LINE_KINDS * LINE_KINDS),
     (_indent, 21),
@@ -194,10 +194,10 @@ _STARTS = np.cumsum([0, *(cases for _, cases in GROUPS)])
 _GATES = int(_STARTS[-1])
 _GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
 SIZE = _GATES + 3 * sum(_GATE_CASES)
-"""How many weights there are."""
+"""The number of weights."""
 
 
-def indices(c: Context, p: Point) -> Ints:
+def indices(c: TokenContext, p: TokenPoint) -> Ints:
     """Return the weight numbers of every source position, one row a group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int32)
     for row, ((group, _), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
@@ -205,7 +205,7 @@ def indices(c: Context, p: Point) -> Ints:
     return rows
 
 
-def gates(p: Point) -> npt.NDArray[np.int64]:
+def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
     """Return the weight numbers of the prior, the spelling of an unseen token, and a repetition; a row each."""
     best = int(_MATCH[p.exact.max(initial=0)])
     cases = (_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
@@ -217,16 +217,16 @@ def gates(p: Point) -> npt.NDArray[np.int64]:
     return np.array(prior) + sum(_GATE_CASES) * np.arange(3)[:, None]
 
 
-def impossible(c: Context) -> Bools:
+def impossible(c: TokenContext) -> Bools:
     """Return which positions can never be copied: the edges between stretches."""
     return np.equal(c.kind, TokenClass.EDGE)
 
 
-def _before(p: Point, back: int) -> Token:
+def _before(p: TokenPoint, back: int) -> Token:
     return p.recent[-1 - back] if len(p.recent) > back else _EDGE
 
 
-def _id(c: Context, p: Point, back: int) -> int:
+def _id(c: TokenContext, p: TokenPoint, back: int) -> int:
     return c.number(_before(p, back).entry) if len(p.recent) > back else 0
 
 

@@ -1,4 +1,4 @@
-"""Where a token stands: brackets, callee, argument slot, place in its line.
+"""`Frame`: the place of a token: brackets, callee, argument slot, place in its line.
 
 One step rule serves the tokens of the prompt and those being written.
 """
@@ -29,7 +29,7 @@ class Bracket(NamedTuple):
     """The token before the bracket, empty if it is none that can be called."""
     slot: int
     """Commas since it was opened."""
-    given: tuple[str, ...]
+    tokens: tuple[str, ...]
     """The tokens since it was opened that stand directly in it."""
     indent: str
     """Indentation of the line that opened it."""
@@ -51,7 +51,7 @@ class Frame(NamedTuple):
     """Indentation of the line before."""
     last: str = ""
     function: int = 0
-    """How many functions were begun before."""
+    """The number of functions begun before."""
 
     @property
     def opener(self) -> str:
@@ -60,7 +60,7 @@ class Frame(NamedTuple):
 
     @property
     def callee(self) -> str:
-        """What the innermost open bracket calls, empty if nothing."""
+        """The callee of the innermost open bracket, empty if none."""
         return self.stack[-1].callee if self.stack else ""
 
     @property
@@ -81,14 +81,14 @@ def advance(frame: Frame, token: Token) -> Frame:
     stack = frame.stack
     if kind is TokenClass.OPEN:
         callable_before = frame.last.isidentifier() or frame.last in (")", "]")
-        # Depth is bounded for the same reason as the tokens given below.
+        # Depth is bounded for the same reason as the tokens below.
         stack = (*stack[-60:], Bracket(text, frame.last if callable_before else "", 0, (), frame.indent))
     elif kind is TokenClass.CLOSE:
         stack = stack[:-1]
     elif stack:
         top = stack[-1]
-        # The list of tokens given is bounded: a huge literal must not cost quadratic time.
-        given = (*top.given[-40:], text)
-        stack = (*stack[:-1], top._replace(slot=top.slot + (kind is TokenClass.COMMA), given=given))
+        # The list of tokens is bounded: a huge literal must not cost quadratic time.
+        tokens = (*top.tokens[-40:], text)
+        stack = (*stack[:-1], top._replace(slot=top.slot + (kind is TokenClass.COMMA), tokens=tokens))
     begins = text in ("def", "class") or (not frame.line and text in ("public", "private", "protected"))
     return frame._replace(stack=stack, line=(*frame.line[-60:], text), last=text, function=frame.function + begins)

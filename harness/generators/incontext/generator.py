@@ -1,4 +1,4 @@
-"""`InContext`: requests answered, and texts priced, by a pool of processes."""
+"""`InContext`: answer requests and price texts with a pool of processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ctxbench.bench.types import Kind, Language
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.incontext.body import complete_body
 from ctxbench.harness.generators.incontext.decode import complete
-from ctxbench.harness.generators.incontext.model import Model
+from ctxbench.harness.generators.incontext.model import CopyModel
 from ctxbench.strategies.api import Prompt
 
 _FOLDER = Path(__file__).parent
@@ -35,9 +35,9 @@ def weights_path(language: Language) -> Path:
 
 
 @functools.cache
-def model(language: Language) -> Model:
+def model(language: Language) -> CopyModel:
     """Return a language's model, loaded once a process."""
-    return Model.load(weights_path(language), language)
+    return CopyModel.load(weights_path(language), language)
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def version() -> str:
 
 
 def _begin() -> None:
-    """Prepare a worker: an interrupt is the parent's business, and so is its end."""
+    """Prepare a worker: it ignores interrupts, and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
@@ -77,15 +77,15 @@ def _answer(request: Request) -> Response:
     reader = model(request.language)
     reading = reader.read(request.prompt)
     ask = complete_body if request.kind is Kind.FUNCTION else complete
-    found = ask(reader, reading, max(1, request.sampling.max_tokens))
-    text = found.text
+    completion = ask(reader, reading, max(1, request.sampling.max_tokens))
+    text = completion.text
     for stop in request.sampling.stop:
         text = text.split(stop, 1)[0] if stop else text
     return Response(
         text=text,
-        finish="stop" if found.ended else "length",
+        finish="stop" if completion.ended else "length",
         tokens_in=len(reading.context.tokens),
-        tokens_out=found.tokens,
+        tokens_out=completion.tokens,
         seconds=time.perf_counter() - start,
     )
 
@@ -133,7 +133,7 @@ class InContext:
         Raises:
             MachineFault: if a worker process was lost.
         """
-        return self._each(_answer, requests, 2)
+        return self._map(_answer, requests, 2)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt.
@@ -142,7 +142,7 @@ class InContext:
             MachineFault: if a worker process was lost.
         """
         jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
-        return self._each(_price, jobs, 4)
+        return self._map(_price, jobs, 4)
 
     def wake(self, language: Language) -> None:
         """Start the workers and load a language's weights in each.
@@ -150,8 +150,8 @@ class InContext:
         Raises:
             MachineFault: if a worker process was lost.
         """
-        # A worker that is busy loading leaves the next of these to one that is not.
-        self._each(_load, [language] * (4 * self._workers), 1)
+        # Several jobs a worker: one that is busy loading leaves the next ones to idle workers.
+        self._map(_load, [language] * (4 * self._workers), 1)
 
     def close(self) -> None:
         """End the worker processes."""
@@ -160,8 +160,8 @@ class InContext:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _each(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
-        """Let the workers do the jobs; those that are not there yet are started."""
+    def _map(self, work: Callable[[J], R], jobs: Sequence[J], chunk: int) -> list[R]:
+        """Let the workers do the jobs; missing workers are started."""
         if self._workers == 1:
             return [work(job) for job in jobs]
         try:

@@ -9,7 +9,7 @@ from ctxbench.bench.types import Language
 
 
 class TokenClass(IntEnum):
-    """What a token is; the model's features and its prior count by it."""
+    """The class of a token, by which the model's features and its prior count."""
 
     EDGE = 0
     """Beyond the beginning of a stretch of code."""

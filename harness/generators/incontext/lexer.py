@@ -1,4 +1,4 @@
-"""Text to tokens and back, for Python and Java, on any text whatever.
+"""Split any text into the tokens of Python or Java, and join them again.
 
 A token carries the whitespace that stands before it on its line, so that the tokens' texts with
 their spaces, plus the tail, joined are the text. Every line begins with an indentation token
@@ -63,9 +63,9 @@ def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token]
             # A text that ends with a newline ends there: the next line's indentation is not in it.
             fresh = at < end
             continue
-        found = pattern.match(text, at)
-        piece = found.group() if found else text[at]
-        tokens.append(Token(space, piece, _classify(piece, found.lastgroup if found else "other", language)))
+        match = pattern.match(text, at)
+        piece = match.group() if match else text[at]
+        tokens.append(Token(space, piece, _classify(piece, match.lastgroup if match else "other", language)))
         at += len(piece)
     return tokens, ""
 
@@ -81,8 +81,8 @@ def classify(text: str, language: Language) -> TokenClass:
         return TokenClass.INDENT
     if text == "\n":
         return TokenClass.NEWLINE
-    found = PATTERN[language].fullmatch(text)
-    return _classify(text, found.lastgroup if found else "other", language)
+    match = PATTERN[language].fullmatch(text)
+    return _classify(text, match.lastgroup if match else "other", language)
 
 
 def _classify(text: str, group: str | None, language: Language) -> TokenClass:

@@ -19,7 +19,7 @@ from ctxbench.bench.doubles import exp, total
 from ctxbench.bench.elementary import exp2, log2
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext import features, spacing
-from ctxbench.harness.generators.incontext.context import UNKNOWN, Context, Ints, Point
+from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenContext, TokenPoint
 from ctxbench.harness.generators.incontext.lexer import Token, TokenClass, lex
 from ctxbench.harness.generators.incontext.prior import Floats, Prior, vocabulary
 from ctxbench.harness.generators.incontext.source import read
@@ -33,9 +33,9 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What may come next: the chance of each known token, and that of any other."""
+    """The distribution of the next token: the chance of each known token, and that of any other."""
 
-    known: Floats
+    chances: Floats
     unseen: float
 
 
@@ -55,28 +55,28 @@ class Shares(NamedTuple):
     """Shares of the prior, of spelling a token out and of repeating one written before."""
 
 
-def _repeats(point: Point) -> dict[str, float]:
+def _repeats(point: TokenPoint) -> dict[str, float]:
     """Return the chance of each token written since the cursor to be repeated: half for the newest."""
-    found: dict[str, float] = {}
+    repeats: dict[str, float] = {}
     for entry in point.written:
-        found[entry] = found.get(entry, 0.0) + 0.5 / len(point.written)
+        repeats[entry] = repeats.get(entry, 0.0) + 0.5 / len(point.written)
     if point.written:
-        found[point.written[-1]] += 0.5
-    return found
+        repeats[point.written[-1]] += 0.5
+    return repeats
 
 
-class Reading:
+class PromptReading:
     """A prompt that has been read, with its arrays."""
 
     def __init__(self, prompt: Prompt, language: Language, prior: Prior) -> None:
         """Read a prompt."""
         source = read(prompt, language)
-        self.context = Context(source, prior.static, language)
+        self.context = TokenContext(source, prior.static, language)
         self.line_start, self.space = source.line_start, source.space
         self.words: Counter[str] = vocabulary(self.context.tokens)
 
 
-class Model:
+class CopyModel:
     """The weights of one language."""
 
     def __init__(self, weights: Floats, prior: Prior, language: Language) -> None:
@@ -84,17 +84,17 @@ class Model:
         self.weights, self.prior, self.language = weights, prior, language
 
     @classmethod
-    def load(cls, path: Path, language: Language) -> Model:
+    def load(cls, path: Path, language: Language) -> CopyModel:
         """Read a weights file."""
         with np.load(path, allow_pickle=False) as arrays:
             weights = arrays["weights"].astype(np.float64) / QUANTUM
             return cls(weights, Prior(arrays), language)
 
-    def read(self, prompt: Prompt) -> Reading:
+    def read(self, prompt: Prompt) -> PromptReading:
         """Read a prompt into arrays."""
-        return Reading(prompt, self.language, self.prior)
+        return PromptReading(prompt, self.language, self.prior)
 
-    def weigh(self, context: Context, point: Point) -> Shares:
+    def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:
         """Return the candidates' shares at a point."""
         rows = features.indices(context, point)
         scores = self.weights[rows].sum(axis=0)
@@ -108,31 +108,31 @@ class Model:
         whole = total(copied) + total(gated)
         return Shares(rows, gates, copied / whole, gated / whole)
 
-    def chances(self, reading: Reading, point: Point, token: Token) -> Floats:
+    def chances(self, reading: PromptReading, point: TokenPoint, token: Token) -> Floats:
         """Return the chance that prior, spelling and repetition each give a token."""
         number = self.prior.static.get(token.entry, 0)
-        known = self.prior.distribution(point.recent, point.frame.opener)[number] if number else 0.0
+        prior_chance = self.prior.distribution(point.recent, point.frame.opener)[number] if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
         # A token may be too long for its chance to be a float: it still costs no more than its floor.
         spelled = exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
-        return np.array([known, spelled, _repeats(point).get(token.entry, 0.0)])
+        return np.array([prior_chance, spelled, _repeats(point).get(token.entry, 0.0)])
 
-    def next(self, context: Context, point: Point) -> Next:
+    def next(self, context: TokenContext, point: TokenPoint) -> Next:
         """Return the distribution of the next token; known and unseen sum to 1.
 
         The point must be one that was reached by known tokens only, as in generation.
         """
         shares = self.weigh(context, point)
-        known: Floats = np.bincount(context.id, weights=shares.copied, minlength=context.size).astype(np.float64)
-        known[: self.prior.size] += shares.gated[PRIOR] * self.prior.distribution(point.recent, point.frame.opener)
+        chances: Floats = np.bincount(context.id, weights=shares.copied, minlength=context.size).astype(np.float64)
+        chances[: self.prior.size] += shares.gated[PRIOR] * self.prior.distribution(point.recent, point.frame.opener)
         lost = 0.0
         for entry, chance in _repeats(point).items():
             number = context.ids.get(entry, UNKNOWN)
             if number == UNKNOWN:
                 lost += chance
             else:
-                known[number] += shares.gated[REPEAT] * chance
-        return Next(known, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
+                chances[number] += shares.gated[REPEAT] * chance
+        return Next(chances, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
 
     def bits(self, prompt: Prompt, text: str) -> float:
         """Return minus log2 of the probability of `text` and the end of its last line."""
@@ -142,16 +142,16 @@ class Model:
         wanted_space: str | None = "" if reading.space else None
         bits = 0.0
         for token in tokens:
-            wanted = self.space(point, token.text, token.kind) if wanted_space is None else wanted_space
+            expected_space = self.space(point, token.text, token.kind) if wanted_space is None else wanted_space
             wanted_space = None
             bits += self.token_bits(reading, point, token)
             if token.kind is not TokenClass.INDENT:
-                bits += spacing.cost(token.space, wanted)
+                bits += spacing.cost(token.space, expected_space)
             point = context.extend(point, token)
         return round(bits, DECIMALS)
 
-    def token_bits(self, reading: Reading, point: Point, token: Token) -> float:
-        """Return minus log2 of the chance of one token, however it comes."""
+    def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
+        """Return minus log2 of the chance of one token, from all candidates together."""
         shares = self.weigh(reading.context, point)
         number = reading.context.ids.get(token.entry, UNKNOWN)
         chance = total(shares.copied[reading.context.id == number])
@@ -161,7 +161,7 @@ class Model:
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
         return self.prior.spelling(token, before, reading.words) - log2(max(float(shares.gated[SPELL]), 1e-300))
 
-    def space(self, point: Point, text: str, kind: TokenClass) -> str:
+    def space(self, point: TokenPoint, text: str, kind: TokenClass) -> str:
         """Return the whitespace to expect before a token."""
         before = point.recent[-1] if point.recent else None
         earlier = point.recent[-2] if len(point.recent) > 1 else None

@@ -1,4 +1,4 @@
-"""What code looks like in general: n-grams of common tokens and the spelling of unseen ones.
+"""`Prior`: n-grams of common tokens and the spelling of unseen ones, the same for all code of a language.
 
 Counted once by ``scripts/fit_incontext/count.py`` from public code; only counts, and the texts of
 tokens common to many files, are kept.
@@ -84,26 +84,26 @@ class Prior:
             row = self._rows.get(number)
             if row is not None:
                 ids, counts = self._ids[row[0] : row[1]], self._counts[row[0] : row[1]]
-                rest = self._rest[number]
-                whole = rest + total(counts)
-                chances = chances * (rest / whole)
+                backoff = self._rest[number]
+                whole = backoff + total(counts)
+                chances = chances * (backoff / whole)
                 chances[ids] += counts / whole
         return chances
 
-    def spelling(self, token: Token, before: TokenClass, known: Counter[str]) -> float:
+    def spelling(self, token: Token, before: TokenClass, word_counts: Counter[str]) -> float:
         """Return the bits to spell out a token: its class, then word by word, then its end.
 
         Args:
             token: what to spell.
             before: the class of the token before it.
-            known: how often each word stands in the prompt.
+            word_counts: how often each word stands in the prompt.
         """
         bits = float(self._class_bits[before, token.kind])
-        total = known[""]
+        total = word_counts[""]
         for word in words(token.text):
             letters = self._word(word)
             common = self._words.get(word.lower(), 0.0) / 3
-            cached = (0.3 * known[word] + 0.1 * known[_fold(word)]) / total if total else 0.0
+            cached = (0.3 * word_counts[word] + 0.1 * word_counts[_fold(word)]) / total if total else 0.0
             # A folded word stands for three, in lower, upper and title case; so the parts sum to 1.
             chance = 0.2 * elementary.exp2(-min(letters, 1000.0)) + 0.2 * common + cached
             # A word may be too long for its chance to be a float; its bits never are.
@@ -129,8 +129,8 @@ _LAST = -elementary.log2(0.4)
 def _shares_in_bits(bits: Floats) -> Floats:
     """Return the bits of each row's shares, given up to a constant a row."""
     whole = np.array([elementary.log2(total(row)) for row in exp2(-bits)], dtype=np.float64)
-    found: Floats = bits + whole[:, None]
-    return found
+    bits_of_shares: Floats = bits + whole[:, None]
+    return bits_of_shares
 
 
 def vocabulary(tokens: Iterable[Token]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Which Python lines can follow each other: what a body is kept from, since one that does not parse is worth nothing.
+"""`BodyShape`: the Python lines that can follow each other, since a body that does not parse is worth nothing.
 
 Only what can be told from a line's first and last tokens and from its indentation.
 """
@@ -20,8 +20,8 @@ _LONGEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What is open at a place of a body."""
+class BodyShape:
+    """The open blocks and line at a place of a body."""
 
     widths: tuple[int, ...] = ()
     """Indentations of the blocks that are open, outermost first; without the function's own."""
@@ -45,16 +45,16 @@ class Shape:
             return False
         return self.colon or self.first not in _BOUND
 
-    def indented(self, width: int) -> Shape:
+    def indented(self, width: int) -> BodyShape:
         """Return it after a line's indentation."""
-        return replace(self, widths=(*(one for one in self.widths if one < width), width), opens=False)
+        return replace(self, widths=(*(outer for outer in self.widths if outer < width), width), opens=False)
 
-    def grown(self, text: str, *, bracketed: bool) -> Shape:
+    def grown(self, text: str, *, bracketed: bool) -> BodyShape:
         """Return it after one more token of the line."""
         colon = self.colon or (text == ":" and not bracketed)
         return replace(self, first=self.first or text, last=text, colon=colon)
 
-    def ended(self) -> Shape:
+    def ended(self) -> BodyShape:
         """Return it after the line's end, outside of brackets."""
         return replace(self, opens=self.last == ":", first="", last="", colon=False)
 

@@ -15,9 +15,9 @@ _MAX_PARAMETERS = 30
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]:
     """Return the calls that the signatures among `tokens` allow, each as tokens of whole lines."""
-    found = _python(tokens) if language is Language.PYTHON else _java(tokens)
+    forms = _python(tokens) if language is Language.PYTHON else _java(tokens)
     texts: list[str] = []
-    for receiver, name, arguments in found:
+    for receiver, name, arguments in forms:
         head = f"{receiver}{name}"
         call = f"{head}({', '.join(arguments)})"
         end = "\n" if language is Language.PYTHON else ";\n"
@@ -32,7 +32,7 @@ def call_forms(tokens: Sequence[Token], language: Language) -> list[list[Token]]
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
-    """Return the parameters in the brackets that open at `at` and where they end, None if they do not."""
+    """Return the parameters in the brackets that open at `at` and their end, None if they do not end."""
     depth, parts = 0, [[]]  # type: tuple[int, list[list[Token]]]
     for index in range(at, min(len(tokens), at + 400)):
         token = tokens[index]
@@ -54,7 +54,7 @@ def _parameters(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], in
 
 
 def _python(tokens: Sequence[Token]) -> list[tuple[str, str, list[str]]]:
-    found: list[tuple[str, str, list[str]]] = []
+    forms: list[tuple[str, str, list[str]]] = []
     owner, owner_indent, indent = "", -1, 0
     for at, token in enumerate(tokens[:-2]):
         if token.kind is TokenClass.INDENT:
@@ -73,15 +73,15 @@ def _python(tokens: Sequence[Token]) -> list[tuple[str, str, list[str]]]:
             method = (owner and indent > owner_indent) or bool(names and names[0] in ("self", "cls"))
             if name.text == "__init__":
                 if owner:
-                    found.append(("", owner, arguments))
+                    forms.append(("", owner, arguments))
             elif not name.text.startswith("__"):
                 receiver = f"{_snake(owner)}." if owner and method else "self." if method else ""
-                found.append((receiver, name.text, arguments))
-    return found
+                forms.append((receiver, name.text, arguments))
+    return forms
 
 
 def _java(tokens: Sequence[Token]) -> list[tuple[str, str, list[str]]]:
-    found: list[tuple[str, str, list[str]]] = []
+    forms: list[tuple[str, str, list[str]]] = []
     owner = ""
     for at in range(1, len(tokens) - 2):
         before, token = tokens[at - 1], tokens[at]
@@ -102,10 +102,10 @@ def _java(tokens: Sequence[Token]) -> list[tuple[str, str, list[str]]]:
         names = [[t.text for t in part if t.kind in IDENTIFIERS] for part in parts]
         arguments = [group[-1] for group in names if group]
         if token.text == owner:
-            found.append(("new ", owner, arguments))
+            forms.append(("new ", owner, arguments))
         else:
-            found.append((f"{owner[:1].lower()}{owner[1:]}." if owner else "", token.text, arguments))
-    return found
+            forms.append((f"{owner[:1].lower()}{owner[1:]}." if owner else "", token.text, arguments))
+    return forms
 
 
 def _snake(name: str) -> str:

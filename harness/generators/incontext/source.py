@@ -1,4 +1,4 @@
-"""From a prompt's blocks to stretches of tokens that can be copied from."""
+"""Turn a prompt's blocks into stretches of tokens that can be copied."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.closing import TITLE
 
 
-class Region(IntEnum):
-    """Where a source token comes from."""
+class PromptRegion(IntEnum):
+    """The origin of a source token."""
 
     INFILE = 0
     SIMILAR = 1
@@ -28,11 +28,11 @@ class Region(IntEnum):
 class Stretch(NamedTuple):
     """Tokens that stood together."""
 
-    region: Region
+    region: PromptRegion
     tokens: list[Token]
 
 
-class Source(NamedTuple):
+class PromptSource(NamedTuple):
     """Everything in a prompt that can be copied, the in-file text last."""
 
     stretches: list[Stretch]
@@ -56,30 +56,30 @@ _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 
 
-def read(prompt: Prompt, language: Language) -> Source:
+def read(prompt: Prompt, language: Language) -> PromptSource:
     """Split a prompt into stretches of tokens; never raises, whatever the text."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
     for block in prompt.blocks:
         if block.kind is BlockKind.SIMILAR or block.kind is BlockKind.API:
-            region = Region.API if block.kind is BlockKind.API else Region.SIMILAR
+            region = PromptRegion.API if block.kind is BlockKind.API else PromptRegion.SIMILAR
             for code in _fragments(block):
                 tokens = clean(code, language, whole=False)
                 if not tokens:
                     continue
                 retrieved.append(Stretch(region, tokens))
-                forms.extend(Stretch(Region.CALL, form) for form in call_forms(tokens, language))
+                forms.extend(Stretch(PromptRegion.CALL, form) for form in call_forms(tokens, language))
     line_start = not infile or infile.endswith("\n")
     tokens = clean(infile, language, whole=True)
     tail = "" if line_start else infile[len(infile.rstrip(" \t\f")) :]
     if tokens and tokens[-1].kind is TokenClass.INDENT:
         tail = ""
-    return Source([*forms, *retrieved, Stretch(Region.INFILE, tokens)], tokens, line_start, tail)
+    return PromptSource([*forms, *retrieved, Stretch(PromptRegion.INFILE, tokens)], tokens, line_start, tail)
 
 
 def infile_text(prompt: Prompt, language: Language) -> str:
-    """Return the text that is to be continued: the in-file blocks, or the head of the function that is asked for.
+    """Return the text to continue: the in-file blocks, or the head of the requested function.
 
     A prompt that closes with signature and docstring ends at no cursor. It is read as if the function began there,
     a method inside a class, whose body is wanted; so that what is written is a bare body.

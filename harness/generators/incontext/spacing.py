@@ -1,4 +1,4 @@
-"""The whitespace before a token: what is expected, and what it costs to code.
+"""The expected whitespace before a token, and the cost of coding another.
 
 The rule looks at the tokens to the left only, never at the prompt, so that whitespace costs the
 same after every prompt.
@@ -59,7 +59,7 @@ def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> st
     if text in _TIGHT_BEFORE:
         return ""
     if frame.opener == "(" and "=" in (text, before.text):
-        return " " if _annotated(frame.stack[-1].given) else ""
+        return " " if _annotated(frame.stack[-1].tokens) else ""
     if text in "([":
         return "" if _is_value(before) else " "
     if before.text in _UNARY and not _is_value(earlier):
@@ -69,9 +69,9 @@ def _python(before: Token, earlier: Token | None, text: str, frame: Frame) -> st
     return " "
 
 
-def _annotated(given: Sequence[str]) -> bool:
+def _annotated(tokens: Sequence[str]) -> bool:
     """Whether the argument being written has an annotation, so that its default is spaced out."""
-    for text in reversed(given):
+    for text in reversed(tokens):
         if text in (",", ":"):
             return text == ":"
     return False
@@ -96,9 +96,9 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
     return " "
 
 
-def cost(space: str, wanted: str) -> float:
-    """Return the bits to code the whitespace `space` where `wanted` is expected."""
-    if space == wanted:
+def cost(space: str, expected: str) -> float:
+    """Return the bits to code the whitespace `space` where another is expected."""
+    if space == expected:
         return -log2(EXPECTED)
     # Any other string: its length by coin tosses, its characters almost surely blanks.
     bits = -log2(1 - EXPECTED) + len(space) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.fim import family
-from ctxbench.harness.generators.openai import settings as given
+from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.counting import Counter
 from ctxbench.harness.generators.openai.generator import OpenAI, PricingOpenAI
 from ctxbench.harness.generators.registry import generator
@@ -14,14 +14,14 @@ from ctxbench.harness.generators.registry import generator
 def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,
-    url: str = given.OFFICIAL,
-    endpoint: str = given.AUTO,
+    url: str = options.OFFICIAL,
+    endpoint: str = options.AUTO,
     revision: str = "",
     bits: bool = False,
-    lines: str = given.ASKED,
+    lines: str = options.INSTRUCTED,
     window: int = 0,
     tokenizer: str = "",
-    fim: str = given.AUTO,
+    fim: str = options.AUTO,
     extra: str = "",
     thinking: int = 0,
     whole: bool = True,
@@ -32,7 +32,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     retries: int = 8,
     backoff: float = 0.5,
     key_env: str = "",
-    key_header: str = given.BEARER,
+    key_header: str = options.BEARER,
     insecure: bool = False,
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
@@ -69,37 +69,37 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
         ("retries", retries, 0),
         ("backoff", backoff, 0),
     ):
-        given.at_least(name, number, least)
-    if lines not in (given.ASKED, given.RAW):
+        options.at_least(name, number, least)
+    if lines not in (options.INSTRUCTED, options.RAW):
         raise InputFault(f"lines={lines} is unknown", where="openai", cure="give asked or raw")
-    if fim != given.AUTO:
+    if fim != options.AUTO:
         family(fim, where="openai")
-    settings = given.Settings(
-        model=given.name_of(model, url),
-        url=given.base_url(url),
-        chat=given.is_chat(endpoint, model),
-        asked=lines == given.ASKED,
+    settings = options.OpenAISettings(
+        model=options.name_of(model, url),
+        url=options.base_url(url),
+        chat=options.is_chat(endpoint, model),
+        instructed=lines == options.INSTRUCTED,
         concurrency=concurrency,
         timeout=timeout,
         retries=retries,
         backoff=backoff,
         window=window,
         fim=fim,
-        key_env=given.key_variable(key_env),
-        extra=given.extra_fields(extra),
+        key_env=options.key_variable(key_env),
+        extra=options.extra_fields(extra),
         thinking=thinking,
         whole=whole,
-        key_header=given.key_header(key_header),
-        headers=given.header_fields(headers),
-        query=given.query_text(query),
+        key_header=options.key_header(key_header),
+        headers=options.header_fields(headers),
+        query=options.query_text(query),
     )
     if not insecure:
-        given.see_private(settings)
+        options.see_private(settings)
     if tokenizer and not window:
         raise InputFault("tokenizer= counts for a window that is not given", where="openai", cure="give window=TOKENS")
-    made = PricingOpenAI if bits else OpenAI
-    return made(
+    generator_class = PricingOpenAI if bits else OpenAI
+    return generator_class(
         settings,
-        revision=given.word("revision", revision) if revision else "",
+        revision=options.word("revision", revision) if revision else "",
         counter=Counter(tokenizer, settings) if tokenizer else None,
     )

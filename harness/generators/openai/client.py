@@ -1,4 +1,4 @@
-"""The line to the server: bounded, patient with what passes, quick to give up on what does not. The only I/O here."""
+"""`Client`: send requests to the server, within bounds, with retries for passing faults only. The only I/O here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.visible import visible
 from ctxbench.harness.generators.openai.credentials import Credentials
 from ctxbench.harness.generators.openai.faults import AGAIN, Problem, refused
-from ctxbench.harness.generators.openai.patience import Patience, Waiting
+from ctxbench.harness.generators.openai.patience import ServerPatience, Waiting
 from ctxbench.harness.generators.openai.replies import Garbled, dig, failure
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import LONG, Body, renamed
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""A reply's JSON data and the seconds that it took -> what it says; raises `Garbled` for what is no answer."""
+"""A reply's JSON data and the seconds that it took -> the answer; raises `Garbled` if there is none."""
 LARGEST = 8 << 20
-"""Bytes of a reply that is read, its compression undone: an answer of a million tokens has fewer."""
-_SHOWN = 300
-"""Characters of a fault at most: it may repeat what a server says."""
+"""The most bytes of a reply, uncompressed: an answer of a million tokens has fewer."""
+_QUOTED_CHARACTERS = 300
+"""The most characters of a fault, which may quote a server."""
 _LONGEST = 30.0
-"""Seconds between tries, unless the server asks for more."""
+"""The most seconds between tries, unless the server asks for more."""
 _STEPS = 16
-"""Requests in the place of one that the server does not take: halving a limit of tokens takes fewer."""
+"""The most requests instead of one that the server does not take: halving a limit of tokens takes fewer."""
 
 
 class Client:
-    """Sends requests from many threads, at most `Settings.concurrency` at once."""
+    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: OpenAISettings) -> None:
         """Prepare; nothing is opened, and no secret is read, before the first request."""
         self._settings = settings
         self._slots = threading.BoundedSemaphore(settings.concurrency)
@@ -47,35 +47,35 @@ class Client:
         self._closed = threading.Event()
         self._connections: Connections | None = None
         self._credentials = Credentials()
-        self._patience = Patience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
+        self._patience = ServerPatience(settings.where, most=1 + settings.retries, timeout=settings.timeout)
         self._not_before = 0.0
         self._long = False  # whether the server takes the limit of tokens by its long name only
-        self._answered = False  # whether the service takes what is sent: key, model, address
+        self._answered = False  # whether the service has accepted key, model and address
 
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
-        """Send one request until it is answered or cannot be.
+        """Send one request until it is answered or has failed for good.
 
-        Tried again, after pauses that double: status 429 and 5xx, no connection, no answer in time, a reply that was
-        cut off or is no answer. Nothing else is.
+        These are tried again, after pauses that double: status 429 and 5xx, no connection, no answer in time, a reply
+        that was cut off or is no answer.
 
         Args:
             path: below the server's address.
-            body: what is sent.
-            read: what makes an answer of the reply.
-            largest: bytes that the reply may have.
+            body: of the request.
+            read: turns the reply into an answer.
+            largest: the most bytes that the reply may have.
 
         Raises:
             InputFault: if no request would be answered: a wrong key, model or address.
-            MachineFault: if this one was not; also, within a second, when the client is closed.
+            MachineFault: if this request failed; also, within a second, when the client is closed.
         """
         try:
             with self._slots, self._patience.request() as waiting:
                 return self._answer(path, renamed(body) if self._long else body, read, largest, waiting)
         except CtxbenchError as fault:
-            raise self._shown(fault) from None
+            raise self._redacted(fault) from None
 
     def close(self) -> None:
-        """Close every connection, from any thread: who waits for a reply or between tries gives up at once."""
+        """Close every connection, from any thread: requests that wait for a reply or a try fail at once."""
         self._closed.set()
         self._patience.close()
         with self._lock:
@@ -98,34 +98,34 @@ class Client:
                 self._patience.answered()
                 return outcome
             if outcome.instead is not None and steps < _STEPS:
-                # Each asks for less than the one before, or by another name.
+                # Each of these asks for less than the one before, or by another name.
                 self._long = self._long or (LONG in outcome.instead and LONG not in body)
                 body, steps = outcome.instead, steps + 1
                 continue
             if not outcome.again or tries >= self._settings.retries:
                 raise self._final(outcome, tries)
             if outcome.wait:
-                # What one is told holds for all: a hundred that ask on keep the door shut.
+                # A pause that the server asks of one request holds for all: more requests would only prolong it.
                 with self._lock:
                     self._not_before = max(self._not_before, time.monotonic() + outcome.wait)
             now = time.monotonic()
             pauses = [_backoff(self._settings.backoff, number) for number in range(tries, self._settings.retries)]
             pauses[0] = max(pauses[0], outcome.wait)
-            waiting.failed(self._shown(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
+            waiting.failed(self._redacted(outcome.fault).what, now + sum(pauses) + len(pauses) * (now - began))
             self._pause(pauses[0])
             tries += 1
 
     def _try(self, path: str, body: Body, read: Read[T], largest: int) -> T | Problem:
-        # A finished run does without them. anyio, which httpcore imports, reads its own syntax tree.
+        # A finished run needs neither. anyio, which httpcore imports, parses its own source.
         with asts.LOCK:
             import httpcore  # noqa: PLC0415
 
-            from ctxbench.harness.generators.openai.connections import Ended, TooLarge  # noqa: PLC0415
+            from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge  # noqa: PLC0415
 
         start = time.monotonic()
         try:
             status, headers, data = self._send(path, body, largest)
-        except Ended:
+        except NetworkClosed:
             return Problem(fault=self._stopped())
         except httpcore.ConnectError as error:
             return self._broken(f"no connection ({error})")
@@ -145,11 +145,11 @@ class Client:
         return self._read(data, body, read, time.monotonic() - start)
 
     def _read(self, data: bytes, body: Body, read: Read[T], seconds: float) -> T | Problem:
-        """Return the answer in the body of a reply that says it has one."""
+        """Return the answer in the body of a successful reply."""
         try:
             reply = json.loads(data.decode("utf-8-sig"))
             if (failed := failure(reply)) is not None:
-                # Without a code it is a fault of the server's, and may pass.
+                # Without a code it is the server's fault, and may pass.
                 code = dig(failed, "error", "code")
                 status = code if type(code) is int and 400 <= code < 600 else 502
                 return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
@@ -157,12 +157,12 @@ class Client:
         except Garbled as error:
             return self._broken(str(error))
         except (ValueError, RecursionError):
-            begin = " ".join(self.scrub(data[:_SHOWN].decode("utf-8", "replace")).split())[:60]
+            begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
             return self._broken(f"the reply is no JSON, it begins with {begin!r}" if begin else "the reply is empty")
 
     def _send(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes]:
         connections = self._opened()
-        # Half characters, which no server takes, go out as the question marks that the store keeps.
+        # Half characters, which no server takes, are sent as question marks, as the store keeps them.
         data = json.dumps(self._credentials.filled(body), ensure_ascii=False).encode("utf-8", "replace")
         query = f"?{self._settings.query}" if self._settings.query else ""
         return connections.post(f"{path}{query}", data, seconds=self._settings.timeout, largest=largest)
@@ -185,19 +185,19 @@ class Client:
             return self._connections
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
-        """Return the fault that is left of a problem after so many tries more than one."""
+        """Return the final fault of a problem after so many further tries."""
         fault = problem.fault
         if problem.turned_away and self._answered:
-            # What has taken this key, model and address before will take them again.
+            # The service has accepted this key, model and address before, and will again.
             fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if it stays so")
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
 
-    def _shown(self, fault: CtxbenchError) -> CtxbenchError:
-        """Return a fault that may repeat a server's words as it may be stored and shown: short, and without secrets."""
+    def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
+        """Return a fault that may quote a server, cut short and without secrets, fit to be stored and shown."""
         what = visible(" ".join(self.scrub(fault.what).split()))
-        what = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
+        what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
         return type(fault)(what, where=fault.where, cure=fault.cure)
 
     def _broken(self, what: str) -> Problem:
@@ -212,8 +212,8 @@ class Client:
 
 
 def _backoff(first: float, tries: int) -> float:
-    """Return the seconds before the next try: doubled each time, and up to a half less by chance.
+    """Return the seconds before the next try: doubled each time, and up to a half less at random.
 
-    Chance keeps those that failed together from coming back together; it decides nothing that is stored.
+    The random part keeps requests that failed together from coming back together; it affects nothing stored.
     """
     return min(_LONGEST, first * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""`Connections`: a pool of them to one server, straight or through the environment's proxy. The only user of httpcore.
+"""`Connections`: a pool of them to one server, direct or through the environment's proxy. The only user of httpcore.
 
 No redirect is followed, no cookie kept, no `.netrc` read: a request goes to the address that the spec says, with the
 headers that it says, and nowhere else.
@@ -14,17 +14,17 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httpcore
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.generators.openai.network import Ended, Network, TooLarge, unpacked
+from ctxbench.harness.generators.openai.network import HttpNetwork, NetworkClosed, TooLarge, unpacked
 from ctxbench.harness.generators.openai.settings import is_loopback
 
-__all__ = ["Connections", "Ended", "TooLarge"]
+__all__ = ["Connections", "NetworkClosed", "TooLarge"]
 
 _IDLE = 5.0
 """Seconds after which an idle connection is not used again; common servers close theirs about then."""
 _AROUND = 1 << 17
 """Bytes of a reply around its body: status, headers, sizes of chunks."""
 _PROXIES = {"http": 80, "socks5": 1080, "socks5h": 1080}
-"""Kinds of proxies, and the port where theirs is not said."""
+"""Kinds of proxies, and their default ports."""
 
 
 class Connections:
@@ -51,13 +51,13 @@ class Connections:
             ("User-Agent", "ctxbench"),
             *headers.items(),
         ]
-        self._network = Network()
+        self._network = HttpNetwork()
         self._lock = threading.Lock()
         self._under_way, self._closed = 0, threading.Event()
         try:
             self._pool = httpcore.ConnectionPool(
                 proxy=_proxy(self._address, secret),
-                # One for all: reading the certificates of those who are trusted takes long.
+                # One for all: reading the trusted certificates takes long.
                 ssl_context=httpcore.default_ssl_context() if self._address.scheme == "https" else None,
                 max_connections=width,
                 max_keepalive_connections=width,
@@ -81,13 +81,13 @@ class Connections:
         Raises:
             TimeoutError: if it is not there in time.
             TooLarge: if it has more.
-            Ended: if the connections were closed.
+            NetworkClosed: if the connections were closed.
             ValueError: if its body cannot be read.
             httpcore exceptions: as that library says.
         """
         with self._lock:
             if self._closed.is_set():
-                raise Ended
+                raise NetworkClosed
             self._under_way += 1
         try:
             self._network.begin(seconds, _AROUND)
@@ -95,7 +95,7 @@ class Connections:
                 try:
                     return self._exchange(path, body, largest)
                 except (httpcore.RemoteProtocolError, httpcore.NetworkError):
-                    # An idle connection that has ended meanwhile says nothing of the server, and is gone now: the
+                    # An idle connection that has ended meanwhile is no sign of a server's fault, and is gone now: the
                     # next one is tried, and when there is none a new one.
                     if self._network.fresh:
                         raise
@@ -107,12 +107,12 @@ class Connections:
                 self._pool.close()
 
     def close(self) -> None:
-        """End all that is under way, and close every connection. At once, from any thread."""
+        """End all requests under way and close every connection, at once, from any thread."""
         with self._lock:
             self._closed.set()
             idle = not self._under_way
         self._network.close()
-        # A connection is closed by who uses it: another thread's socket may have its number by then.
+        # The thread that uses a connection closes it: another thread's socket may have its number by then.
         if idle:
             self._pool.close()
 
@@ -129,14 +129,14 @@ class Connections:
                 data += part
                 if len(data) > largest:
                     raise TooLarge
-        found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
-        return reply.status, found, unpacked(bytes(data), found.get("content-encoding", ""), largest)
+        reply_headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
+        return reply.status, reply_headers, unpacked(bytes(data), reply_headers.get("content-encoding", ""), largest)
 
 
 def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:
     """Return the proxy that the environment names for an address; None if it is asked straight.
 
-    A proxy reads what goes over plain http, and this machine is at no proxy's other end.
+    A proxy could read what goes over plain http, and cannot reach this machine.
 
     Raises:
         ValueError: if it cannot be used.
@@ -147,9 +147,9 @@ def _proxy(address: SplitResult, secret: bool) -> httpcore.Proxy | None:
     named = proxies.get(address.scheme) or proxies.get("all")
     if not named or urllib.request.proxy_bypass(address.netloc):
         return None
-    found = urlsplit(named if "://" in named else f"http://{named}")
-    if found.scheme not in _PROXIES or not found.hostname:
-        raise ValueError(found.scheme)
-    url = httpcore.URL(scheme=found.scheme, host=found.hostname, port=found.port or _PROXIES[found.scheme], target="/")
-    user = (unquote(found.username), unquote(found.password or "")) if found.username else None
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    if proxy.scheme not in _PROXIES or not proxy.hostname:
+        raise ValueError(proxy.scheme)
+    url = httpcore.URL(scheme=proxy.scheme, host=proxy.hostname, port=proxy.port or _PROXIES[proxy.scheme], target="/")
+    user = (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None
     return httpcore.Proxy(url, auth=user)

@@ -1,4 +1,4 @@
-"""Prompts counted as a served model counts them, by a copy of its tokenizer on this machine."""
+"""`Counter`: count prompts as a served model does, with a copy of its tokenizer on this machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.texts import utf8
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.openai import wire
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 FILE = "tokenizer.json"
 TEMPLATE = 128
-"""Tokens kept free for what a chat template puts around a message: published templates take 10 to 80."""
+"""Tokens kept free for the text that a chat template puts around a message: published ones take 10 to 80."""
 _SLACK = 16
 """Tokens that a server may read less than a text has: blanks that its template takes off."""
 _PIECE = re.compile(
@@ -26,23 +26,23 @@ _PIECE = re.compile(
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
     re.I,
 )
-"""What is no part of one token together with its neighbours: a mark, a word, a number, the end of a line. The published
+"""Pieces that never share a token with their neighbours: a mark, a word, a number, the end of a line. The published
 rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there before anything is joined."""
 _SURE = 0.9
-"""For tokenizers whose rules are not published as such."""
+"""For tokenizers whose rules are not published."""
 _CURE = f"give the folder with the model's {FILE}, as it is published beside the weights"
 
 
 def least(text: str) -> int:
-    """Return how many tokens a text has at least, whatever the tokenizer; of code it has nearly twice as many."""
+    """Return the least number of tokens of a text under any tokenizer; code has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
 class Counter:
-    """The tokenizer of one served model. Any thread may ask; it is read with the first count."""
+    """The tokenizer of one served model. Safe to use from many threads; it is read with the first count."""
 
-    def __init__(self, path: str, settings: Settings) -> None:
-        """See that there is one.
+    def __init__(self, path: str, settings: OpenAISettings) -> None:
+        """Check that the file is there.
 
         Args:
             path: the file, or the folder that holds it.
@@ -52,21 +52,21 @@ class Counter:
             InputFault: if there is none, or nothing here can read it.
         """
         weights.need(("tokenizers",), where=settings.where, cure="pip install -e '.[encoders]'")
-        given = Path(path).expanduser()
-        self._file = given / FILE if given.is_dir() else given
+        file = Path(path).expanduser()
+        self._file = file / FILE if file.is_dir() else file
         self._settings = settings
         if not self._file.is_file():
             raise InputFault(f"{path} holds no tokenizer", where=settings.where, cure=_CURE)
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's digest: another tokenizer cuts prompts elsewhere."""
+        """Eight hexadecimal digits of the file's digest, as another tokenizer cuts prompts elsewhere."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
         """Return the tokens of a request's prompt, its mark of a beginning and room for a chat template included."""
-        found = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
-        return len(found.ids) + (TEMPLATE if self._settings.chat else 0)
+        encoding = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
+        return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
         """Return how many tokens of a text the model must read; templates take blanks off its ends."""
@@ -74,10 +74,10 @@ class Counter:
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        # It carries no types, and a finished run does without it.
+        # It has no types, and a finished run does not need it.
         module: Any = importlib.import_module("tokenizers")
         try:
-            made = module.Tokenizer.from_file(str(self._file))
+            tokenizer = module.Tokenizer.from_file(str(self._file))
         except Exception as error:
             # The library raises nothing narrower.
             reason = str(error).partition("\n")[0]
@@ -85,6 +85,6 @@ class Counter:
                 f"{self._file} cannot be read ({reason})", where=self._settings.where, cure=_CURE
             ) from error
         # The file may say to cut and to fill up, as for training.
-        made.no_truncation()
-        made.no_padding()
-        return made
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer

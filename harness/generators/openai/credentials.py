@@ -1,4 +1,4 @@
-"""`Credentials`: what is sent to a server and must be stored and shown nowhere. Pure: the environment is handed in."""
+"""`Credentials`: secrets that go to a server and must not be stored or shown. Pure: the environment is an argument."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from urllib.parse import quote
 
 from ctxbench.bench import secrets
 from ctxbench.bench.errors import InputFault
-from ctxbench.harness.generators.openai.settings import BEARER, Settings
+from ctxbench.harness.generators.openai.settings import BEARER, OpenAISettings
 
 _SHORT = 8
-"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a word that a server of one's own is
-told, and may well stand in an answer."""
+"""Characters; a shorter key (``EMPTY``, ``none``), or one of letters alone, is a plain word for a server of one's own,
+and may well occur in an answer."""
 _HALF = 16
-"""Characters of a key whose first or last half is as good as all of it."""
+"""Characters of a key whose first or last half must not show either."""
 _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
-"""What keys are made of."""
+"""The characters of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Credentials:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment variable -> its value, of those that the spec names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """What is taken out of a server's words."""
+    """Matches the secrets in a server's words."""
 
     @classmethod
-    def read(cls, settings: Settings, environment: Mapping[str, str]) -> Self:
-        """Return what the environment holds for these settings.
+    def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
+        """Return the secrets that the environment holds for these settings.
 
         Raises:
             InputFault: if a variable that is named is not set, or holds no key. Its value is not repeated.
@@ -72,7 +72,7 @@ def _filled(value: Any, variables: Mapping[str, str]) -> Any:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield patterns of what gives a secret away."""
+    """Yield patterns that match a secret, or a half of it."""
     if len(secret) < _SHORT or secret.isalpha():
         return
     coded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
@@ -83,7 +83,7 @@ def _spellings(secret: str) -> Iterator[str]:
     yield from map(re.escape, dict.fromkeys((secret, quote(secret, safe=""), coded)))
 
 
-def _value(name: str, environment: Mapping[str, str], settings: Settings) -> str:
+def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
     value = environment.get(name, "").strip()
     if not value:
         raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")

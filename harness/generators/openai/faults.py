@@ -1,4 +1,4 @@
-"""What a reply that is no answer means: whose fault it is, its cure, and whether to try again. Pure."""
+"""Read replies that hold no answer: the kind of fault, its cure, and whether to try again. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.generators.openai.replies import ROOM, SHORTER, dig
-from ctxbench.harness.generators.openai.settings import OFFICIAL_KEY, Settings
+from ctxbench.harness.generators.openai.settings import OFFICIAL_KEY, OpenAISettings
 from ctxbench.harness.generators.openai.waiting import wait
 from ctxbench.harness.generators.openai.wire import LONG, SHORT, Body, renamed
 
 _READ = 2000
-"""Characters of a server's words that are looked at."""
+"""The most characters read of a server's words."""
 LONGEST_WAIT = 300.0
-"""Seconds; a server that asks to wait longer is not waited for."""
+"""The most seconds to wait for a server that asks for a pause."""
 AGAIN = "see that the server is well, then run the same command again"
 _LEAST = 16
 """Tokens; an answer with less room is not worth asking for."""
@@ -41,7 +41,7 @@ _REFUSED = re.compile(
     r"|unknown (?:field|parameter|argument|name)",
     re.I,
 )
-"""What servers say of a field that they do not take."""
+"""Words of servers about a field that they do not take."""
 _AGAIN = (408, 409, 424, 425, 429)
 """Besides 5xx: out of time, locked, failed behind a gateway (TGI, Azure), too early, too many."""
 _ELSEWHERE = (301, 302, 303, 307, 308)
@@ -51,7 +51,7 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a try gave no answer."""
+    """The reason why a try gave no answer."""
 
     fault: CtxbenchError
     again: bool = False
@@ -61,27 +61,27 @@ class Problem:
     instead: Body | None = None
     """A request that the server would take where it refuses this one."""
     turned_away: bool = False
-    """Whether it is the key, the model or the address that is not taken, and not this request."""
+    """Whether the key, the model or the address is refused, and not this request."""
 
 
-def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: Settings) -> Problem:
-    """Say what a status other than 200 means.
+def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
+    """Return the problem behind a status other than 200.
 
     Args:
         status: the HTTP status.
         headers: of the reply, names in lower case.
         text: its body, without secrets.
-        body: what was sent.
-        settings: to whom.
+        body: of the request.
+        settings: of the server.
     """
-    said, code = _said(text)
+    message, code = _message_and_code(text)
     where = settings.where
 
     def machine(what: str, cure: str, **more: Any) -> Problem:
-        return Problem(fault=MachineFault(f"{what}: {said}", where=where, cure=cure), **more)
+        return Problem(fault=MachineFault(f"{what}: {message}", where=where, cure=cure), **more)
 
     def user(what: str, cure: str) -> Problem:
-        return Problem(fault=InputFault(f"{what}: {said}", where=where, cure=cure), turned_away=True)
+        return Problem(fault=InputFault(f"{what}: {message}", where=where, cure=cure), turned_away=True)
 
     if status == 402 or (status == 429 and code in _NO_CREDIT):
         return machine(
@@ -91,7 +91,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         seconds = wait(headers)
         cure = f"lower concurrency={settings.concurrency}, or wait" if status == 429 else AGAIN
         return machine(f"status {status}", cure, again=seconds <= LONGEST_WAIT, wait=seconds)
-    if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, said)):
+    if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, message)):
         cure = "use a service that lets the model answer; the sample stays missing"
         return machine(f"a filter in front of the model refuses the prompt (status {status})", cure)
     if status in (401, 403):
@@ -103,9 +103,9 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return user(f"status {status}, the server points to {to}", "give that address as url=")
     if status < 400:
         return machine(f"status {status} is no answer", AGAIN, again=True)
-    if (found := _unfit(status, text, body, settings)) is not None:
-        return found
-    if _OTHER_ENDPOINT.search(said):
+    if (fault := _unfit(status, text, body, settings)) is not None:
+        return fault
+    if _OTHER_ENDPOINT.search(message):
         other = "completions" if settings.chat else "chat"
         return user(f"the model is not served at this endpoint (status {status})", f"give endpoint={other}")
     if status in (404, 405):
@@ -114,53 +114,53 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
     return machine(f"the request is refused (status {status})", "mend the spec (endpoint=, extra=), then run again")
 
 
-def _unfit(status: int, text: str, body: Body, settings: Settings) -> Problem | None:
-    """Say what of a request does not fit the model: its length, or a field; None if it is something else."""
-    said, code = _said(text)
+def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Problem | None:
+    """Return the problem of a request that does not fit the model by its length or a field; None for other refusals."""
+    message, code = _message_and_code(text)
     where = settings.where
-    if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(said):
-        fault = TooLong(f"the prompt is too long for the model (status {status}): {said}", where=where, cure=SHORTER)
+    if status == 413 or code in _TOO_LONG_CODES or _TOO_LONG.search(message):
+        fault = TooLong(f"the prompt is too long for the model (status {status}): {message}", where=where, cure=SHORTER)
         # Where a model thinks, less room is no shorter answer, but none.
-        return Problem(fault=fault, instead=None if settings.thinking else _shorter(said, body))
-    if _NO_ROOM.search(said) and not settings.thinking:
-        return Problem(fault=InputFault(f"the model had no room for its answer: {said}", where=where, cure=ROOM))
-    if field := _refused_field(text, said, body):
+        return Problem(fault=fault, instead=None if settings.thinking else _shorter(message, body))
+    if _NO_ROOM.search(message) and not settings.thinking:
+        return Problem(fault=InputFault(f"the model had no room for its answer: {message}", where=where, cure=ROOM))
+    if field := _refused_field(text, message, body):
         cure = f"""give extra='{{"{field}": null}}': the server then decides"""
-        refused_ = InputFault(f"the model takes no {field}: {said}", where=where, cure=cure)
+        refused_ = InputFault(f"the model takes no {field}: {message}", where=where, cure=cure)
         # The same limit by its other name asks for the same.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
 
 
-def _shorter(said: str, body: Body) -> Body | None:
+def _shorter(message: str, body: Body) -> Body | None:
     """Return the request with a lower limit of tokens, if that may be what the window leaves it.
 
     The prompt stays whole; the answer may end as ``length`` sooner. The limit is what the server says is left; newer
     vLLM says only that the prompt has "at least" what is too much, and so the limit is halved.
     """
     name = next((name for name in (SHORT, LONG) if name in body), None)
-    window, prompt = _WINDOW.search(said), _PROMPT.search(said)
+    window, prompt = _WINDOW.search(message), _PROMPT.search(message)
     if name is None or window is None or prompt is None:
         return None
-    exact = "at least" not in said
+    exact = "at least" not in message
     room = int(window.group(1)) - int(prompt.group(1)) if exact else body[name] // 2
     return {**body, name: room} if (1 if exact else _LEAST) <= room < body[name] else None
 
 
-def _filtered(status: int, text: str, said: str) -> bool:
-    """Say whether a refusal is one of this prompt: by a moderator, or a proxy that takes code for an attack."""
-    return bool(_FILTERED.search(said)) or (status == 403 and text.lstrip().startswith("<"))
+def _filtered(status: int, text: str, message: str) -> bool:
+    """Return whether this prompt was refused: by a moderator, or by a proxy that takes code for an attack."""
+    return bool(_FILTERED.search(message)) or (status == 403 and text.lstrip().startswith("<"))
 
 
-def _refused_field(text: str, said: str, body: Body) -> str:
+def _refused_field(text: str, message: str, body: Body) -> str:
     """Return the field of a request that the model does not take, as a server's words name it; empty if none is."""
     data = _json(text)
-    told = [dig(data, "error", "param"), *(dig(data, *at, "detail", 0, "loc", -1) for at in ((), ("message",)))]
-    if not _REFUSED.search(f"{said} {dig(data, 'error', 'code')}"):
+    fields = [dig(data, "error", "param"), *(dig(data, *at, "detail", 0, "loc", -1) for at in ((), ("message",)))]
+    if not _REFUSED.search(f"{message} {dig(data, 'error', 'code')}"):
         return ""
     for field in body:
-        named = re.search(rf"['\"`]{re.escape(field)}['\"`]|: {re.escape(field)}\b", said)
-        if field not in ("model", "messages", "prompt") and (field in told or named):
+        named = re.search(rf"['\"`]{re.escape(field)}['\"`]|: {re.escape(field)}\b", message)
+        if field not in ("model", "messages", "prompt") and (field in fields or named):
             return field
     return ""
 
@@ -172,7 +172,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _said(text: str) -> tuple[str, str]:
+def _message_and_code(text: str) -> tuple[str, str]:
     """Return a server's words and its code for the fault, whatever shape it gives them; the words in one line."""
     data = _json(text)
     error = dig(data, "error")
@@ -191,5 +191,5 @@ def _said(text: str) -> tuple[str, str]:
     else:
         words = "no reason given"
     codes = [dig(at, key) for at in (error, dig(error, "innererror"), data) for key in ("code", "type")]
-    code = next((one for one in codes if one in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
+    code = next((candidate for candidate in codes if candidate in (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)), "")
     return " ".join(words[:_READ].split()), code

@@ -1,4 +1,4 @@
-"""The generator and, where asked for, the coder behind a spec of `openai`."""
+"""`OpenAI` and `PricingOpenAI`: the generator behind a spec of `openai`, and the coder for servers that can price."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.openai import counting, pricing, replies, wire
 from ctxbench.harness.generators.openai.client import LARGEST, Client
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.spread import spread
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "2"
-"""Counts up when the same request would be asked in other words, or its answer read in another way."""
+"""Incremented when the same request is sent in other words, or its answer read in another way."""
 _MOST_SERVED = 20
-"""Names that are kept of who answered."""
+"""The most names of answering models that are kept."""
 _A_CHARACTER = 512
-"""Bytes of a reply with log-probabilities for each character sent, at most: it may be three tokens."""
+"""The most bytes of a reply with log-probabilities for each character sent, which may be three tokens."""
 
 
 class OpenAI:
@@ -31,8 +31,10 @@ class OpenAI:
 
     concurrent = True
 
-    def __init__(self, settings: Settings, *, revision: str = "", counter: counting.Counter | None = None) -> None:
-        """Prepare; the server is not spoken to before the first request.
+    def __init__(
+        self, settings: OpenAISettings, *, revision: str = "", counter: counting.Counter | None = None
+    ) -> None:
+        """Prepare; the server is not contacted before the first request.
 
         Args:
             settings: the model, its server, and how to ask.
@@ -53,7 +55,7 @@ class OpenAI:
 
     @property
     def window(self) -> int:
-        """Tokens of prompt and answer that prompts are cut to; 0 where nothing here counts as the model does."""
+        """Tokens of prompt and answer that prompts are cut to; 0 without the model's tokenizer."""
         return self._settings.window if self._counter is not None else 0
 
     def count(self, request: Request) -> int:
@@ -65,17 +67,17 @@ class OpenAI:
         return counted + self._settings.thinking
 
     def infilling(self) -> fim.Template:
-        """Return how the model is shown what follows the cursor; servers' own ``suffix`` is not used.
+        """Return the template for the text after the cursor; servers' own ``suffix`` is not used.
 
         Raises:
             InputFault: if it is asked as a chat model, or its name says no family and the spec none either.
         """
-        given = self._settings
-        return fim.of_name(given.model, family_name=given.fim, chat=given.chat, where=given.where)
+        settings = self._settings
+        return fim.of_name(settings.model, family_name=settings.fim, chat=settings.chat, where=settings.where)
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Who answered so far, where the server says more than the spec: model, fingerprint of its configuration."""
+        """The models that answered so far, where the server names more than the spec: model, fingerprint."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
@@ -100,13 +102,13 @@ class OpenAI:
     def _answer(self, request: Request) -> Response | MachineFault:
         line = wire.ends_with_line(request, self._settings)
         try:
-            found = self._ask(request, line=line)
-            if line and found.finish == "stop" and not found.text.strip():
-                # A blank line came first, or nothing at all, which a reply does not tell apart.
-                found = _both(found, self._ask(request, line=False))
+            response = self._ask(request, line=line)
+            if line and response.finish == "stop" and not response.text.strip():
+                # A blank line came first, or nothing at all: the reply is the same.
+                response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
-        return found
+        return response
 
     def _ask(self, request: Request, *, line: bool) -> Response:
         least = self._least(wire.message(request, self._settings))
@@ -120,7 +122,7 @@ class OpenAI:
         return self._client.post(wire.path(self._settings), wire.body(request, self._settings, line=line), read)
 
     def _note(self, who: replies.Served) -> None:
-        """Keep who answered where that is more than the spec says; of a server that is always another, the first."""
+        """Keep the names of models that answered, if they say more than the spec; only the first if they change."""
         scrub = self._client.scrub
         who = replace(who, model=scrub(who.model), fingerprint=scrub(who.fingerprint), provider=scrub(who.provider))
         if str(who) == self._settings.model:
@@ -133,14 +135,14 @@ class OpenAI:
                 self._others = True
 
     def _least(self, text: str) -> int:
-        """Return how many tokens of a text the server must have read; 0 if its counts are not to be believed."""
+        """Return the least number of tokens of a text that the server must have read; 0 if it is not trusted."""
         if not self._settings.whole:
             return 0
         return counting.least(text) if self._counter is None else self._counter.least(text)
 
 
 class PricingOpenAI(OpenAI):
-    """One whose server also says what a given text costs (``echo`` with ``logprobs``)."""
+    """A model whose server also prices given texts (``echo`` with ``logprobs``)."""
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `pricing`.
@@ -167,7 +169,7 @@ class PricingOpenAI(OpenAI):
 
 
 def _both(first: Response, second: Response) -> Response:
-    """Return the second of two answers with what both of them took."""
+    """Return the second of two answers with the tokens and seconds of both."""
     return replace(
         second,
         tokens_in=first.tokens_in + second.tokens_in,

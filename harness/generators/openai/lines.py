@@ -1,4 +1,4 @@
-"""Line completion: where a line ends; the message around a prompt for a chat model, and the code in its answer. Pure.
+"""Line completion: the end of a line, the message around a chat model's prompt, and the code in its answer. Pure.
 
 The message is the one that InferCom's released code sends to a chat model, word for word: one that is shown bare
 code explains it.
@@ -29,34 +29,34 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Say whether a prompt is code to go on with; questions about code are sent as they are."""
+    """Return whether a prompt is code to continue; questions about code are sent unchanged."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return where the first line of an answer ends that is not blank; None if none is complete."""
+    """Return the end of the first line of an answer that is not blank; None if none is complete."""
     at = text.find(END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
 
-def message(request: Request, asked: bool) -> str:
-    """Return what a chat model is told.
+def message(request: Request, instructed: bool) -> str:
+    """Return the message to a chat model.
 
     Args:
-        request: what is wanted.
-        asked: whether code to go on with is put into the message; else the prompt is all.
+        request: the request.
+        instructed: whether the message asks for the line after the code; else the prompt is the whole message.
     """
     text = request.prompt.text
-    if not asked or not is_line(request):
+    if not instructed or not is_line(request):
         return text
     return _MESSAGE.format(language=_LANGUAGES[request.language], prefix=text)
 
 
 def answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `message`: what stands between the tokens, else all of it."""
+    """Return the code in an answer to `message`: the text between the marks, else all of it."""
     if not is_line(request):
         return text
-    _, found, inner = text.partition(_OPEN)
-    text = inner if found else text
+    _, mark, inner = text.partition(_OPEN)
+    text = inner if mark else text
     return text[: min((at for close in _CLOSE if (at := text.find(close)) >= 0), default=len(text))]

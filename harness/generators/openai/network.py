@@ -1,4 +1,4 @@
-"""`Network`: connections that keep to a deadline and a size whatever the other side does, and that end when told to.
+"""`HttpNetwork`: connections that keep to a deadline and a size whatever the other side does, and that can be closed.
 
 A time-out of a socket begins anew with every byte, so a server that trickles outlasts it; and nothing wakes a thread
 that waits for one. Here every wait is for the socket, the deadline of the whole request, and the end, together.
@@ -27,37 +27,36 @@ _Address = tuple[Any, ...]
 _CONNECT = 10.0
 """Seconds to a connection."""
 _LOOK = 0.1
-"""Seconds between looks at whether a name was resolved: the library that does it cannot be woken."""
+"""Seconds between checks whether a name was resolved: the library that does it cannot be woken."""
 _STATUS = b"HTTP/1."
-"""How every reply begins."""
+"""The beginning of every reply."""
 _CODINGS = ("gzip", "x-gzip", "deflate")
 _ANY_HEADER = 32 + zlib.MAX_WBITS
 """Tells zlib to take both kinds."""
 
 
-class Ended(Exception):
-    """Raised in whoever waits when the network is closed, and in whoever comes later."""
+class NetworkClosed(Exception):
+    """Raised in threads that wait when the network is closed, and in those that come later."""
 
 
 class TooLarge(Exception):
     """Raised for a reply that is larger than it may be."""
 
 
-class Network(httpcore.NetworkBackend):
+class HttpNetwork(httpcore.NetworkBackend):
     """Connections of many threads, each of which does one request at a time, see `begin`."""
 
     def __init__(self) -> None:
-        """Open nothing but the bell that wakes all who wait."""
+        """Open nothing but the pipe that wakes waiting threads."""
         self._closed = threading.Event()
         self._bell = os.eventfd(0)
         weakref.finalize(self, os.close, self._bell)
         self._of_thread = threading.local()
 
     def begin(self, seconds: float, most: int) -> None:
-        """From now on, the calling thread waits so long in all, and reads so many bytes; what waits then raises.
+        """Limit the calling thread, from now on, to so many seconds of waiting and bytes of reading.
 
-        ``TimeoutError`` where the time is over, `TooLarge` where there is more to read, `Ended` when the network is
-        closed.
+        Beyond them, reads and writes raise ``TimeoutError`` or `TooLarge`; `NetworkClosed` when the network is closed.
         """
         self._of_thread.until, self._of_thread.left = time.monotonic() + seconds, most
         self._of_thread.fresh = False
@@ -72,7 +71,7 @@ class Network(httpcore.NetworkBackend):
         self._of_thread.left += more
 
     def close(self) -> None:
-        """Wake everyone who waits; they get `Ended`. At once, from any thread, as often as wanted."""
+        """Wake every waiting thread with `NetworkClosed`; at once, from any thread, any number of times."""
         self._closed.set()
         os.eventfd_write(self._bell, 1)
 
@@ -95,7 +94,7 @@ class Network(httpcore.NetworkBackend):
                 return _Stream(handle, self)
             except OSError as error:
                 handle.close()
-                # A deadline of the request is none of an address.
+                # The deadline of the request, not of one address, is over.
                 self.check()
                 reason = os.strerror(error.errno) if error.errno else str(error)
             except BaseException:
@@ -108,10 +107,10 @@ class Network(httpcore.NetworkBackend):
 
         Raises:
             TimeoutError: if its time is over.
-            Ended: if the network is closed.
+            NetworkClosed: if the network is closed.
         """
         if self._closed.is_set():
-            raise Ended
+            raise NetworkClosed
         if time.monotonic() > self._of_thread.until:
             raise TimeoutError
 
@@ -153,9 +152,9 @@ class Network(httpcore.NetworkBackend):
         poll = select.poll()
         poll.register(handle, event)
         poll.register(self._bell, select.POLLIN)
-        ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
+        events = poll.poll(max(0.0, until - time.monotonic()) * 1000)
         self.check()
-        if not ready:
+        if not events:
             raise TimeoutError("timed out")
 
     def _connect(self, handle: socket.socket, address: _Address) -> None:
@@ -191,7 +190,7 @@ class Network(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """One connection, plain or TLS."""
 
-    def __init__(self, handle: socket.socket, network: Network) -> None:
+    def __init__(self, handle: socket.socket, network: HttpNetwork) -> None:
         self._handle, self._network = handle, network
         self._fresh, self._spoilt = True, False
 
@@ -200,19 +199,19 @@ class _Stream(httpcore.NetworkStream):
             self._handle, lambda: self._handle.recv(max_bytes), select.POLLIN, httpcore.ReadError
         )
         self._network.count(len(data))
-        # A second reply that nobody asked for would be taken for the answer to the next request.
+        # An unrequested second reply would be taken for the answer to the next request.
         self._spoilt = self._spoilt or _STATUS in (data[1:] if self._fresh else data)
         self._fresh = False
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        left = memoryview(buffer)
+        unsent = memoryview(buffer)
         self._fresh = True
-        while left:
+        while unsent:
             sent = self._network.attempt(
-                self._handle, functools.partial(self._handle.send, left), select.POLLOUT, httpcore.WriteError
+                self._handle, functools.partial(self._handle.send, unsent), select.POLLOUT, httpcore.WriteError
             )
-            left = left[sent:]
+            unsent = unsent[sent:]
 
     def close(self) -> None:
         self._handle.close()
@@ -239,7 +238,7 @@ class _Stream(httpcore.NetworkStream):
         return _Stream(secured, self._network)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the pool asks of a connection that is idle: whether something is there to read, or it is over."""
+        """Return the pool's question about an idle connection: whether there is something to read, or it has ended."""
         if info == "ssl_object":
             return self._handle if isinstance(self._handle, ssl.SSLSocket) else None
         if info != "is_readable":
@@ -278,4 +277,6 @@ def unpacked(data: bytes, coding: str, most: int) -> bytes:
 
 
 def _looked_up(host: str, port: int, flags: int = 0) -> list[tuple[socket.AddressFamily, _Address]]:
-    return [(one[0], one[4]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)]
+    return [
+        (address[0], address[4]) for address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    ]

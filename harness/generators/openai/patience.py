@@ -1,6 +1,6 @@
-"""`Patience`: says what requests wait for while a server gives no answers, a line now and then.
+"""`ServerPatience`: log now and then what requests wait for while a server gives no answers.
 
-A dead server is tried again for a minute, and a slow one may take its time: who looks on is to know which of both.
+A dead server is tried again for a minute, and a slow one may take its time: the user is to know which of the two.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ class Waiting:
     """One request that is not answered yet."""
 
     since: float
-    """When it was begun, by the monotonic clock."""
+    """Its beginning, by the monotonic clock."""
     trouble: str = ""
-    """What became of its last try; empty during the first one."""
+    """The fault of its last try; empty during the first one."""
     tries: int = 1
-    """Those that were begun."""
+    """Tries begun so far."""
     until: float = 0.0
-    """When its last try is over at about that time, if it fails too."""
+    """The approximate end of its last try if all fail, by the monotonic clock."""
 
     def failed(self, trouble: str, until: float) -> None:
-        """Note that a try failed, and that there is another one."""
+        """Note that a try failed and another one follows."""
         self.trouble, self.until = trouble, until
         self.tries += 1
 
 
-class Patience:
-    """Watches over the requests of one client, however many there are."""
+class ServerPatience:
+    """Watches the requests of one client."""
 
     def __init__(self, where: str, *, most: int, timeout: float) -> None:
         """Begin with none.
 
         Args:
             where: the server, as messages call it.
-            most: tries of a request.
+            most: the most tries of a request.
             timeout: seconds that a try may take.
         """
         self._where, self._most, self._timeout = where, most, timeout
@@ -59,7 +59,7 @@ class Patience:
 
     @contextlib.contextmanager
     def request(self) -> Iterator[Waiting]:
-        """Count a request among those that wait, until it has its answer or is given up."""
+        """Count a request among the waiting ones until it is answered or has failed."""
         waiting = Waiting(time.monotonic())
         with self._lock:
             self._requests[waiting] = None
@@ -73,16 +73,16 @@ class Patience:
                 del self._requests[waiting]
 
     def answered(self) -> None:
-        """Note that the server has answered somebody."""
+        """Note that the server has answered a request."""
         with self._lock:
             self._news = time.monotonic()
 
     def close(self) -> None:
-        """Say nothing any more."""
+        """Log nothing any more."""
         self._closed.set()
 
     def line(self, now: float) -> str:
-        """Return what is to be said at this moment of the monotonic clock; empty if nothing is."""
+        """Return the line to log at this moment of the monotonic clock; empty if none is due."""
         with self._lock:
             if not self._requests or now - self._said < AGAIN:
                 return ""
@@ -99,10 +99,10 @@ class Patience:
                     f"each for {self._timeout:g} s at most before it is tried again"
                 )
             last = max(failing, key=lambda request: request.until)
-            left = max(1.0, last.until - now)
+            seconds = max(1.0, last.until - now)
             return (
                 f"waiting for {self._where}: {last.trouble}; try {last.tries} of {self._most}, "
-                f"given up in about {left:.0f} s; {requests}"
+                f"given up in about {seconds:.0f} s; {requests}"
             )
 
     def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""What a text costs after a prompt, from the log-probabilities of an echoed prompt. Pure.
+"""Price a text after a prompt by the log-probabilities of an echoed prompt. Pure.
 
 The prompt and the text are sent as one; the server repeats its tokens with their log-probabilities. Those that reach
 into the text are added up. A token that begins in the prompt (a blank before the text's first word, say) is counted
@@ -15,13 +15,13 @@ from typing import Any
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.generators.base import MOST_TOKENS
 from ctxbench.harness.generators.openai.replies import Garbled, choice, dig, see_whole
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, with_extra
 
 _LOWEST, _HIGHEST = -1e5, 0.01
-"""Of a log-probability: servers that leave a token out say -9999, and a sure one may be rounded up a little."""
+"""Range of a log-probability: servers report -9999 for a token left out, and may round a sure one up a little."""
 _BYTES = re.compile(r"<0x[0-9A-Fa-f]{2}>|bytes:(?:\\x[0-9a-fA-F]{2})+|[^A-Za-z0-9]")
-"""What servers may show otherwise than the text has it: bytes, blanks, marks."""
+"""Characters that servers may show differently from the text: bytes, blanks, marks."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
@@ -32,28 +32,28 @@ def ends(prompt: str, text: str) -> tuple[str, str]:
     return prompt or "\n", f"{text}\n"
 
 
-def body(prompt: str, text: str, settings: Settings) -> Body:
+def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
     """Return what asks for the prices; one token is made, which some servers insist on."""
-    made = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
-    return {**with_extra(made, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
+    fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
+    return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
-def bits(reply: Any, text: str, settings: Settings, *, least: int = 0) -> float:
+def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float:
     """Return minus log2 of the probability of the text, as a reply says it.
 
     Args:
         reply: its JSON data.
-        text: what is priced.
-        settings: of whom.
-        least: tokens that prompt and text have at least.
+        text: the priced text.
+        settings: of the server.
+        least: the least number of tokens that prompt and text can have.
 
     Raises:
         Garbled: if the reply's parts do not fit each other.
         CutShort: if the server did not read all of the prompt.
         InputFault: if the server does not give such prices.
     """
-    given = dig(choice(reply), "logprobs")
-    tokens, costs = dig(given, "tokens"), dig(given, "token_logprobs")
+    logprobs = dig(choice(reply), "logprobs")
+    tokens, costs = dig(logprobs, "tokens"), dig(logprobs, "token_logprobs")
     read = dig(reply, "usage", "prompt_tokens")
     if not (isinstance(tokens, list) and isinstance(costs, list)) or not tokens:
         raise _lacking("the reply has no log-probabilities", settings)
@@ -62,19 +62,19 @@ def bits(reply: Any, text: str, settings: Settings, *, least: int = 0) -> float:
     see_whole(reply, read, least, settings)
     if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
-    shown = [token if isinstance(token, str) else "" for token in tokens]
-    if not "".join(shown[:read]).endswith(text) and "".join(shown[: read - 1]).endswith(text):
-        # llama-cpp-python counts the token that marks the beginning, and does not show it.
+    texts = [token if isinstance(token, str) else "" for token in tokens]
+    if not "".join(texts[:read]).endswith(text) and "".join(texts[: read - 1]).endswith(text):
+        # llama-cpp-python counts the token for the beginning, but does not list it.
         read -= 1
-    if not settings.whole and not _spell(shown[:read], text):
+    if not settings.whole and not _spell(texts[:read], text):
         # Its count is not to be believed; what it made is one token behind those of the prompt.
         read = len(tokens) - 1
-    if not _spell(shown[:read], text):
+    if not _spell(texts[:read], text):
         raise Garbled("the tokens of the log-probabilities do not spell the text")
-    found = costs[_begin(shown[:read], text) : read]
-    if not all(type(cost) in (int, float) and _LOWEST <= cost <= _HIGHEST for cost in found):
+    text_costs = costs[_begin(texts[:read], text) : read]
+    if not all(type(cost) in (int, float) and _LOWEST <= cost <= _HIGHEST for cost in text_costs):
         raise Garbled("a token of the text has no log-probability that can be")
-    return max(0.0, -math.fsum(found) / math.log(2))
+    return max(0.0, -math.fsum(text_costs) / math.log(2))
 
 
 def _spell(tokens: Sequence[str], text: str) -> bool:
@@ -101,15 +101,20 @@ def _align(tokens: Sequence[str], text: str) -> int:
 
     Off by a token at most, of blanks or of characters outside ASCII.
     """
-    number, left = len(tokens), max(1, _solid(text))
-    while number > 1 and left > 0:
+    number, remaining = len(tokens), max(1, _solid(text))
+    while number > 1 and remaining > 0:
         number -= 1
-        left -= _solid(tokens[number]) if _solid(text) else 1
+        remaining -= _solid(tokens[number]) if _solid(text) else 1
     lead = text[: len(text) - len(text.lstrip())]
-    left = len(lead) - (len(tokens[number]) - len(tokens[number].lstrip()))
-    while number > 1 and left > 0 and tokens[number - 1].isspace() and ("\n" in lead or "\n" not in tokens[number - 1]):
+    remaining = len(lead) - (len(tokens[number]) - len(tokens[number].lstrip()))
+    while (
+        number > 1
+        and remaining > 0
+        and tokens[number - 1].isspace()
+        and ("\n" in lead or "\n" not in tokens[number - 1])
+    ):
         number -= 1
-        left -= len(tokens[number])
+        remaining -= len(tokens[number])
     return number
 
 
@@ -118,6 +123,6 @@ def _solid(text: str) -> int:
     return sum("!" <= character <= "~" for character in text)
 
 
-def _lacking(what: str, settings: Settings) -> InputFault:
+def _lacking(what: str, settings: OpenAISettings) -> InputFault:
     cure = "leave bits=true out, or use a server that gives echo with logprobs (vLLM, SGLang)"
     return InputFault(what, where=settings.where, cure=cure)

@@ -1,6 +1,6 @@
-"""What a reply says: the answer, its account, and who gave it. Pure.
+"""Read a reply: the answer, its tokens, and the model that gave it. Pure.
 
-Servers differ; what is read here is what their makers document, see `docs/generators-openai.md`.
+Servers differ; this reads the fields that their makers document, see `docs/generators-openai.md`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from ctxbench.bench.visible import visible
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import MOST_TOKENS, Request, Response, TooLong
 from ctxbench.harness.generators.openai import lines
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.reading import CutShort
 
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CUT = ("length", "max_tokens", "model_length")
 _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
-"""The server gave up half way: the same request may well be answered the next time."""
+"""The server stopped half way: the same request may well be answered the next time."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message that hold what the model thought."""
+"""Fields of a message that hold the model's thoughts."""
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _BEGIN, _END = "<think>", "</think>"
 """Marks around the thoughts of open models; a server that knows a model's marks takes them out itself."""
 _LONGEST = 200_000
-"""Characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
+"""The most characters of an answer: no run asks for so many tokens, and scoring a longer one takes minutes."""
 _LABEL = 100
-"""Characters of a name that a server gives itself."""
+"""The most characters stored of a name that a server reports."""
 _READ = 1000
-"""Characters of it that are looked at."""
+"""The most characters read of it."""
 _FEW = 16
 """Tokens; an answer with a smaller limit may be empty because its first token is no whole character."""
 SHORTER = (
@@ -43,24 +43,24 @@ ROOM = "give its thoughts room: thinking=TOKENS (8000, say), or switch them off 
 
 
 class Garbled(Exception):
-    """Raised for a reply that is no answer though its status says so: it was cut, or made by something else."""
+    """Raised for a successful reply that holds no answer: it was cut, or came from something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Who a server says that answered."""
+    """The model behind an answer, by the server's own account."""
 
     model: str
     fingerprint: str = ""
     provider: str = ""
-    """Who ran it, where the server only passes requests on."""
+    """The service that ran it, if the server only passes requests on."""
     counted: bool = True
-    """Whether it said how many tokens it read and wrote."""
+    """Whether it reported the numbers of tokens read and written."""
     repeats: bool = False
-    """Whether a secret that was sent to it stood in its answer."""
+    """Whether its answer held a secret that was sent to it."""
 
     def __str__(self) -> str:
-        """Return the model, and behind it what else was said."""
+        """Return the model, followed by the other facts in brackets."""
         more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
         more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
         more += ["repeats the key that it is sent, which was taken out of its answers"] if self.repeats else []
@@ -72,14 +72,14 @@ class _Words:
     text: str
     thought: bool
     """Whether the model thought before it answered, as far as the reply shows."""
-    told: bool = False
-    """Whether the server gives what it thought beside the answer."""
+    has_thoughts: bool = False
+    """Whether the server returns the thoughts beside the answer."""
 
 
 def failure(reply: Any) -> dict[str, Any] | None:
-    """Return the error that a reply with status 200 holds instead of an answer, as one with its own status does.
+    """Return the error that a reply with status 200 holds instead of an answer.
 
-    Services that pass requests on answer 200 before they know what becomes of them (OpenRouter).
+    Services that pass requests on answer 200 before they know the outcome (OpenRouter).
     """
     for error in (dig(reply, "error"), dig(reply, "choices", 0, "error")):
         if error:
@@ -87,19 +87,19 @@ def failure(reply: Any) -> dict[str, Any] | None:
     return None
 
 
-def response(reply: Any, request: Request, settings: Settings, seconds: float, *, least: int = 0) -> Response:
+def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
     """Return the answer that a reply holds.
 
     Args:
         reply: its JSON data.
-        request: what was wanted.
-        settings: of whom.
-        seconds: what it took.
-        least: tokens that the prompt has at least, see `counting.least`.
+        request: the request.
+        settings: of the server.
+        seconds: that the request took.
+        least: the least number of tokens that the prompt can have, see `counting.least`.
 
     Raises:
         Garbled: if it holds none.
-        MachineFault: if the service kept the answer back, or the model cannot have read the whole prompt.
+        MachineFault: if the service withheld the answer, or the model cannot have read the whole prompt.
         InputFault: if the model thinks, and its thoughts took the room of the answer.
     """
     finish = dig(choice(reply), "finish_reason")
@@ -107,7 +107,7 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     if finish in _BROKEN:
         raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
     if finish not in (*_STOPPED, *_CUT):
-        # A text that a filter kept back is no answer of the model, and is not scored as one.
+        # A text that a filter withheld is no answer of the model, and is not scored as one.
         raise MachineFault(
             f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
             where=settings.where,
@@ -122,12 +122,12 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
         see_whole(reply, tokens_in, least, settings)
-    code = lines.answer(request, text) if settings.chat and settings.asked else text
+    code = lines.answer(request, text) if settings.chat and settings.instructed else text
     end = lines.end(text) if request.one_line and not settings.chat else None
     answered = Response(
         text=code[:end],
         finish="length" if finish in _CUT and end is None else "stop",
-        # A server that counts nothing: our own count is the best there is.
+        # If the server counts nothing, our own count is the best there is.
         tokens_in=code_tokens.count(request.prompt.text) if tokens_in is None else tokens_in,
         tokens_out=code_tokens.count(text) if tokens_out is None else tokens_out,
         seconds=seconds,
@@ -141,8 +141,8 @@ def response(reply: Any, request: Request, settings: Settings, seconds: float, *
     return answered
 
 
-def served(reply: Any, settings: Settings) -> Served:
-    """Return who answered, as far as the reply says."""
+def served(reply: Any, settings: OpenAISettings) -> Served:
+    """Return the model behind a reply, as far as the reply names it."""
     model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
     return Served(
         model=_label(model) or settings.model,
@@ -153,7 +153,7 @@ def served(reply: Any, settings: Settings) -> Served:
 
 
 def dig(value: Any, *keys: str | int) -> Any:
-    """Return what stands at a path in JSON data; None where the path ends early."""
+    """Return the value at a path in JSON data; None if the path ends early."""
     for key in keys:
         if isinstance(key, str) and isinstance(value, dict):
             value = value.get(key)
@@ -168,7 +168,7 @@ def choice(reply: Any) -> Any:
     """Return the one answer of a reply to a request for one.
 
     Raises:
-        Garbled: if it has none or several, or one that it counts as another.
+        Garbled: if it has none or several, or one with another index.
     """
     choices = dig(reply, "choices")
     if not isinstance(choices, list) or not choices:
@@ -179,38 +179,38 @@ def choice(reply: Any) -> Any:
 
 
 def _label(value: Any) -> str:
-    """Return a name as it is stored and shown: short, in one line."""
+    """Return a name fit to be stored and shown: short, in one line."""
     text = visible(" ".join(value[:_READ].split())) if isinstance(value, str) else ""
     return text if len(text) <= _LABEL else f"{text[:_LABEL]}…"
 
 
-def _words(reply: Any, settings: Settings) -> _Words:
-    """Return the model's words without its thoughts; one that says nothing says an empty text."""
+def _words(reply: Any, settings: OpenAISettings) -> _Words:
+    """Return the model's text without its thoughts; empty if it wrote none."""
     if not settings.chat:
         return _Words(_text(dig(choice(reply), "text")), False)
     message = dig(choice(reply), "message")
     if not isinstance(message, dict):
         raise Garbled("the reply has no message")
     content = message.get("content")
-    told = any(message.get(key) for key in _THOUGHTS)
-    thought = told or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
+    has_thoughts = any(message.get(key) for key in _THOUGHTS)
+    thought = has_thoughts or bool(_count(reply, "completion_tokens_details", "reasoning_tokens"))
     if isinstance(content, list):
         thought = thought or any(dig(part, "type") in _THOUGHT_PARTS for part in content)
         content = "".join(_text(dig(part, "text")) for part in content if dig(part, "type") == "text")
     if content is None:
         content = message.get("refusal") or ""
-    return _unthought(_text(content), thought=thought, told=told)
+    return _unthought(_text(content), thought=thought, has_thoughts=has_thoughts)
 
 
-def _unthought(text: str, *, thought: bool, told: bool) -> _Words:
-    """Return a message's text without thoughts that the server left in it; behind thoughts without an end is nothing.
+def _unthought(text: str, *, thought: bool, has_thoughts: bool) -> _Words:
+    """Return a message's text without thoughts that the server left in it; thoughts without an end leave nothing.
 
     Some chat templates begin the thoughts, and the model only ends them.
     """
     before, end, behind = text.partition(_END)
     if text.lstrip().startswith(_BEGIN) or (end and _BEGIN not in before):
-        return _Words(behind, thought=True, told=False)
-    return _Words(text, thought, told)
+        return _Words(behind, thought=True, has_thoughts=False)
+    return _Words(text, thought, has_thoughts)
 
 
 def _text(value: Any) -> str:
@@ -219,8 +219,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) -> None:
-    """See that it was the model's own words that came to their end, or to the limit, and not what it thought before."""
+def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISettings) -> None:
+    """Check that the answer itself came to its end or to the limit, and not the thoughts before it."""
     limit = request.sampling.max_tokens
     hidden = not words.text and limit >= _FEW
     if cut and (words.thought or hidden) and not settings.thinking:
@@ -229,8 +229,8 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) 
             where=settings.where,
             cure=ROOM,
         )
-    if words.told and not cut and not words.text.strip():
-        # A parser of thoughts that is not the model's takes the answer for one.
+    if words.has_thoughts and not cut and not words.text.strip():
+        # A parser of thoughts for another model takes the answer for a thought.
         raise MachineFault(
             "the reply has thoughts and no answer",
             where=settings.where,
@@ -238,13 +238,13 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: Settings) 
         )
 
 
-def see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
-    """See that the server does not say that the model read less than the prompt has.
+def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
+    """Check that the model read the whole prompt, by the server's own count.
 
     Raises:
-        CutShort: if it does.
+        CutShort: if it read less.
     """
-    # A service may count only what it had not at hand.
+    # A service may leave cached tokens out of its count.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:
         raise CutShort(
             f"the server cut the prompt without a word: it read {read} tokens of at least {least}",
@@ -254,24 +254,24 @@ def see_whole(reply: Any, read: int, least: int, settings: Settings) -> None:
 
 
 def _tokens(reply: Any) -> tuple[int | None, int | None]:
-    """Return the tokens that were read and written, thoughts included; None where the server does not say.
+    """Return the numbers of tokens read and written, thoughts included; None if the server does not report them.
 
     OpenAI counts thoughts as completion, xAI and Gemini only in the total.
     """
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if written is not None and read and total is not None:
         written = max(written, total - read)
-    # Nothing read is nothing counted: old Ollama says 0 of a prompt that it had at hand.
+    # 0 tokens read means not counted: old Ollama reports 0 for a cached prompt.
     return read or None, written
 
 
 def _cached(reply: Any) -> int:
-    """Return how many of the prompt's tokens were at hand; OpenAI's place for it, DeepSeek's, Moonshot's."""
+    """Return how many of the prompt's tokens were cached, from the fields of OpenAI, DeepSeek or Moonshot."""
     places = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cached_tokens",))
-    return next((found for place in places if (found := _count(reply, *place))), 0)
+    return next((tokens for place in places if (tokens := _count(reply, *place))), 0)
 
 
 def _count(reply: Any, *keys: str) -> int | None:
-    """Return a number of tokens; None where there is none, or one that cannot be."""
-    found = dig(reply, "usage", *keys)
-    return found if type(found) is int and 0 <= found <= MOST_TOKENS else None
+    """Return a number of tokens; None if there is none, or an impossible one."""
+    number = dig(reply, "usage", *keys)
+    return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""What a spec of `openai` says, checked. Pure: nothing is asked of a server or of the environment."""
+"""Settings of `openai`, checked. Pure: no server is asked and no environment read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ctxbench.bench.errors import InputFault
 
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
-ASKED, RAW = "asked", "raw"
+INSTRUCTED, RAW = "asked", "raw"
 BEARER = "Authorization"
-"""The header that holds the key behind the word Bearer; in any other it stands alone."""
+"""The header that holds the key after the word Bearer; any other header holds the key alone."""
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""The variable that holds the key of OpenAI's own service, and of no other."""
+"""The variable that holds the key of OpenAI's own service alone."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -36,7 +36,7 @@ _OURS = ("model", "prompt", "messages", "stream", "n", "echo", "logprobs", "suff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class OpenAISettings:
     """One model behind one server."""
 
     model: str
@@ -44,8 +44,8 @@ class Settings:
     """Without a slash at its end; with ``/v1`` where the spec gave no path."""
     chat: bool
     """Whether answers are asked of ``/chat/completions``."""
-    asked: bool
-    """Whether a chat model is told what to do with the prompt of a line."""
+    instructed: bool
+    """Whether a chat model gets instructions with the prompt of a line."""
     concurrency: int
     timeout: float
     """Seconds a try may take."""
@@ -68,7 +68,7 @@ class Settings:
     headers: Mapping[str, str] = field(default_factory=dict)
     """More headers of every request."""
     query: str = ""
-    """What stands behind the address of every request, after a question mark."""
+    """The query of every request's address, after the question mark."""
 
     @property
     def where(self) -> str:
@@ -93,7 +93,7 @@ class Settings:
 
 
 def follows_instructions(model: str) -> bool:
-    """Say whether a model's name says that it follows instructions, as ``…-Instruct``, ``…-chat`` and ``gpt-4…`` do."""
+    """Return whether a model follows instructions by its name, such as ``…-Instruct``, ``…-chat`` or ``gpt-4…``."""
     return _FOLLOWS.search(model.rpartition("/")[2]) is not None
 
 
@@ -141,8 +141,8 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def see_private(settings: Settings) -> None:
-    """See that no secret goes over plain http to another machine.
+def see_private(settings: OpenAISettings) -> None:
+    """Check that no secret goes over plain http to another machine.
 
     Raises:
         InputFault: if one would.
@@ -197,7 +197,7 @@ def name_of(model: str, url: str) -> str:
 
 
 def at_least(name: str, value: float, least: float) -> None:
-    """See that a number is large enough.
+    """Check that a number is large enough.
 
     Raises:
         InputFault: if it is not, or is not finite.
@@ -215,16 +215,16 @@ def extra_fields(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise InputFault("extra is no JSON object", where=_WHERE, cure="""write extra='{"top_k": 20}'""")
-    taken = [key for key in _OURS if key in found]
-    if taken:
-        raise InputFault(f"extra has the field {taken[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
-    _see_no_secret("extra", found)
-    return found
+    reserved = [key for key in _OURS if key in fields]
+    if reserved:
+        raise InputFault(f"extra has the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it")
+    _see_no_secret("extra", fields)
+    return fields
 
 
 def header_fields(text: str) -> dict[str, str]:
@@ -234,19 +234,19 @@ def header_fields(text: str) -> dict[str, str]:
         InputFault: if it is not, or could hold a secret; values are not repeated then.
     """
     try:
-        found = json.loads(text or "{}")
+        fields = json.loads(text or "{}")
     except ValueError:
-        found = None
-    sound = isinstance(found, dict) and all(
+        fields = None
+    sound = isinstance(fields, dict) and all(
         _HEADER.fullmatch(name) and isinstance(value, str) and value.isascii() and value.isprintable()
-        for name, value in found.items()
+        for name, value in fields.items()
     )
-    if not isinstance(found, dict) or not sound:
+    if not isinstance(fields, dict) or not sound:
         raise InputFault(
             "headers is no JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
         )
-    _see_no_secret("headers", found)
-    return found
+    _see_no_secret("headers", fields)
+    return fields
 
 
 def key_header(name: str) -> str:
@@ -279,7 +279,7 @@ def query_text(text: str) -> str:
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """See that JSON data has no secret in it, because a spec is stored and shown.
+    """Check that JSON data holds no secret, because a spec is stored and shown.
 
     Raises:
         InputFault: if it may; the value is not repeated.

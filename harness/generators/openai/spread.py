@@ -1,4 +1,4 @@
-"""Work for many threads that wait most of the time."""
+"""Spread work over many threads that wait most of the time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
         return [work(item) for item in items]
     results: dict[int, R] = {}
     errors: list[BaseException] = []
-    left = iter(enumerate(items))
+    waiting = iter(enumerate(items))
     lock = threading.Lock()
 
     def worker() -> None:
         while not errors:
             with lock:
-                number, item = next(left, (-1, items[0]))
+                number, item = next(waiting, (-1, items[0]))
             if number < 0:
                 return
             try:

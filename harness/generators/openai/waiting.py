@@ -1,4 +1,4 @@
-"""How long a server asks to wait. Pure."""
+"""Read how long a server asks clients to wait. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RESET, _REMAINING = "ratelimit-reset", "ratelimit-remaining"
 _SPANS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = 1e9
-"""A larger number is a moment, in seconds since 1970, and one that is a thousand times as large is in milliseconds."""
+"""A larger number is a time in seconds since 1970; one that is a thousand times as large is in milliseconds."""
 
 
 def wait(headers: Mapping[str, str]) -> float:
@@ -26,13 +26,13 @@ def wait(headers: Mapping[str, str]) -> float:
     """
     if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
         return _sound(exact / 1000)
-    given = headers.get("retry-after", "").strip()
-    if not given:
+    retry_after = headers.get("retry-after", "").strip()
+    if not retry_after:
         return max((_reset(headers[name]) for name in headers if _RESET in name and _spent(headers, name)), default=0.0)
-    if (seconds := _number(given)) is not None:
+    if (seconds := _number(retry_after)) is not None:
         return _sound(seconds)
     try:
-        return _sound(email.utils.parsedate_to_datetime(given).timestamp() - time.time())
+        return _sound(email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, TypeError):
         return 0.0
 
@@ -41,19 +41,19 @@ def _spent(headers: Mapping[str, str], reset: str) -> bool:
     return _number(headers.get(reset.replace(_RESET, _REMAINING), "")) == 0
 
 
-def _reset(given: str) -> float:
-    number = _number(given)
+def _reset(header: str) -> float:
+    number = _number(header)
     if number is None:
-        spans = _SPANS.findall(given) if _SPANS.sub("", given.strip()) == "" else []
+        spans = _SPANS.findall(header) if _SPANS.sub("", header.strip()) == "" else []
         return _sound(sum(float(amount) * _SECONDS[unit] for amount, unit in spans))
     if number > _EPOCH:
         return _sound((number / 1000 if number > 1000 * _EPOCH else number) - time.time())
     return _sound(number)
 
 
-def _number(given: str) -> float | None:
+def _number(header: str) -> float | None:
     try:
-        return float(given)
+        return float(header)
     except ValueError:
         return None
 

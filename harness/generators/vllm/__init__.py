@@ -1,4 +1,4 @@
-"""`vllm`: a model's weights on this machine's GPUs, run by vLLM in this process (the extra ``vllm``)."""
+"""`vllm`: a model whose weights are on this machine, run on its GPUs by vLLM in this process (the extra ``vllm``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators.hf.settings import AUTO, checked, is_chat
 from ctxbench.harness.generators.registry import generator
 from ctxbench.harness.generators.vllm.answering import VLLM
-from ctxbench.harness.generators.vllm.settings import CURE, Settings
+from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"))
@@ -46,7 +46,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         raise InputFault(f"gpu_memory={gpu_memory:g} does not fit", where="vllm", cure="give a part such as 0.9")
     weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
     return VLLM(
-        Settings(
+        VLLMSettings(
             model=model,
             revision=revision,
             dtype=dtype,

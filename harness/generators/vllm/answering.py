@@ -1,4 +1,4 @@
-"""`VLLM`: requests answered, and texts priced, by vLLM's engine in this process."""
+"""`VLLM`: answer requests and price texts with vLLM's engine in this process."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from ctxbench.harness.generators.hf.local import Local
 from ctxbench.harness.generators.hf.stopping import end_of
 from ctxbench.harness.generators.openai import lines
 from ctxbench.harness.generators.openai.wire import seed
-from ctxbench.harness.generators.vllm.engine import Engine, Made, Wanted
-from ctxbench.harness.generators.vllm.settings import Settings
+from ctxbench.harness.generators.vllm.engine import EngineAnswer, EngineRequest, VLLMEngine
+from ctxbench.harness.generators.vllm.settings import VLLMSettings
 from ctxbench.strategies.api import Prompt
 
 T = TypeVar("T")
 PROTOCOL = "1"
-"""Counts up when the same request would be answered otherwise."""
+"""Incremented when the same request would be answered differently."""
 _NEWLINE = "\n"
 _GOES = 3
-"""How often an answer that begins with blank lines is asked to go on."""
+"""How often an answer that begins with blank lines is continued."""
 
 
 class VLLM(Local):
     """A causal language model, computed by vLLM.
 
-    Prompts are tokens that our own reading makes, the same as `hf`'s, and answers are cut by the same rule: both
-    generators see and say the same texts.
+    Prompts become tokens by the same code as `hf`'s, and answers are cut by the same rule, so that both generators read
+    and return the same texts.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: VLLMSettings) -> None:
         """Prepare; files are looked for when the version is asked for, the engine starts with the first request."""
         super().__init__(settings)
         self._settings = settings
-        # What is kept for a GPU is kept by thread: one alone starts the engine, asks it and ends it.
+        # State of a GPU belongs to a thread: a single one starts the engine, asks it and ends it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
-        self._started: Engine | None = None
+        self._started: VLLMEngine | None = None
         self.instructs = settings.chat
         self.batch_size = settings.batch
 
@@ -67,26 +67,28 @@ class VLLM(Local):
             InputFault: if the model cannot be read, or there is no GPU.
             MachineFault: if the engine does not start, or died; the next call starts another.
         """
-        found: dict[int, Response | MachineFault] = {}
-        wanted: dict[int, Wanted] = {}
+        outcomes: dict[int, Response | MachineFault] = {}
+        engine_requests: dict[int, EngineRequest] = {}
         for number, request in enumerate(requests):
             ids = self._tokens.prompt(request)
             room = self.window - len(ids) if self.window else request.sampling.max_tokens
             if room < 1:
-                found[number] = self._too_long(len(ids))
+                outcomes[number] = self._too_long(len(ids))
             else:
-                wanted[number] = self._wanted(request, ids, min(room, max(1, request.sampling.max_tokens)))
+                engine_requests[number] = self._engine_request(
+                    request, ids, min(room, max(1, request.sampling.max_tokens))
+                )
         start = time.perf_counter()
-        made = self._answered({number: requests[number] for number in wanted}, wanted)
-        seconds = (time.perf_counter() - start) / max(1, len(made))
-        for number, one in made.items():
-            found[number] = self._response(requests[number], wanted[number], one, seconds)
-        return [found[number] for number in range(len(requests))]
+        answers = self._answered({number: requests[number] for number in engine_requests}, engine_requests)
+        seconds = (time.perf_counter() - start) / max(1, len(answers))
+        for number, answer in answers.items():
+            outcomes[number] = self._response(requests[number], engine_requests[number], answer, seconds)
+        return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         """Return minus log2 of the probability of each text and a line end after its prompt; see `hf.pricing`.
 
-        Chat models read the bare prompt too: what is priced is the code, not the talk around it.
+        Chat models read the bare prompt too: the code is priced, not the talk around it.
 
         Raises:
             InputFault: as `generate`.
@@ -107,20 +109,20 @@ class VLLM(Local):
         return costs
 
     def close(self) -> None:
-        """Let go of the engine and its memory."""
+        """Release the engine and its memory."""
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
 
-    def _work(self, work: Callable[[Engine], T]) -> T:
-        """Have the engine do something, in its own thread; start it if need be."""
+    def _work(self, work: Callable[[VLLMEngine], T]) -> T:
+        """Run some work on the engine, in its own thread; start the engine if needed."""
 
         def do() -> T:
             if self._started is None:
-                self._started = Engine(self._folder, self._settings, self.window)
+                self._started = VLLMEngine(self._folder, self._settings, self.window)
             try:
                 return work(self._started)
             except MachineFault:
-                # What is left of a dead engine holds memory that the next one needs.
+                # A dead engine still holds memory that the next one needs.
                 self._stop()
                 raise
 
@@ -131,9 +133,9 @@ class VLLM(Local):
         if engine is not None:
             engine.close()
 
-    def _wanted(self, request: Request, ids: list[int], most: int) -> Wanted:
+    def _engine_request(self, request: Request, ids: list[int], most: int) -> EngineRequest:
         end, how = end_of(request, chat=self._settings.chat), request.sampling
-        return Wanted(
+        return EngineRequest(
             ids=ids,
             most=most,
             temperature=max(0.0, how.temperature),
@@ -143,35 +145,43 @@ class VLLM(Local):
             ends=tuple(sorted(self._tokens.middle_ends(request))),
         )
 
-    def _answered(self, requests: dict[int, Request], wanted: dict[int, Wanted]) -> dict[int, Made]:
-        """Return the answers, all asked for in one call; those that a blank line has ended too early go on."""
-        if not wanted:
+    def _answered(
+        self, requests: dict[int, Request], engine_requests: dict[int, EngineRequest]
+    ) -> dict[int, EngineAnswer]:
+        """Return the answers, generated in one call; those that a blank line has ended too early are continued."""
+        if not engine_requests:
             return {}
-        first = self._work(lambda engine: engine.answer(list(wanted.values())))
-        made = dict(zip(wanted, first, strict=True))
+        first = self._work(lambda engine: engine.answer(list(engine_requests.values())))
+        answers = dict(zip(engine_requests, first, strict=True))
         for go in range(_GOES):
-            early = [number for number, one in made.items() if self._is_early(requests[number], wanted[number], one)]
+            early = [
+                number
+                for number, answer in answers.items()
+                if self._is_early(requests[number], engine_requests[number], answer)
+            ]
             if not early:
                 break
             # The last time no line ends them, and they are only cut.
-            rests = [_rest(wanted[number], made[number], stops=go < _GOES - 1) for number in early]
-            more = self._work(partial(Engine.answer, wanted=rests))
+            rests = [_remainder(engine_requests[number], answers[number], stops=go < _GOES - 1) for number in early]
+            more = self._work(partial(VLLMEngine.answer, requests=rests))
             for number, other in zip(early, more, strict=True):
-                one = made[number]
-                made[number] = replace(other, ids=[*one.ids, *other.ids], cached=one.cached)
-        return made
+                answer = answers[number]
+                answers[number] = replace(other, ids=[*answer.ids, *other.ids], cached=answer.cached)
+        return answers
 
-    def _is_early(self, request: Request, wanted: Wanted, made: Made) -> bool:
-        """Say whether only the end of a blank line has ended an answer that may go on."""
+    def _is_early(self, request: Request, engine_request: EngineRequest, answer: EngineAnswer) -> bool:
+        """Return whether only the end of a blank line has ended an answer that may go on."""
         end = end_of(request, chat=self._settings.chat)
-        if made.by != _NEWLINE or not end.line or len(made.ids) >= wanted.most:
+        if answer.by != _NEWLINE or not end.line or len(answer.ids) >= engine_request.most:
             return False
-        return end.find(self._tokens.answer(request, wanted.ids, made.ids)) is None
+        return end.find(self._tokens.answer(request, engine_request.ids, answer.ids)) is None
 
-    def _response(self, request: Request, wanted: Wanted, made: Made, seconds: float) -> Response:
-        text = self._tokens.answer(request, wanted.ids, made.ids)
+    def _response(
+        self, request: Request, engine_request: EngineRequest, answer: EngineAnswer, seconds: float
+    ) -> Response:
+        text = self._tokens.answer(request, engine_request.ids, answer.ids)
         at = end_of(request, chat=self._settings.chat).find(text)
-        stopped = made.stopped or at is not None
+        stopped = answer.stopped or at is not None
         text = text[:at]
         if not stopped:
             # The limit may fall between the tokens of one character.
@@ -179,25 +189,25 @@ class VLLM(Local):
         return Response(
             text=lines.answer(request, text) if self._settings.chat else text,
             finish="stop" if stopped else "length",
-            tokens_in=len(wanted.ids),
-            tokens_out=len(made.ids),
+            tokens_in=len(engine_request.ids),
+            tokens_out=len(answer.ids),
             seconds=seconds,
-            cached=min(made.cached, len(wanted.ids)),
+            cached=min(answer.cached, len(engine_request.ids)),
         )
 
 
-def _rest(wanted: Wanted, made: Made, *, stops: bool) -> Wanted:
-    """Return what is still wanted of an answer that goes on, with numbers of chance of its own.
+def _remainder(request: EngineRequest, answer: EngineAnswer, *, stops: bool) -> EngineRequest:
+    """Return the request for the rest of an answer that goes on, with random numbers of its own.
 
     Args:
-        wanted: the whole answer.
-        made: what there is of it.
+        request: for the whole answer.
+        answer: the part that is there.
         stops: whether the end of a line ends it again.
     """
     return replace(
-        wanted,
-        ids=[*wanted.ids, *made.ids],
-        most=wanted.most - len(made.ids),
-        seed=None if wanted.seed is None else seed(wanted.seed, len(made.ids)),
-        stops=tuple(stop for stop in wanted.stops if stops or stop != _NEWLINE),
+        request,
+        ids=[*request.ids, *answer.ids],
+        most=request.most - len(answer.ids),
+        seed=None if request.seed is None else seed(request.seed, len(answer.ids)),
+        stops=tuple(stop for stop in request.stops if stops or stop != _NEWLINE),
     )

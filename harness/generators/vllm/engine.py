@@ -1,4 +1,4 @@
-"""vLLM's engine: tokens after tokens, and what given tokens cost. The only part that imports vLLM."""
+"""`VLLMEngine`: generate tokens after tokens, and price given ones. Only this file imports vLLM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.files import read_text
-from ctxbench.harness.generators.vllm.settings import CURE, Settings
+from ctxbench.harness.generators.vllm.settings import CURE, VLLMSettings
 
 _AGAIN = "run the same command again; if it comes back, give a smaller window or gpu_memory"
 _SMALLER = "give a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory if others are there"
@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
-"""What is set for vLLM where the user has not set it."""
+"""Environment variables of vLLM, set unless the user has set them."""
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of adapters that vLLM makes room for."""
 _ADAPTER = "adapter_config.json"
@@ -38,8 +38,8 @@ _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """One answer wanted."""
+class EngineRequest:
+    """A request for one answer."""
 
     ids: list[int]
     """The prompt; at least one token."""
@@ -56,8 +56,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """One answer made."""
+class EngineAnswer:
+    """One answer."""
 
     ids: list[int]
     """Its tokens, the one that ended it included."""
@@ -66,13 +66,13 @@ class Made:
     by: str
     """The text that ended it; empty if none did."""
     cached: int
-    """How many tokens of the prompt were at hand from earlier ones."""
+    """How many tokens of the prompt were cached from earlier ones."""
 
 
-class Engine:
+class VLLMEngine:
     """The engine of one model. One thread at a time."""
 
-    def __init__(self, folder: Path, settings: Settings, window: int) -> None:
+    def __init__(self, folder: Path, settings: VLLMSettings, window: int) -> None:
         """Start it; nothing is fetched, and no code that the folder brings along is run.
 
         Args:
@@ -99,11 +99,11 @@ class Engine:
         try:
             self._llm: Any = self._vllm.LLM(**arguments(folder, settings, window, rank=lora[1] if lora else 0))
         except Exception as error:
-            # The engine raises what it likes, for files that are not right as for memory that does not suffice.
+            # The engine raises all kinds of exceptions, for wrong files as well as for a lack of memory.
             raise self._fault("the engine does not start", error) from error
 
-    def answer(self, wanted: Sequence[Wanted]) -> list[Made]:
-        """Make answers, side by side as the engine likes.
+    def answer(self, requests: Sequence[EngineRequest]) -> list[EngineAnswer]:
+        """Generate answers, side by side as the engine decides.
 
         Raises:
             InputFault: if vLLM refuses the parameters of one.
@@ -111,19 +111,19 @@ class Engine:
         """
         params = [
             self._vllm.SamplingParams(
-                max_tokens=one.most,
-                temperature=one.temperature,
-                top_p=one.top_p,
-                seed=one.seed,
-                stop=list(one.stops),
-                stop_token_ids=list(one.ends),
+                max_tokens=request.most,
+                temperature=request.temperature,
+                top_p=request.top_p,
+                seed=request.seed,
+                stop=list(request.stops),
+                stop_token_ids=list(request.ends),
             )
-            for one in wanted
+            for request in requests
         ]
-        return [_made(found) for found in self._generate([one.ids for one in wanted], params)]
+        return [_answer_of(output) for output in self._generate([request.ids for request in requests], params)]
 
     def costs(self, pieces: Sequence[tuple[list[int], int]]) -> list[float]:
-        """Return what the last n tokens of each piece cost after those before them: minus log2 of the probability.
+        """Return the cost of the last n tokens of each piece after those before them: minus log2 of the probability.
 
         Args:
             pieces: tokens, and n, which is less than their number.
@@ -132,16 +132,16 @@ class Engine:
             InputFault: as `answer`.
             MachineFault: if the engine died, or gave a price that is no number.
         """
-        # One token must be made; what it is does not matter.
+        # vLLM must generate at least one token, whose value does not matter.
         params = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
-        found = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
-        return [self._cost(one, *piece) for one, piece in zip(found, pieces, strict=True)]
+        outputs = self._generate([ids for ids, _ in pieces], [params] * len(pieces))
+        return [self._cost(output, *piece) for output, piece in zip(outputs, pieces, strict=True)]
 
     def close(self) -> None:
-        """Let go of the GPU's memory."""
+        """Release the GPU's memory."""
         llm, self._llm = self._llm, None
         if llm is not None:
-            # One that has died may not end tidily; what it died of is told already.
+            # A dead engine may not end tidily; its fault has been reported already.
             with contextlib.suppress(Exception):
                 llm.llm_engine.engine_core.shutdown()
             del llm
@@ -160,15 +160,17 @@ class Engine:
             ) from error
 
     def _generate(self, prompts: Sequence[list[int]], params: Sequence[Any]) -> list[Any]:
-        given = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids in prompts]
+        token_prompts = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids in prompts]
         try:
-            found: list[Any] = self._llm.generate(given, list(params), use_tqdm=False, lora_request=self._lora)
+            outputs: list[Any] = self._llm.generate(
+                token_prompts, list(params), use_tqdm=False, lora_request=self._lora
+            )
         except Exception as error:
             raise self._fault("the engine gave no answer", error) from error
-        return found
+        return outputs
 
-    def _cost(self, found: Any, ids: Sequence[int], count: int) -> float:
-        logs = found.prompt_logprobs
+    def _cost(self, output: Any, ids: Sequence[int], count: int) -> float:
+        logs = output.prompt_logprobs
         if logs is None or len(logs) != len(ids):
             raise MachineFault("the engine gave no log-probabilities", where=self._settings.where, cure=_AGAIN)
         bits = -math.fsum(logs[at][ids[at]].logprob for at in range(len(ids) - count, len(ids))) / math.log(2)
@@ -177,18 +179,18 @@ class Engine:
         return max(0.0, bits)
 
     def _fault(self, what: str, error: Exception) -> CtxbenchError:
-        """Return the fault of an engine: memory that does not suffice has a cure of its own."""
+        """Return the fault of an engine; a lack of memory has a cure of its own."""
         reason = _line(error)
         full = type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(reason) is not None
         cure = _SMALLER if full else _AGAIN
-        said = f"{what} ({type(error).__name__}: {reason})"
+        message = f"{what} ({type(error).__name__}: {reason})"
         if isinstance(error, ValueError) and not full:
-            return InputFault(said, where=self._settings.where, cure="mend the spec, or the model's files")
-        return MachineFault(said, where=self._settings.where, cure=cure)
+            return InputFault(message, where=self._settings.where, cure="mend the spec, or the model's files")
+        return MachineFault(message, where=self._settings.where, cure=cure)
 
 
-def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -> dict[str, Any]:
-    """Return what the engine is started with.
+def arguments(folder: Path, settings: VLLMSettings, window: int, *, rank: int = 0) -> dict[str, Any]:
+    """Return the arguments that the engine is started with.
 
     Args:
         folder: the model's.
@@ -206,7 +208,7 @@ def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -
         "tensor_parallel_size": settings.tensor_parallel,
         "gpu_memory_utilization": settings.gpu_memory,
         "enable_prefix_caching": True,
-        # Not as the model's own file says, such as a penalty for repetitions: as the run says.
+        # The run decides, not the model's own file with, for example, a penalty for repetitions.
         "generation_config": "vllm",
         "trust_remote_code": False,
         "disable_log_stats": True,
@@ -214,17 +216,17 @@ def arguments(folder: Path, settings: Settings, window: int, *, rank: int = 0) -
     }
 
 
-def _made(found: Any) -> Made:
-    [answer] = found.outputs
-    return Made(
+def _answer_of(output: Any) -> EngineAnswer:
+    [answer] = output.outputs
+    return EngineAnswer(
         ids=list(answer.token_ids),
         stopped=answer.finish_reason == "stop",
         by=answer.stop_reason if isinstance(answer.stop_reason, str) else "",
-        cached=found.num_cached_tokens or 0,
+        cached=output.num_cached_tokens or 0,
     )
 
 
-def _adapter(settings: Settings) -> tuple[Path, int] | None:
+def _adapter(settings: VLLMSettings) -> tuple[Path, int] | None:
     """Return the folder of the adapter and the rank to make room for; None if there is none.
 
     Raises:

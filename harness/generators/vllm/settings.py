@@ -1,17 +1,17 @@
-"""What a spec of `vllm` says. Pure."""
+"""Settings of `vllm`. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ctxbench.harness.generators.hf.settings import Model
+from ctxbench.harness.generators.hf.settings import LocalModel
 
 CURE = "pip install -e '.[vllm]' on a machine with a GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Model):
+class VLLMSettings(LocalModel):
     """One model, and how vLLM runs it."""
 
     by: ClassVar[str] = "vllm"

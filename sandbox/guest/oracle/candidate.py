@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from . import faults, values
-from .channel import Channel, Gone
+from .channel import Channel, ChannelClosed
 
 _FILE = "<program>"
 
@@ -27,13 +27,13 @@ def serve(line: socket.socket) -> None:
     but the standard three. The program is executed as the module ``candidate``, not as ``__main__``.
     """
     channel = Channel(line)
-    with contextlib.suppress(Gone):
+    with contextlib.suppress(ChannelClosed):
         program, entry = channel.receive()
         try:
             function = _load(program, entry)
         except BaseException as error:  # noqa: BLE001 - sys.exit() while loading is a failure like any other
             traceback.print_exc()
-            return _reply(channel, ("broken", faults.told(error)))
+            return _reply(channel, ("broken", faults.in_one_line(error)))
         _reply(channel, ("ready",))
         while True:
             arguments, named = channel.receive()

@@ -12,7 +12,7 @@ _LENGTH = struct.Struct(">I")
 _PIECE = 1 << 16
 
 
-class Gone(Exception):
+class ChannelClosed(Exception):
     """Raised when the other end is gone."""
 
 
@@ -31,7 +31,7 @@ class Channel:
         try:
             self._line.sendall(_LENGTH.pack(len(message)) + message)
         except OSError as error:
-            raise Gone(str(error)) from None
+            raise ChannelClosed(str(error)) from None
 
     def receive(self) -> Any:
         """Wait for the next value.
@@ -42,7 +42,7 @@ class Channel:
         """
         size = _LENGTH.unpack(self._read(4))[0]
         if size > values.LIMIT:
-            raise values.Malformed(f"a message of more than {values.LIMIT} bytes")
+            raise values.MalformedValue(f"a message of more than {values.LIMIT} bytes")
         return values.decode(self._read(size))
 
     def _read(self, count: int) -> bytes:
@@ -51,8 +51,8 @@ class Channel:
             try:
                 piece = self._line.recv(min(_PIECE, count - len(data)))
             except OSError as error:
-                raise Gone(str(error)) from None
+                raise ChannelClosed(str(error)) from None
             if not piece:
-                raise Gone("closed")
+                raise ChannelClosed("closed")
             data += piece
         return bytes(data)

@@ -13,7 +13,7 @@ from . import values
 
 _TEXT = 1000
 _STOPS = (StopIteration, StopAsyncIteration, GeneratorExit, BaseExceptionGroup)
-_KNOWN: dict[str, type[BaseException]] = {
+_BUILTINS: dict[str, type[BaseException]] = {
     name: kind
     for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, _STOPS)
@@ -21,16 +21,16 @@ _KNOWN: dict[str, type[BaseException]] = {
 
 
 def sent(error: BaseException) -> tuple[str, tuple[Any, ...]]:
-    """Return what is sent of an exception: a builtin class's name and its arguments."""
+    """Return an exception as it is sent: the name of a builtin class, and arguments."""
     kind = type(error)
-    if _KNOWN.get(kind.__name__) is kind:
+    if _BUILTINS.get(kind.__name__) is kind:
         try:
             values.encode((kind.__name__, (error.args,)))  # as deep as it will be
         except Exception:  # noqa: BLE001 - whatever the arguments are, the text remains
-            return kind.__name__, (told(error),)
+            return kind.__name__, (in_one_line(error),)
         return kind.__name__, error.args
     for base in kind.__mro__[1:]:
-        if _KNOWN.get(base.__name__) is base and base not in (Exception, BaseException):
+        if _BUILTINS.get(base.__name__) is base and base not in (Exception, BaseException):
             return base.__name__, (_text(error),)
     if isinstance(error, _STOPS):
         return "RuntimeError", (f"the candidate raised {kind.__name__}",)
@@ -43,9 +43,9 @@ def received(name: object, arguments: object) -> BaseException:
     Raises:
         values.Malformed: if the name is not that of an exception that may be raised here.
     """
-    kind = _KNOWN.get(name) if type(name) is str else None
+    kind = _BUILTINS.get(name) if type(name) is str else None
     if kind is None or type(arguments) is not tuple:
-        raise values.Malformed(f"no exception is named {str(name)[:80]!r}")
+        raise values.MalformedValue(f"no exception is named {str(name)[:80]!r}")
     try:
         return kind(*arguments)
     except Exception:  # noqa: BLE001 - some classes want arguments of their own; the class is what counts
@@ -54,7 +54,7 @@ def received(name: object, arguments: object) -> BaseException:
         return error
 
 
-def told(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """Return an exception as one line of bounded length, printable whatever it holds."""
     text = _text(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

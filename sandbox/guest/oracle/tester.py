@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from . import faults, values
-from .channel import Channel, Gone
+from .channel import Channel, ChannelClosed
 
 _FILE = "<check>"
 
@@ -60,7 +60,7 @@ def run(check: Mapping[str, Any], box: Stage) -> dict[str, Any]:
             stand_in.load(check["program"])
             _trusted(check["check"])(stand_in)
     except BaseException as error:  # noqa: BLE001 - sys.exit() in a candidate or a check is no pass either
-        return {"passed": False, "detail": stand_in.fault or _where(error) + faults.told(error)}
+        return {"passed": False, "detail": stand_in.fault or _where(error) + faults.in_one_line(error)}
     return {"passed": not stand_in.fault, "detail": stand_in.fault}
 
 
@@ -110,15 +110,15 @@ class StandIn:
             with self._lock:
                 self._channel.send(message)
                 return self._channel.receive()
-        except Gone:
+        except ChannelClosed:
             raise self._broken("the candidate's process ended before it answered") from None
         except Exception as error:  # noqa: BLE001 - such as no memory for it: a check may not take it for the candidate's
-            raise self._broken(f"the candidate answered with no reply: {faults.told(error)}") from None
+            raise self._broken(f"the candidate answered with no reply: {faults.in_one_line(error)}") from None
 
     def _raised(self, name: object, arguments: object) -> BaseException:
         try:
             return faults.received(name, arguments)
-        except values.Malformed as error:
+        except values.MalformedValue as error:
             raise self._broken(f"the candidate answered with no reply: {error}") from None
 
     def _broken(self, fault: str) -> Broken:

@@ -32,7 +32,7 @@ class NotPlain(Exception):
     """Raised when a value cannot be sent: its type is not in the list, or it is too large or too deep."""
 
 
-class Malformed(Exception):
+class MalformedValue(Exception):
     """Raised when bytes are no message of this encoding."""
 
 
@@ -64,9 +64,9 @@ class _Encoder:
             self._add(tag, write(value))
         elif kind in _DICTS:
             self._add(b"d", _LENGTH.pack(len(value)))
-            for key, held in dict.items(value):
+            for key, inner in dict.items(value):
                 self.put(key, depth - 1)
-                self.put(held, depth - 1)
+                self.put(inner, depth - 1)
         elif kind in _SEQUENCES:
             self._several(_SEQUENCES[kind], value, len(value), depth)
         elif isinstance(value, Iterator):
@@ -121,14 +121,14 @@ def decode(data: bytes) -> Any:
         Malformed: if they are not exactly one value of this encoding in its limits.
     """
     if len(data) > LIMIT:
-        raise Malformed(f"a message of more than {LIMIT} bytes")
+        raise MalformedValue(f"a message of more than {LIMIT} bytes")
     decoder = _Decoder(data)
     try:
         value = decoder.take(DEPTH)
     except (struct.error, UnicodeDecodeError, TypeError, ValueError, OverflowError) as error:
-        raise Malformed(f"no message: {error}") from None
+        raise MalformedValue(f"no message: {error}") from None
     if decoder.at != len(data):
-        raise Malformed("bytes after the value")
+        raise MalformedValue("bytes after the value")
     return value
 
 
@@ -139,17 +139,17 @@ class _Decoder:
     def take(self, depth: int) -> Any:
         self.items += 1
         if not depth or self.items > ITEMS:
-            raise Malformed("too deep or too many values")
+            raise MalformedValue("too deep or too many values")
         tag = self._bytes(1)
         read = _READERS.get(tag)
         if read is None:
-            raise Malformed(f"no value begins with {tag!r}")
+            raise MalformedValue(f"no value begins with {tag!r}")
         return read(self, depth - 1)
 
     def _bytes(self, count: int) -> bytes:
         end = self.at + count
         if end > len(self.data):
-            raise Malformed("a value that is cut off")
+            raise MalformedValue("a value that is cut off")
         part = self.data[self.at : end]
         self.at = end
         return part
@@ -171,20 +171,20 @@ class _Decoder:
 
     def _dict(self, depth: int) -> dict[Any, Any]:
         count = self._length()
-        found = {self.take(depth): self.take(depth) for _ in range(count)}
-        _distinct(len(found), count)
-        return found
+        pairs = {self.take(depth): self.take(depth) for _ in range(count)}
+        _distinct(len(pairs), count)
+        return pairs
 
     def _set(self, depth: int) -> set[Any]:
         count = self._length()
-        found = {self.take(depth) for _ in range(count)}
-        _distinct(len(found), count)
-        return found
+        members = {self.take(depth) for _ in range(count)}
+        _distinct(len(members), count)
+        return members
 
 
-def _distinct(found: int, count: int) -> None:
-    if found != count:
-        raise Malformed("a key that comes twice")
+def _distinct(distinct: int, count: int) -> None:
+    if distinct != count:
+        raise MalformedValue("a key that comes twice")
 
 
 _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {

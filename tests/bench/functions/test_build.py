@@ -304,10 +304,12 @@ def test_what_was_verified_is_taken_up_until_all_is_asked_for_again(tmp_path: Pa
     assert verified(in_process(more=lose)).machine_faults == 2
     second, third, fourth = in_process(), in_process(), in_process()
     result = verified(second)
-    assert (result.kept, result.faults, len(judging(second))) == (1, (), 4), "what the machine failed is done again"
+    assert (result.from_earlier, result.faults, len(judging(second))) == (1, (), 4), (
+        "what the machine failed is done again"
+    )
     result = verified(third)
-    assert (result.kept, result.references_passed, third.jobs) == (3, 3, [])
-    assert verified(fourth, again=True).kept == 0 and len(judging(fourth)) == 6
+    assert (result.from_earlier, result.references_passed, third.jobs) == (3, 3, [])
+    assert verified(fourth, again=True).from_earlier == 0 and len(judging(fourth)) == 6
 
 
 def test_what_was_verified_is_taken_up_only_where_nothing_of_it_changed(
@@ -316,7 +318,7 @@ def test_what_was_verified_is_taken_up_only_where_nothing_of_it_changed(
     made, home, other = make(tmp_path), Home(tmp_path / "home"), in_process()
 
     def kept(sample_set: SampleSet, sandbox: FakeSandbox) -> int:
-        return verify(home, sample_set, sandbox, workers=1, report=print, tick=lambda _: None).kept
+        return verify(home, sample_set, sandbox, workers=1, report=print, tick=lambda _: None).from_earlier
 
     assert (kept(made, in_process()), kept(made, in_process())) == (0, 3)
     other.name = "another"

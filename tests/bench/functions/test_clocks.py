@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from ctxbench.bench.functions.choose import MOST_TESTS, TestRun, choose, steady
-from ctxbench.bench.functions.mutation import Draft, chosen
+from ctxbench.bench.functions.mutation import Draft, choose_by_faults
 from ctxbench.bench.functions.python.clocks import clock_lines, clock_tests
-from ctxbench.bench.functions.static import Known, candidate
+from ctxbench.bench.functions.static import ListedFunction, candidate
 from ctxbench.bench.functions.types import Level
 from ctxbench.bench.testing.coverage import Covered, CoveredTest
 from ctxbench.bench.types import Cursor, Reference, Sample
@@ -129,13 +129,13 @@ def draft() -> Draft:
 
 
 def test_a_test_that_reads_a_clock_is_chosen_only_where_no_other_sees_an_empty_body() -> None:
-    assert "timed" not in chosen(draft(), Faults("wide", "timed"))
-    with_clock = chosen(draft(), Faults("timed"))
+    assert "timed" not in choose_by_faults(draft(), Faults("wide", "timed"))
+    with_clock = choose_by_faults(draft(), Faults("timed"))
     assert "timed" in with_clock and draft().judged_by(with_clock).clocks == ("timed",)
 
 
 def test_tests_that_read_a_clock_are_left_for_last() -> None:
-    definition = Known(path="a.py", definition=Definition(), level=Level.SELF_CONTAINED, uses=())
+    definition = ListedFunction(path="a.py", definition=Definition(), level=Level.SELF_CONTAINED, uses=())
     runs = {"timed": run(clock=True), "plain": run(), "late": run(clock=True)}
     covering = {"timed": frozenset({1}), "plain": frozenset({1}), "late": frozenset({2})}
     made = candidate(definition, covering, runs)

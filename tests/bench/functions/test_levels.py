@@ -67,7 +67,7 @@ def level_of(tmp_path: Path, body: str, *, method: bool = False) -> tuple[Level,
     function = f'def asked({"self, " * method}x, y=1):\n    """Do."""\n' + indent(dedent(body), "    ")
     text = HEAD + "\n\n" + (f"class Cart(Base):\n{indent(function, '    ')}" if method else function) + "\n"
     found = static.read(project(tmp_path, {**FILES, "shop/pay.py": text}))
-    (known,) = [each for each in found.known if each.definition.name.endswith("asked")]
+    (known,) = [each for each in found.functions if each.definition.name.endswith("asked")]
     return known.level, known.uses
 
 
@@ -129,7 +129,7 @@ def test_uses_are_the_projects_names_that_the_body_reads(tmp_path: Path) -> None
 def test_signature_and_decorators_are_given_and_need_nothing(tmp_path: Path) -> None:
     text = HEAD + '\n@load_all\ndef asked(x: Store = LIMIT) -> Store:\n    """Do."""\n    return x\n'
     found = static.read(project(tmp_path, {**FILES, "shop/pay.py": text}))
-    assert [(each.level, each.uses) for each in found.known] == [(Level.SELF_CONTAINED, ())]
+    assert [(each.level, each.uses) for each in found.functions] == [(Level.SELF_CONTAINED, ())]
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
             },
         )
     )
-    assert [each.definition.name for each in found.known] == ["three"]
+    assert [each.definition.name for each in found.functions] == ["three"]
     assert dict(found.drops) == {"body_elsewhere": 3}, "copies in files that give no samples are seen too"
     assert found.hidden == ("tests/",)
     assert {key: found.counts[f"left_out_{key}"] for key in ("test", "excluded", "syntax_error")} == {

@@ -87,7 +87,7 @@ def certified(
         references,
         machine,
         Certificates(folder / "certificates.jsonl"),
-        wanted=wanted,
+        most=wanted,
         workers=2,
         jobs=JOBS,
         tick=lambda *_: None,

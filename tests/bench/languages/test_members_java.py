@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.languages.members import Project, project
+from ctxbench.bench.languages.members import ProjectNames, project
 from ctxbench.bench.types import Language
 
 FILES = {
@@ -48,11 +48,11 @@ public class Pay extends Base {
 
 
 @pytest.fixture(scope="module")
-def shop() -> Project:
+def shop() -> ProjectNames:
     return project(Language.JAVA, FILES)
 
 
-def read(shop: Project, line: str, *, head: str = HEAD) -> dict[str, bool]:
+def read(shop: ProjectNames, line: str, *, head: str = HEAD) -> dict[str, bool]:
     start = (head.count("\n"), 0)
     return {one.name: one.known for one in shop.readings("src/shop/pay/Pay.java", head + line, start=start)}
 
@@ -73,7 +73,7 @@ def read(shop: Project, line: str, *, head: str = HEAD) -> dict[str, bool]:
         ("throw (RuntimeException) x;", {}),
     ],
 )
-def test_what_is_judged(shop: Project, line: str, found: dict[str, bool]) -> None:
+def test_what_is_judged(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
     assert read(shop, line) == found
 
 
@@ -91,25 +91,25 @@ def test_what_is_judged(shop: Project, line: str, found: dict[str, bool]) -> Non
         "if (x) for (;;) while (x) switch (x) { }",
     ],
 )
-def test_what_cannot_be_told_is_never_called_made_up(shop: Project, line: str) -> None:
+def test_what_cannot_be_told_is_never_called_made_up(shop: ProjectNames, line: str) -> None:
     assert all(read(shop, line).values())
 
 
-def test_a_method_may_be_of_an_outer_type(shop: Project) -> None:
+def test_a_method_may_be_of_an_outer_type(shop: ProjectNames) -> None:
     head = HEAD.replace("    void go(int x) {", "    class Part {\n    void part() {")
     assert read(shop, "go(own); stop();", head=head) == {"go": True, "stop": False}
 
 
-def test_a_static_import_may_bring_a_method(shop: Project) -> None:
+def test_a_static_import_may_bring_a_method(shop: ProjectNames) -> None:
     assert read(shop, "stop();", head="import static org.other.Thing.*;\n" + HEAD) == {}
     assert read(shop, "stop();", head="import static org.other.Thing.stop;\n" + HEAD) == {}
 
 
-def test_a_type_without_its_import_is_not_judged(shop: Project) -> None:
+def test_a_type_without_its_import_is_not_judged(shop: ProjectNames) -> None:
     assert read(shop, "Rules.floor();", head=HEAD.replace("import shop.Rules;\n", "")) == {}
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="Rules.this()[]{};:='\"\n\\ /*@ü", max_size=60))
-def test_any_text_is_read(shop: Project, text: str) -> None:
+def test_any_text_is_read(shop: ProjectNames, text: str) -> None:
     shop.readings("src/shop/pay/Pay.java", HEAD + text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.languages.members import Project, project
+from ctxbench.bench.languages.members import ProjectNames, project
 from ctxbench.bench.types import Language
 
 FILES = {
@@ -73,11 +73,11 @@ import os, framework
 
 
 @pytest.fixture(scope="module")
-def shop() -> Project:
+def shop() -> ProjectNames:
     return project(Language.PYTHON, {path: textwrap.dedent(text) for path, text in FILES.items()})
 
 
-def read(shop: Project, line: str, *, head: str = "def run(x):", path: str = "shop/pay.py") -> dict[str, bool]:
+def read(shop: ProjectNames, line: str, *, head: str = "def run(x):", path: str = "shop/pay.py") -> dict[str, bool]:
     """Return name -> known of one line in a function (or method) of a file with the usual imports."""
     indent = " " * (len(head) - len(head.lstrip()) + 4) if "\n" not in head else " " * 8
     code = f"{IMPORTS}\n{head}\n{indent}{line}\n"
@@ -109,7 +109,7 @@ METHOD = "class Pay(Cart):\n    def go(self):"
         ("import shop._speedups, shop.wire_pb2", {}),
     ],
 )
-def test_what_is_judged(shop: Project, line: str, found: dict[str, bool]) -> None:
+def test_what_is_judged(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
     assert read(shop, line) == found
 
 
@@ -126,12 +126,12 @@ def test_what_is_judged(shop: Project, line: str, found: dict[str, bool]) -> Non
         "undefined.gone",
     ],
 )
-def test_what_cannot_be_told_is_never_called_made_up(shop: Project, line: str) -> None:
+def test_what_cannot_be_told_is_never_called_made_up(shop: ProjectNames, line: str) -> None:
     assert all(read(shop, line).values())
 
 
 @pytest.mark.parametrize("head", ["def run(tax):", "def run(x, tax=1):"])
-def test_a_local_name_hides_an_import(shop: Project, head: str) -> None:
+def test_a_local_name_hides_an_import(shop: ProjectNames, head: str) -> None:
     assert read(shop, "tax.gone", head=head) == {}
 
 
@@ -146,11 +146,11 @@ def test_a_local_name_hides_an_import(shop: Project, head: str) -> None:
         ("(lambda: self.nothing)()", {"self.nothing": False}),
     ],
 )
-def test_members_of_self(shop: Project, line: str, found: dict[str, bool]) -> None:
+def test_members_of_self(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
     assert read(shop, line, head=METHOD) == found
 
 
-def test_a_base_class_may_count_on_what_is_below_it(shop: Project) -> None:
+def test_a_base_class_may_count_on_what_is_below_it(shop: ProjectNames) -> None:
     head = "class Shape:\n    def area(self):"
     assert read(shop, "self.width + self.depth", head=head, path="shop/mix.py") == {
         "self.width": True, "self.depth": False,
@@ -158,17 +158,17 @@ def test_a_base_class_may_count_on_what_is_below_it(shop: Project) -> None:
     assert read(shop, "self.name", head="class LogMixin:\n    def log(self):", path="shop/mix.py") == {}
 
 
-def test_what_code_assigns_itself_is_known(shop: Project) -> None:
+def test_what_code_assigns_itself_is_known(shop: ProjectNames) -> None:
     code = "class Pay:\n    def go(self):\n        self.late = 1\n        return self.late\n"
     assert [(one.name, one.known) for one in shop.readings("shop/pay.py", code)][-1] == ("self.late", True)
 
 
-def test_places_are_those_of_the_code(shop: Project) -> None:
+def test_places_are_those_of_the_code(shop: ProjectNames) -> None:
     [one] = shop.readings("shop/pay.py", f"{IMPORTS}\ny = 'ü', tax.gone\n", start=(9, 0))
     assert (one.line, one.column, one.known) == (9, 9, False)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="abself.tx()[]{}:,='\"\n\\ #@ü", max_size=60))
-def test_any_text_is_read(shop: Project, text: str) -> None:
+def test_any_text_is_read(shop: ProjectNames, text: str) -> None:
     shop.readings("shop/pay.py", f"{IMPORTS}class Pay:\n    def go(self):\n        {text}")

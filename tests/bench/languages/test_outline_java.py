@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, outline
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, outline
 from ctxbench.bench.types import Language
 
 
@@ -88,9 +88,9 @@ def test_a_method_in_full() -> None:
     assert group.decorators == ("@Override", '@Named("{")')
     assert group.modifiers == ("public", "static")
     assert group.parameters == (
-        Parameter(name="key", text="final Function<T, K> key"),
-        Parameter(name="by", text="int[] by"),
-        Parameter(name="tags", text="String... tags", starred=True),
+        FunctionParameter(name="key", text="final Function<T, K> key"),
+        FunctionParameter(name="by", text="int[] by"),
+        FunctionParameter(name="tags", text="String... tags", starred=True),
     )
     assert group.parameters_text == "final Function<T, K> key, int[] by, String... tags"
     assert (group.returns, group.throws) == (MAP, "throws PayFault, StockFault")

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from ctxbench.bench.languages.outline import Function, Outline, Parameter, outline
+from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, outline
 from ctxbench.bench.types import Language
 
 
@@ -86,12 +86,12 @@ def test_a_function_in_full() -> None:
     assert load.decorators == ("@cached(\n    size=3,\n)",)
     assert load.modifiers == ("async",)
     assert load.parameters == (
-        Parameter(name="a", text="a"),
-        Parameter(name="b", text="b: int = LIMIT", default_name="LIMIT", annotated=True),
-        Parameter(name="rest", text="*rest: str", starred=True, annotated=True),
-        Parameter(name="c", text="c=None"),
-        Parameter(name="d", text="d=os.sep"),
-        Parameter(name="more", text="**more", starred=True),
+        FunctionParameter(name="a", text="a"),
+        FunctionParameter(name="b", text="b: int = LIMIT", default_name="LIMIT", annotated=True),
+        FunctionParameter(name="rest", text="*rest: str", starred=True, annotated=True),
+        FunctionParameter(name="c", text="c=None"),
+        FunctionParameter(name="d", text="d=os.sep"),
+        FunctionParameter(name="more", text="**more", starred=True),
     )
     assert load.parameters_text == "a, /, b: int = LIMIT, *rest: str, c=None, d=os.sep, **more"
     assert load.returns == "dict[str, int]"

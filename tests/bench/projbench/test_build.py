@@ -11,7 +11,7 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.projbench import analysis
-from ctxbench.bench.projbench.build import Built, build_samples, manifest_of
+from ctxbench.bench.projbench.build import BuiltSamples, build_samples, manifest_of
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.snapshot import MAX_BYTES, Snapshot, load
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Language
@@ -33,7 +33,7 @@ def repository(root: Path, *, users: int = 5, **extra: str | bytes) -> Snapshot:
     return make_snapshot(root, {**API, **files, **extra})
 
 
-def kept(home: Home, name: str, made: Built, read: Snapshot) -> SampleSet:
+def kept(home: Home, name: str, made: BuiltSamples, read: Snapshot) -> SampleSet:
     about = manifest_of(made, [read], {}, seed=0, per_repo=10)
     return sets.save(home, name, made.samples, made.references, about)
 

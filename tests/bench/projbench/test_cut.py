@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.bench.projbench.candidates import Candidate
+from ctxbench.bench.projbench.candidates import LineCandidate
 from ctxbench.bench.projbench.cut import Cut, cut, fault, ordered
 from ctxbench.bench.projbench.leaks import VerbatimIndex
 from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE
 
 
-def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line: int = 3) -> Candidate:
+def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line: int = 3) -> LineCandidate:
     tokens = ((0, 5), (6, 7), (8, 13), (13, 14), (14, 18), (18, 19), (20, 21), (21, 22))
-    return Candidate(path=path, line=line, text=text, tokens=tokens, column=8, uses=(), masked=(), shared=False)
+    return LineCandidate(path=path, line=line, text=text, tokens=tokens, column=8, uses=(), masked=(), shared=False)
 
 
 def test_both_kinds_come_half_and_half() -> None:
@@ -74,7 +74,7 @@ FAULTS = {
 def test_leaks_and_empty_targets(text: str, subkind: str, column: int, lines: list[str], expected: str) -> None:
     tokens = tuple(span for span in candidate().tokens if span[1] <= len(text))
     base = candidate(text)
-    line = Candidate(path="a", line=0, text=text, tokens=tokens, column=8, uses=base.uses, masked=(), shared=False)
+    line = LineCandidate(path="a", line=0, text=text, tokens=tokens, column=8, uses=base.uses, masked=(), shared=False)
     made = Cut(candidate=line, subkind=subkind, column=column, target=text[column:])
     assert fault(made, VerbatimIndex(["\n".join(lines)])) == expected
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ctxbench.bench import windows
-from ctxbench.bench.retrieval.kept import Kept
+from ctxbench.bench.retrieval.cache import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from tests.bench.retrieval.test_search import make_view
 
@@ -51,7 +51,7 @@ def test_other_rankers_need_other_indices_of_the_same_units() -> None:
 
 
 def test_windows_are_told_where_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "_INDICES", Kept(8))
+    monkeypatch.setattr(windows, "_INDICES", SharedCache(8))
     told, retrieval = telling()
     for size in (20, 20, 6):
         assert make_view(retrieval=retrieval).similar_windows("load(user)", size=size, stride=3)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxbench.bench.home import Home
-from ctxbench.harness.cells import Bounds, open_cells
-from ctxbench.harness.runner import Choices, run
+from ctxbench.harness.cells import StrategyBounds, open_cells
+from ctxbench.harness.runner import RunOptions, run
 from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
 
@@ -180,10 +180,10 @@ def main(root: Path) -> None:
     file.write_text(source(home.root))
     specs = {f"{file}@{name}": name for name in MISTAKES}
     with open_store(home.database) as store:
-        choices = Choices(strategy_seconds=SECONDS, workers=2)
+        choices = RunOptions(strategy_seconds=SECONDS, workers=2)
         summaries = run(home, store, samples, strategies=list(specs), generator="incontext", choices=choices)
     faults = {specs[one.strategy]: [fault.message for fault in one.faults] for one in summaries}
-    with open_cells([home.root], 1, limits=Bounds.of_work(SECONDS)) as cells:
+    with open_cells([home.root], 1, limits=StrategyBounds.of_work(SECONDS)) as cells:
         isolation = cells.describe()["isolation"]
         found = {
             name: [[finding.name, finding.passed, finding.detail] for finding in cells.checked(spec)]

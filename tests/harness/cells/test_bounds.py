@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import Cells, StrategyFault, open_cells, wire
-from ctxbench.harness.cells.bounds import Account, Bounds, Excess
+from ctxbench.harness.cells import Cells, StrategyFault, open_cells, transport, wire
+from ctxbench.harness.cells.bounds import Account, Excess, StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.harness.results import Status
@@ -36,7 +36,7 @@ from tests.helpers.sets import make_set
 
 GIGABYTE = 1 << 30
 HONEST = ("lc.infile", "lc.repocoder", "lc.repofuse(encoder=hashed)")
-SMALL = Bounds(questions=500, searches=200, drafts=20, seconds=20.0)
+SMALL = StrategyBounds(questions=500, searches=200, drafts=20, seconds=20.0)
 
 
 @pytest.fixture
@@ -103,13 +103,13 @@ def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -
         f"{misbehaving.HEAD}\n@strategy('busy')\ndef busy(query: Query, repo: Repository) -> Prompt:\n"
         "    while True: repo.similar_windows(query.prefix)\n"
     )
-    with open_cells([], 1, limits=Bounds(seconds=0.05)) as cells, pytest.raises(StrategyFault) as caught:
+    with open_cells([], 1, limits=StrategyBounds(seconds=0.05)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{path}@busy", query, view_for(query), Model())
     assert "processor time for its questions: more than 0.05 seconds" in str(caught.value)
 
 
 def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -> None:
-    account = Account(Bounds(seconds=0.0001, indices=1))
+    account = Account(StrategyBounds(seconds=0.0001, indices=1))
     with account.asking("windows"):
         sum(range(3_000_000))
     assert account._indexing > 0.0001
@@ -123,7 +123,7 @@ def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -
 
 def test_bytes_are_counted_in_both_directions(file: Path) -> None:
     query = query_for(Kind.LINE)
-    for limits, words in ((Bounds(sent=10), "bytes asked for"), (Bounds(received=10), "bytes sent")):
+    for limits, words in ((StrategyBounds(sent=10), "bytes asked for"), (StrategyBounds(received=10), "bytes sent")):
         with open_cells([], 1, limits=limits) as cells, pytest.raises(StrategyFault, match=words):
             cells.run("lc.infile", query, view_for(query), Model())
 
@@ -205,9 +205,9 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
         at = draw.draw(st.integers(0, len(raw) - 1))
         raw = raw[:at] + draw.draw(st.binary(max_size=4)) + raw[at + draw.draw(st.integers(0, 3)) :]
     try:
-        message, _ = wire.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
+        message, _ = transport.receive(Channel(raw), most=1 << 20)  # type: ignore[arg-type]
         prompt = wire.load_prompt(message.get("prompt"))
-    except (wire.Garbage, EOFError):
+    except (transport.Garbage, EOFError):
         return
     # What is legal can be worked on: counted, digested, written down and read back.
     assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
@@ -221,7 +221,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
     assert wire.load_registration(REGISTERED, "it").parameters[1].choices == ("a", "b")
     try:
         found = wire.load_registration(mutated(REGISTERED, draw), "it")
-    except wire.Garbage:
+    except transport.Garbage:
         return
     assert found.kinds and found.summary is not None
     assert wire.load_registration(wire.dump_registration(found), "it") == found

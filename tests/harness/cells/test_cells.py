@@ -19,7 +19,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import InlineCells, StrategyFault, open_cells
-from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.bounds import StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.harness.cells.remarks import MOST, MOST_OF_CELL, Remarks
 from ctxbench.harness.cells.scratch import Scratch
@@ -172,7 +172,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cells() -> Iterator[ForkedCells]:
-    with open_cells([Path("/nowhere/home")], 4, limits=Bounds(wait=5)) as opened:
+    with open_cells([Path("/nowhere/home")], 4, limits=StrategyBounds(wait=5)) as opened:
         assert isinstance(opened, ForkedCells)
         yield opened
 
@@ -222,7 +222,7 @@ def test_what_a_strategy_does_wrong_is_one_line(cells: ForkedCells, file: Path, 
 
 
 def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
-    with open_cells([], 1, limits=Bounds(wait=0.5)) as cells:
+    with open_cells([], 1, limits=StrategyBounds(wait=0.5)) as cells:
         began = time.monotonic()
         with pytest.raises(StrategyFault, match="in time"):
             cells.run(f"{file}@hangs", QUERY, view_for(QUERY), _generate)
@@ -239,7 +239,7 @@ def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> 
         time.sleep(0.6)
         return f"{role} {max_tokens}"
 
-    with open_cells([], 1, limits=Bounds(wait=0.5)) as cells:
+    with open_cells([], 1, limits=StrategyBounds(wait=0.5)) as cells:
         results: list[str] = []
 
         def one() -> None:
@@ -317,7 +317,7 @@ def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None
             time.sleep(0.4)
             return view_for(QUERY).search(*given, **named)  # type: ignore[arg-type]
 
-    with open_cells([], 1, limits=Bounds(wait=1.0)) as cells:
+    with open_cells([], 1, limits=StrategyBounds(wait=1.0)) as cells:
         assert cells.run(f"{searching}@searches", QUERY, Slow(), _generate).blocks  # type: ignore[arg-type]
 
 
@@ -419,7 +419,7 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
 
 
 def test_a_lost_server_is_a_machine_fault() -> None:
-    cells = ForkedCells([], 1, Bounds())
+    cells = ForkedCells([], 1, StrategyBounds())
     cells._server.process.kill()
     cells._server.process.wait()
     with pytest.raises(MachineFault, match="run the same command again"):
@@ -430,7 +430,7 @@ def test_a_lost_server_is_a_machine_fault() -> None:
 def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    cells = ForkedCells([], 1, Bounds())
+    cells = ForkedCells([], 1, StrategyBounds())
     cells._server.scratch.path.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")

@@ -12,7 +12,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.types import Kind
-from ctxbench.harness.cells import Bounds, StrategyFault, clock, open_cells, pool
+from ctxbench.harness.cells import StrategyBounds, StrategyFault, clock, open_cells, pool
 from ctxbench.harness.cells.bounds import Excess
 from ctxbench.harness.cells.clock import Clock, Usage
 from ctxbench.harness.cells.process import ForkServer
@@ -85,7 +85,7 @@ def _proc() -> None:
 @pytest.mark.usefixtures("_proc")
 @pytest.mark.parametrize("name", ["works", "has-workers"])
 def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(file: Path, name: str) -> None:
-    with open_cells([], 1, limits=Bounds(work=1.0)) as cells, pytest.raises(StrategyFault) as caught:
+    with open_cells([], 1, limits=StrategyBounds(work=1.0)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
     assert "its own processor time: more than 1 seconds" in str(caught.value)
     assert caught.value.cure == "make it faster, or allow it more with --strategy-seconds"
@@ -100,7 +100,7 @@ def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(file: Pa
     ],
 )
 def test_what_holds_too_much_is_ended_with_a_clear_fault(file: Path, name: str, words: str) -> None:
-    with open_cells([], 1, limits=Bounds(memory=200 << 20)) as cells:
+    with open_cells([], 1, limits=StrategyBounds(memory=200 << 20)) as cells:
         with pytest.raises(StrategyFault, match=words):
             cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
         assert cells.run("lc.infile", QUERY, view_for(QUERY), Model()).blocks
@@ -119,7 +119,7 @@ def test_a_sample_that_takes_long_is_talked_about(
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
     with (
         caplog.at_level(logging.INFO, "ctxbench.harness.cells"),
-        open_cells([], 1, limits=Bounds(work=1.5)) as cells,
+        open_cells([], 1, limits=StrategyBounds(work=1.5)) as cells,
         pytest.raises(StrategyFault),
     ):
         cells.run(f"{file}@works", QUERY, view_for(QUERY), Model())
@@ -141,22 +141,22 @@ def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     monkeypatch.setattr(clock, "usage", lambda _: used)
 
 
-def started(limits: Bounds) -> Clock:
+def started(limits: StrategyBounds) -> Clock:
     watch = Clock(limits)
     watch.start(1)
     return watch
 
 
 def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=True, pids=()))
-    watch = started(Bounds(work=1.0, wait=5.0))
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=True, pids=()))
+    watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(1000):
         watch.look()
 
 
 def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, ready=False, pids=()))
-    watch = started(Bounds(work=1.0, wait=5.0))
+    ticking(monkeypatch, 1.0, Usage(seconds=0.5, memory=0, runnable=False, pids=()))
+    watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
     with pytest.raises(TimeoutError):
@@ -164,15 +164,15 @@ def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, ready=False, pids=()))
-    watch = started(Bounds(work=1.0, wait=5.0))
+    ticking(monkeypatch, 1000.0, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
+    watch = started(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(5):
         watch.look()
 
 
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, ready=False, pids=()))
-    watch = started(Bounds(work=1.0, wait=0.01))
+    ticking(monkeypatch, 0.1, Usage(seconds=0.0, memory=0, runnable=False, pids=()))
+    watch = started(StrategyBounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
             pass
@@ -180,9 +180,9 @@ def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.Monke
 
 
 def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, ready=False, pids=()))
+    ticking(monkeypatch, 1.0, Usage(seconds=2.0, memory=0, runnable=False, pids=()))
     with pytest.raises(Excess, match="more than 1 seconds"):
-        started(Bounds(work=1.0)).look()
+        started(StrategyBounds(work=1.0)).look()
 
 
 @pytest.mark.usefixtures("_proc")
@@ -196,13 +196,13 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
     try:
         used = clock.usage(os.getpid())
         assert {os.getpid(), child} <= set(used.pids) and used.seconds > 0
-        assert used.ready and used.memory > 1 << 20
+        assert used.runnable and used.memory > 1 << 20
         assert 0 < clock._own_memory(os.getpid()) <= used.memory
     finally:
         os.close(inside)
         os.close(outside)
         os.waitpid(child, 0)
-    assert clock.usage(child) == Usage(seconds=0.0, memory=0, ready=False, pids=())
+    assert clock.usage(child) == Usage(seconds=0.0, memory=0, runnable=False, pids=())
 
 
 def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(

@@ -61,9 +61,9 @@ def test_one_back_end_is_enough(
     monkeypatch.setattr("ctxbench.sandbox.registry.docker_fault", lambda: docker)
     monkeypatch.setattr("ctxbench.sandbox.bubblewrap.backend.available", lambda _: bubblewrap)
     if docker is None:
-        monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.Finding("docker", True, "engine 99")])
+        monkeypatch.setattr(doctor, "_docker", lambda _: [doctor.DoctorFinding("docker", True, "engine 99")])
     if bubblewrap is None:
-        monkeypatch.setattr(doctor, "_bubblewrap", lambda: [doctor.Finding("bubblewrap", True, "9.9")])
+        monkeypatch.setattr(doctor, "_bubblewrap", lambda: [doctor.DoctorFinding("bubblewrap", True, "9.9")])
     result = run_cli("doctor")
     assert result.code == code
     for fault in (docker, bubblewrap):
@@ -130,7 +130,7 @@ def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.Monke
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.bench.retrieval.encoders import registry
 
-    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(registry, "_ENCODERS", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     result = run_cli("doctor")
     found = lines(result.out)

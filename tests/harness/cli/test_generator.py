@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ctxbench.bench.errors import MachineFault
-from ctxbench.harness.generators.abilities import Speed, abilities, speed
+from ctxbench.harness.generators.abilities import GeneratorSpeed, abilities, speed
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
 from tests.helpers.cli import assert_fault, run_cli
@@ -62,7 +62,7 @@ def test_the_speed_is_of_the_whole_batch() -> None:
 
 
 def test_it_is_said_to_two_digits() -> None:
-    said = str(Speed(requests=3, tokens_in=123_456, tokens_out=10, seconds=2.0))
+    said = str(GeneratorSpeed(requests=3, tokens_in=123_456, tokens_out=10, seconds=2.0))
     assert said == "62,000 tokens in and 5 out a second (3 requests in 2 s)"
 
 

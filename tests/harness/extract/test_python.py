@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from ctxbench.bench.types import Cursor, Kind
-from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, body, extract, rest
+from ctxbench.harness.extract import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
 from tests.helpers.samples import make_sample
 
 HEAD = 'def area(width, height):\n    """Return the area."""\n'
@@ -174,7 +174,7 @@ def test_the_rest_and_the_prefix_are_the_function(head: str, before: str, tail: 
     made = make(head, before, tail=tail)
     whole = head + ("        " if head is METHOD else "    ") + "return 1\n"
     target = textwrap.dedent(whole)
-    assert made.prefix + rest(made, target) == before + whole
+    assert made.prefix + after_cursor(made, target) == before + whole
 
 
 SHAPE = "class Shape:\n"

@@ -187,7 +187,7 @@ def test_a_prompt_has_both_sides_between_its_marks(template: Template) -> None:
         "codestral": f"[SUFFIX]{behind}[PREFIX]{before}",
     }.get(template.name, f"{template.before}{before}{template.after}{behind}{template.middle}")
     assert prompt.text == wanted and prompt.flags == ()
-    assert fim.left(prompt) == LEFT and fim.left(LEFT) is LEFT
+    assert fim.unmarked(prompt) == LEFT and fim.unmarked(LEFT) is LEFT
     kinds = [block.kind for block in prompt.blocks]
     assert kinds.count(BlockKind.MARK) == len(template.marks) and kinds.count(BlockKind.AFTER) == 1
 

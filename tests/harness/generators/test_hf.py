@@ -20,7 +20,7 @@ from ctxbench.harness.generators.fitting import fit
 from ctxbench.harness.generators.hf import hf
 from ctxbench.harness.generators.hf.choosing import draw
 from ctxbench.harness.generators.hf.generator import HF
-from ctxbench.harness.generators.hf.network import Network
+from ctxbench.harness.generators.hf.network import TorchNetwork
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, corpus, tiny_llama
@@ -161,26 +161,26 @@ def test_stop_texts_end_answers(model: HF) -> None:
 
 def test_rows_that_are_done_leave_the_batch(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = Network._forward
+    real = TorchNetwork._forward
 
-    def forward(self: Network, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
+    def forward(self: TorchNetwork, ids: Any, mask: Any, cache: Any, *, keep: int) -> Any:
         sizes.append(len(ids))
         return real(self, ids, mask, cache, keep=keep)
 
-    monkeypatch.setattr(Network, "_forward", forward)
+    monkeypatch.setattr(TorchNetwork, "_forward", forward)
     found = answers(model, [request(text, max_tokens=most) for text, most in zip(CODE[:4], (1, 9, 3, 3), strict=True)])
     assert [one.tokens_out for one in found] == [1, 9, 3, 3] and sizes == [4, 3, 3, *[1] * 6]
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = Network._decode, 2
+    real, most = TorchNetwork._decode, 2
 
-    def decode(self: Network, rows: Sequence[Any]) -> list[None]:
+    def decode(self: TorchNetwork, rows: Sequence[Any]) -> list[None]:
         if len(rows) > most:
             raise torch.OutOfMemoryError("full")
         return real(self, rows)
 
-    monkeypatch.setattr(Network, "_decode", decode)
+    monkeypatch.setattr(TorchNetwork, "_decode", decode)
     made = hf(model=str(folder))
     assert len(answers(made, [request(text, max_tokens=2) for text in CODE[:5]])) == 5
     most = 0

@@ -46,8 +46,8 @@ def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> N
     for token in lex("cart.f(unseen, 1)\n", language, line_start=False)[0]:
         after = reader.next(context, point)
         assert after.unseen > 0
-        assert (after.known >= 0).all()
-        assert after.known.sum() + after.unseen == pytest.approx(1, abs=1e-9)
+        assert (after.chances >= 0).all()
+        assert after.chances.sum() + after.unseen == pytest.approx(1, abs=1e-9)
         point = context.extend(point, token)
 
 

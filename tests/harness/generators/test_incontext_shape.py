@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxbench.harness.generators.incontext.shape import Shape, circles
+from ctxbench.harness.generators.incontext.shape import BodyShape, circles
 
 
-def line(shape: Shape, *tokens: str, width: int) -> Shape:
+def line(shape: BodyShape, *tokens: str, width: int) -> BodyShape:
     """Return the shape before the end of a line of these tokens; brackets are theirs alone."""
     shape = shape.indented(width)
     depth = 0
@@ -33,11 +33,11 @@ def line(shape: Shape, *tokens: str, width: int) -> Shape:
     ],
 )
 def test_lines_that_may_end(tokens: str, ends: bool) -> None:
-    assert line(Shape(), *tokens.split(), width=4).ends_line() is ends
+    assert line(BodyShape(), *tokens.split(), width=4).ends_line() is ends
 
 
 def test_a_block_follows_a_colon_and_only_a_colon() -> None:
-    first = Shape()
+    first = BodyShape()
     assert first.indents(4, 0) and first.indents(12, 0)
     plain = line(first, "x", width=4).ended()
     assert [width for width in (0, 2, 4, 8) if plain.indents(width, 0)] == [0, 4]

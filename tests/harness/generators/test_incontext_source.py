@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from ctxbench.bench.types import Language
 from ctxbench.harness.generators.incontext.lexer import join, lex
 from ctxbench.harness.generators.incontext.signatures import call_forms
-from ctxbench.harness.generators.incontext.source import Region, clean, read
+from ctxbench.harness.generators.incontext.source import PromptRegion, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
 from ctxbench.strategies.similar import render
 from tests.helpers.incontext import api, prompt, similar
@@ -14,32 +14,32 @@ from tests.helpers.samples import make_query
 PYTHON, JAVA = Language.PYTHON, Language.JAVA
 
 
-def texts(shown: Prompt, region: Region, language: Language = PYTHON) -> list[str]:
+def texts(shown: Prompt, region: PromptRegion, language: Language = PYTHON) -> list[str]:
     return [join(stretch.tokens) for stretch in read(shown, language).stretches if stretch.region is region]
 
 
 def test_retrieved_windows_lose_marks_headers_rules_and_paths() -> None:
     shown = prompt("x = ", similar(("shop/a.py", "def f():\n    return 1"), ("shop/b.py", "y = f()")))
-    assert texts(shown, Region.SIMILAR) == ["def f():\n    return 1\n", "y = f()\n"]
-    assert texts(shown, Region.INFILE) == ["x ="]
+    assert texts(shown, PromptRegion.SIMILAR) == ["def f():\n    return 1\n", "y = f()\n"]
+    assert texts(shown, PromptRegion.INFILE) == ["x ="]
     assert read(shown, PYTHON).space == " "
 
 
 def test_the_layout_of_the_line_strategies_is_read() -> None:
     snippets = (Snippet(path="a/b.py", text="def f(x):\n\n    return x", score=1.0), Snippet(path="c.py", text="y = 2"))
     shown = render(make_query(prefix="import os\n\nz = "), Context(snippets))
-    assert texts(shown, Region.SIMILAR) == ["y = 2\n", "def f(x):\n    return x\n"]
-    assert texts(shown, Region.INFILE) == ["import os\nz ="]
+    assert texts(shown, PromptRegion.SIMILAR) == ["y = 2\n", "def f(x):\n    return x\n"]
+    assert texts(shown, PromptRegion.INFILE) == ["import os\nz ="]
 
 
 def test_java_windows_are_marked_by_hashes_too() -> None:
     shown = prompt("", similar(("a/B.java", "/** doc */\nint x = f();")))
-    assert texts(shown, Region.SIMILAR, JAVA) == ["int x = f();\n"]
+    assert texts(shown, PromptRegion.SIMILAR, JAVA) == ["int x = f();\n"]
 
 
 def test_unmarked_retrieved_code_is_read_as_it_is() -> None:
     shown = prompt("", Block(kind=BlockKind.SIMILAR, text="a = 1\nb = 2\n"))
-    assert texts(shown, Region.SIMILAR) == ["a = 1\nb = 2\n"]
+    assert texts(shown, PromptRegion.SIMILAR) == ["a = 1\nb = 2\n"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_signatures_offer_calls(language: Language, text: str, forms: list[str])
 def test_a_long_signature_offers_one_argument_a_line() -> None:
     names = ", ".join(f"argument_number_{n}" for n in range(5))
     shown = prompt("", api("a.py", f"def f({names})"))
-    assert texts(shown, Region.CALL)[1].startswith(
+    assert texts(shown, PromptRegion.CALL)[1].startswith(
         "f(\n    argument_number_0=argument_number_0,\n    argument_number_1"
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.cli.progress import remarks
-from ctxbench.harness.generators.openai.patience import AGAIN, SLOW, TROUBLED, Patience
+from ctxbench.harness.generators.openai.patience import AGAIN, SLOW, TROUBLED, ServerPatience
 from ctxbench.harness.generators.registry import resolve
 from tests.harness.generators.test_openai import ask
 from tests.helpers.openai_server import Server
@@ -19,8 +19,8 @@ from tests.helpers.openai_server import Server
 WHERE = "tiny at http://127.0.0.1:9/v1"
 
 
-def patience() -> Patience:
-    return Patience(WHERE, most=9, timeout=300.0)
+def patience() -> ServerPatience:
+    return ServerPatience(WHERE, most=9, timeout=300.0)
 
 
 def test_nothing_is_said_of_a_server_that_answers_soon() -> None:

@@ -15,14 +15,14 @@ from sqlalchemy import text
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.types import Language
-from ctxbench.harness.attempt import Summary
+from ctxbench.harness.attempt import RunSummary
 from ctxbench.harness.cells import Cells, InlineCells
 from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.inflight import GIVE_UP
 from ctxbench.harness.results import Status
-from ctxbench.harness.runner import Choices, fault_of, run
+from ctxbench.harness.runner import RunOptions, fault_of, run
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.queries import run_tables
 from ctxbench.strategies.api import Prompt
@@ -54,7 +54,7 @@ class Bench:
         self.set = make_set(self.home, repos=repos, per_repo=samples // repos)
         self.store = open_store(self.home.database)
 
-    def run(self, how: str = "", choices: Choices | None = None) -> Summary:
+    def run(self, how: str = "", choices: RunOptions | None = None) -> RunSummary:
         @contextlib.contextmanager
         def inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
             yield InlineCells()
@@ -78,7 +78,7 @@ class Bench:
         with self.store.reading() as connection:
             return [tuple(row) for row in connection.execute(text(query))]
 
-    def assert_complete(self, summary: Summary) -> None:
+    def assert_complete(self, summary: RunSummary) -> None:
         assert (summary.scored, summary.model_failed, summary.missing) == (SAMPLES, 0, 0)
         [table] = run_tables(self.store)
         assert set(table.status) == {Status.SCORED} and table.metrics["em"] == (1.0,) * SAMPLES
@@ -211,7 +211,7 @@ def test_the_command_line_takes_the_short_spelling(bench: Bench) -> None:
 
 
 def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:
-    bench.run(choices=Choices(n=3, temperature=0.8, limit=2))
+    bench.run(choices=RunOptions(n=3, temperature=0.8, limit=2))
     assert len(bench.server.calls) == 6 and len({call["seed"] for call in bench.server.calls}) == 3
 
 

@@ -527,7 +527,7 @@ import sys
 from ctxbench.bench import asts
 from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.generators.openai.client import Client
-from ctxbench.harness.generators.openai.settings import Settings
+from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 held = {}
 
@@ -536,9 +536,9 @@ class Watch:
         held.setdefault(name, asts.LOCK.locked())
 
 sys.meta_path.insert(0, Watch())
-client = Client(Settings(
-    url="http://127.0.0.1:9/v1", model="m", chat=False, asked=False, concurrency=1, timeout=9, retries=0, backoff=1,
-    window=0, fim="", key_env="", extra={}))
+client = Client(OpenAISettings(
+    url="http://127.0.0.1:9/v1", model="m", chat=False, instructed=False, concurrency=1, timeout=9, retries=0,
+    backoff=1, window=0, fim="", key_env="", extra={}))
 try:
     client.post("completions", {}, lambda data, seconds: data)
 except MachineFault:

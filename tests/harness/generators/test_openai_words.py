@@ -15,12 +15,12 @@ from ctxbench.harness.generators import openai, registry
 from ctxbench.harness.generators.base import Request, TooLong
 from ctxbench.harness.generators.openai import lines
 from ctxbench.harness.generators.openai.faults import Problem, refused
-from ctxbench.harness.generators.openai.settings import Settings, follows_instructions
+from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
 from ctxbench.harness.generators.openai.wire import body, seed
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 
-SETTINGS = Settings(
-    model="m", url="http://h/v1", chat=False, asked=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
+SETTINGS = OpenAISettings(
+    model="m", url="http://h/v1", chat=False, instructed=True, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
     fim="auto",
     key_env="K", extra={},
 )  # fmt: skip

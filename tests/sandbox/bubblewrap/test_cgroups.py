@@ -36,7 +36,7 @@ def test_version_2_counts_everything_in_one(root: Path) -> None:
     (folder,) = cgroups.make(Limits(memory=400, processes=9, cpus=0.5)).folders
     held = {path.name: path.read_text() for path in folder.iterdir()}
     assert held == {"memory.max": "400", "memory.swap.max": "0", "pids.max": "13", "cpu.max": "50000 100000"}
-    assert cgroups.Group((folder,)).counters == [(str(folder), str(root))]
+    assert cgroups.ControlGroup((folder,)).counters == [(str(folder), str(root))]
 
 
 def test_a_kernel_without_the_count_of_sockets_still_has_the_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

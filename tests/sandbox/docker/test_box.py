@@ -17,7 +17,7 @@ import pytest
 from ctxbench.sandbox.docker import DockerSandbox
 from ctxbench.sandbox.docker.box import DockerBox, remove
 from ctxbench.sandbox.docker.engine import Client
-from ctxbench.sandbox.docker.launcher import USERS, DockerLauncher, Engine, started
+from ctxbench.sandbox.docker.launcher import USERS, DockerLauncher, EngineFacts, started
 from ctxbench.sandbox.errors import SandboxLost
 from ctxbench.sandbox.types import Environment
 from tests.sandbox.docker.standin import run
@@ -62,7 +62,7 @@ def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Clie
     settings = launcher._settings(taken)
     other = engine.api.create_container(name=f"ctxbench-box-{taken}", **settings)["Id"]
     try:
-        few = Engine(launcher._engine.processors, range(free, taken + 1))
+        few = EngineFacts(launcher._engine.processors, range(free, taken + 1))
         boxes = [started(engine, few, launcher._settings)]
         try:
             assert run(boxes[0], "import os; value = os.getuid()") == free
@@ -78,7 +78,7 @@ def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Clie
 @pytest.mark.parametrize("option", ["name=userns", "name=rootless", "name=seccomp,profile=default"])
 def test_an_engine_that_maps_users_is_asked_for_few(option: str) -> None:
     api = SimpleNamespace(info=lambda: {"NCPU": 3, "SecurityOptions": [option]})
-    engine = Engine.of(SimpleNamespace(api=api))
+    engine = EngineFacts.of(SimpleNamespace(api=api))
     assert engine.processors == 3
     assert (engine.users == USERS) == ("seccomp" in option)
     assert engine.users[-1] < 65536 or engine.users == USERS

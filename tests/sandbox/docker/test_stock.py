@@ -19,7 +19,7 @@ from ctxbench.sandbox.docker import DockerSandbox, images, stock
 from ctxbench.sandbox.docker.box import DockerBox
 from ctxbench.sandbox.docker.engine import Client
 from ctxbench.sandbox.errors import SandboxUnavailable
-from ctxbench.sandbox.folders import held
+from ctxbench.sandbox.folders import exclusive_lock
 from ctxbench.sandbox.owners import owner
 from ctxbench.sandbox.types import Environment, Limits
 from tests.helpers.cli import run_cli
@@ -102,7 +102,7 @@ def test_nothing_is_removed_while_something_is_built(make: Make, engine: Client,
 
     make("old", code="0" * 64)
     thread = threading.Thread(target=stock.prune, args=(engine, tmp_path, "base"))
-    with held(tmp_path / stock.BUILDS):
+    with exclusive_lock(tmp_path / stock.BUILDS):
         thread.start()
         thread.join(0.5)
         assert thread.is_alive() and names(engine, tmp_path) == {"old": False}

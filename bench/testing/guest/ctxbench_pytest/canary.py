@@ -26,34 +26,36 @@ def make(canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]) -> It
     """
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]
-    for number, told in enumerate(canaries):
+    for number, description in enumerate(canaries):
         count = len(items) + number
-        place = min(count, int(told["place"] * (count + 1)))
+        place = min(count, int(description["place"] * (count + 1)))
         near = modules[min(place, len(modules) - 1)] if modules else None
         if near is not None:
-            yield place, (_method if told["unittest"] and cased else _function)(told, near)
+            yield place, (_method if description["unittest"] and cased else _function)(description, near)
 
 
-def _made(told: dict[str, Any], me: str, module: pytest.Module) -> types.FunctionType:
-    source = _SOURCE.format(name=told["name"], me=me, left=int(told["left"]), right=int(told["right"]))
+def _compiled(description: dict[str, Any], me: str, module: pytest.Module) -> types.FunctionType:
+    source = _SOURCE.format(
+        name=description["name"], me=me, left=int(description["left"]), right=int(description["right"])
+    )
     tree = ast.parse(source)
     path = str(module.path)
     rewrite_asserts(tree, source.encode(), path, module.config)
     space: dict[str, Any] = {"__name__": module.obj.__name__, "__file__": path}
     exec(compile(tree, path, "exec", dont_inherit=True), space)  # noqa: S102 - our own four lines
-    made: types.FunctionType = space[told["name"]]
-    return made
+    function: types.FunctionType = space[description["name"]]
+    return function
 
 
-def _function(told: dict[str, Any], module: pytest.Module) -> pytest.Item:
-    setattr(module.obj, told["name"], _made(told, "", module))
-    item: pytest.Item = pytest.Function.from_parent(module, name=told["name"])
+def _function(description: dict[str, Any], module: pytest.Module) -> pytest.Item:
+    setattr(module.obj, description["name"], _compiled(description, "", module))
+    item: pytest.Item = pytest.Function.from_parent(module, name=description["name"])
     return item
 
 
-def _method(told: dict[str, Any], module: pytest.Module) -> pytest.Item:
-    name = "".join(part.capitalize() for part in told["name"].split("_"))
-    space = {told["name"]: _made(told, "self", module), "__module__": module.obj.__name__}
+def _method(description: dict[str, Any], module: pytest.Module) -> pytest.Item:
+    name = "".join(part.capitalize() for part in description["name"].split("_"))
+    space = {description["name"]: _compiled(description, "self", module), "__module__": module.obj.__name__}
     setattr(module.obj, name, type(name, (unittest.TestCase,), space))
     case = UnitTestCase.from_parent(module, name=name)
     items = list(case.collect())

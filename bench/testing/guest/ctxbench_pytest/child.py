@@ -164,15 +164,15 @@ class Watcher:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Keep the tests that were asked for, each once, and put the canaries between them."""
-        found = {item.nodeid: item for item in items if item.nodeid in self._places}
-        self._say("collected", sorted(self._places[name] for name in found))
-        kept = list(found.values())
-        for number, (place, item) in enumerate(canary.make(self._canaries, kept), 1):
-            kept.insert(place, item)
+        selected = {item.nodeid: item for item in items if item.nodeid in self._places}
+        self._say("collected", sorted(self._places[name] for name in selected))
+        in_order = list(selected.values())
+        for number, (place, item) in enumerate(canary.make(self._canaries, in_order), 1):
+            in_order.insert(place, item)
             self._places[item.nodeid] = -number
-        items[:] = kept
+        items[:] = in_order
         if self._seal:
-            self._seal.add_tests(kept)
+            self._seal.add_tests(in_order)
         self._look()
         self.check()
 
@@ -206,18 +206,18 @@ class Watcher:
     def pytest_runtest_call(self, item: pytest.Item) -> None:
         """See whether the method of a TestCase returns: pytest leaves calling it to unittest."""
         if isinstance(item, TestCaseFunction) and not inspect.iscoroutinefunction(item.obj):
-            item.obj = self._seen(item.nodeid, item.obj)
+            item.obj = self._watched(item.nodeid, item.obj)
 
-    def _seen(self, test: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, test: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def call(*values: Any, **named: Any) -> Any:
             self._ran[test] = None
-            done = False
+            completed = False
             try:
                 returned = method(*values, **named)
-                done = True
+                completed = True
             finally:
-                self._ran[test] = done
+                self._ran[test] = completed
             return returned
 
         return call
@@ -227,12 +227,12 @@ class Watcher:
         """Tell the outcome of a phase, and beside it whether something was raised."""
         outcome = yield
         report = outcome.get_result()
-        said = "xfail" if hasattr(report, "wasxfail") else report.outcome
+        state = "xfail" if hasattr(report, "wasxfail") else report.outcome
         ran = self._ran.get(item.nodeid, self._unseen(item)) if report.when == "call" else None
         raised = call.excinfo is not None
         message = _message(call) if raised else ""
-        self._passed[item.nodeid] = self._passed.get(item.nodeid, True) and said == "passed"
-        self._say("phase", self._places.get(item.nodeid), report.when, said, raised, ran, message)
+        self._passed[item.nodeid] = self._passed.get(item.nodeid, True) and state == "passed"
+        self._say("phase", self._places.get(item.nodeid), report.when, state, raised, ran, message)
         if report.when == "teardown":
             self.check()
 

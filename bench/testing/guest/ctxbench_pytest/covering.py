@@ -44,8 +44,8 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
         measured.stop()
     sets, lines, imports = _lines(measured.get_data(), Path.cwd())
     tests = [[name, outcome, round(seconds, 4)] for name, (outcome, seconds) in log.tests.items()]
-    told = {"exit": int(code), "tests": tests, "broken": log.broken, "sets": sets, "lines": lines}
-    return {**told, "modules": list(log.modules), "imports": imports}
+    report = {"exit": int(code), "tests": tests, "broken": log.broken, "sets": sets, "lines": lines}
+    return {**report, "modules": list(log.modules), "imports": imports}
 
 
 class Log:
@@ -113,9 +113,9 @@ class Log:
         """Keep the worst outcome of a test's phases."""
         outcome = yield
         report = outcome.get_result()
-        said = "xfail" if hasattr(report, "wasxfail") else str(report.outcome)
-        if said != "passed" and self.tests[item.nodeid][0] != "failed":
-            self.tests[item.nodeid] = (said, 0.0)
+        state = "xfail" if hasattr(report, "wasxfail") else str(report.outcome)
+        if state != "passed" and self.tests[item.nodeid][0] != "failed":
+            self.tests[item.nodeid] = (state, 0.0)
 
 
 def _used() -> float:
@@ -134,11 +134,11 @@ def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]],
         if not path.is_relative_to(root):
             continue
         inner = path.relative_to(root).as_posix()
-        held, importing = lines.setdefault(inner, {}), imports.setdefault(inner, {})
+        by_line, importing = lines.setdefault(inner, {}), imports.setdefault(inner, {})
         for line, contexts in sorted(data.contexts_by_lineno(name).items()):
             ran = _ranges(sorted(int(context) for context in contexts if context.isdigit()))
             if ran:
-                held[str(line)] = sets.setdefault(ran, len(sets))
+                by_line[str(line)] = sets.setdefault(ran, len(sets))
             modules = {int(context.removeprefix(_IMPORT) or 0) for context in contexts if not context.isdigit()}
             if modules:
                 importing[str(line)] = sorted(modules)

@@ -26,7 +26,7 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
     yield from (part for part in parts if isinstance(part, types.FunctionType))
 
 
-def _held(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, Any, str]]:
+def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, Any, str]]:
     """Yield the functions and classes that a module of pytest's or ours holds, and what its classes hold.
 
     Each as the names that it stands among, its name there, itself, and how to say its name.
@@ -36,9 +36,9 @@ def _held(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, An
             continue
         yield vars(module), name, value, f"{module.__name__}.{name}"
         if isinstance(value, type) and value.__module__ == module.__name__:
-            for inner, held in list(vars(value).items()):
-                if isinstance(held, types.FunctionType | staticmethod | classmethod | property):
-                    yield vars(value), inner, held, f"{value.__name__}.{inner}"
+            for inner, member in list(vars(value).items()):
+                if isinstance(member, types.FunctionType | staticmethod | classmethod | property):
+                    yield vars(value), inner, member, f"{value.__name__}.{inner}"
 
 
 class Seal:
@@ -52,17 +52,17 @@ class Seal:
         ]
         space = vars(builtins)
         self._places += [(space, name, space[name], f"builtins.{name}") for name in space.keys() - _NOT_KEPT]
-        self._places += [place for module in modules.values() for place in _held(module)]
+        self._places += [place for module in modules.values() for place in _members(module)]
         # The first one is pytest's, which rewrites the tests as they are imported.
         self._finder = sys.meta_path[0] if sys.meta_path else None
         self._path_hooks = list(sys.path_hooks)
         self._code: list[tuple[types.FunctionType, Any, Any, Any, str]] = []
-        for *_, value, said in self._places:
-            self._add_code(value, said)
+        for *_, value, label in self._places:
+            self._add_code(value, label)
 
-    def _add_code(self, value: Any, said: str) -> None:
-        for each in _functions(value):
-            self._code.append((each, each.__code__, each.__defaults__, each.__kwdefaults__, said))
+    def _add_code(self, value: Any, label: str) -> None:
+        for function in _functions(value):
+            self._code.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, label))
 
     def add_tests(self, items: Iterable[Any]) -> None:
         """Watch the functions of these tests too, and what their modules and classes call by name."""
@@ -80,14 +80,16 @@ class Seal:
 
     def broken(self) -> list[str]:
         """Return the names of what is no longer what it was."""
-        found = [said for space, name, value, said in self._places if space.get(name, _MISSING) is not value]
-        found += [
-            said
-            for each, code, defaults, more, said in self._code
-            if each.__code__ is not code or each.__defaults__ is not defaults or each.__kwdefaults__ is not more
+        changes = [label for space, name, value, label in self._places if space.get(name, _MISSING) is not value]
+        changes += [
+            label
+            for function, code, defaults, more, label in self._code
+            if function.__code__ is not code
+            or function.__defaults__ is not defaults
+            or function.__kwdefaults__ is not more
         ]
         if not sys.meta_path or sys.meta_path[0] is not self._finder:
-            found.append("sys.meta_path")
+            changes.append("sys.meta_path")
         if [id(hook) for hook in sys.path_hooks] != [id(hook) for hook in self._path_hooks]:
-            found.append("sys.path_hooks")
-        return found + [f"sys.{get.__name__}" for get in (sys.gettrace, sys.getprofile) if get() is not None]
+            changes.append("sys.path_hooks")
+        return changes + [f"sys.{get.__name__}" for get in (sys.gettrace, sys.getprofile) if get() is not None]

@@ -33,7 +33,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         start, end = arguments["lines"]
         twin.decorate(Path(arguments["target"]), arguments["name"], (start, end))
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
-    each, idle = arguments.pop("each"), arguments.pop("idle")
+    phase_seconds, idle = arguments.pop("each"), arguments.pop("idle")
     files = _files()
     read, write = os.pipe()
     sys.stdout.flush()
@@ -51,7 +51,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
             os._exit(status)
     os.close(write)
     try:
-        events, status = _listen(read, pid, Patience(pid, each, idle) if each else None)
+        events, status = _listen(read, pid, Patience(pid, phase_seconds, idle) if phase_seconds else None)
     finally:
         os.close(read)
     code = os.waitstatus_to_exitcode(status)
@@ -60,22 +60,24 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
         "exit": code if code >= 0 else None,
         "signal": -code if code < 0 else None,
         "events": events.decode("utf-8", "replace"),
-        "changed": [path.removeprefix("./") for path, seen in files.items() if seen != _seen(path)][:5],
+        "changed": [path.removeprefix("./") for path, before in files.items() if before != _status(path)][:5],
     }
 
 
 def _files() -> dict[str, tuple[int, int, int] | None]:
     """Return what tells whether one of the repository's files was written, replaced or removed."""
-    return {path: _seen(path) for folder, _, names in os.walk(".") for path in (os.path.join(folder, n) for n in names)}
+    return {
+        path: _status(path) for folder, _, names in os.walk(".") for path in (os.path.join(folder, n) for n in names)
+    }
 
 
-def _seen(path: str) -> tuple[int, int, int] | None:
+def _status(path: str) -> tuple[int, int, int] | None:
     """Return a file's identity, size and time of change, which the kernel sets and nobody can set back."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def _dumpable(value: int) -> None:
@@ -103,11 +105,11 @@ class Patience:
     By its processor time, and not by the clock, so that a busy machine ends no test that an idle one lets pass.
     """
 
-    def __init__(self, pid: int, each: float, idle: float) -> None:
+    def __init__(self, pid: int, phase_seconds: float, idle: float) -> None:
         """Let it use `each` seconds of processor time, and wait `idle` seconds by the clock."""
         # The number by which the kernel knows the clock of another process's processor time.
         self._clock = (~pid << 3) | 2
-        self._each, self._idle = each, idle
+        self._each, self._idle = phase_seconds, idle
         self.renew()
 
     def renew(self) -> None:

@@ -76,7 +76,7 @@ def _used(result: Any) -> Any:
     return result
 
 
-def _done(result: Callable[[Any], Any]) -> Callable[..., Any]:
+def _constantly(result: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda me, *_: _used(result(me))
 
 
@@ -98,7 +98,7 @@ _METHODS: dict[str, Callable[[Any], Any]] = {
 }
 for _names, _result in _METHODS.items():
     for _name in _names.split():
-        setattr(Nothing, f"__{_name}__", _done(_result))
+        setattr(Nothing, f"__{_name}__", _constantly(_result))
 
 
 def decorate(path: Path, name: str, lines: tuple[int, int]) -> None:
@@ -113,7 +113,7 @@ def decorate(path: Path, name: str, lines: tuple[int, int]) -> None:
         SyntaxError: if it is no Python.
     """
     source = path.read_bytes()
-    held = source.splitlines(keepends=True)
+    lines_of_file = source.splitlines(keepends=True)
     places = sorted(
         node.lineno - 1
         for node in ast.walk(ast.parse(source))
@@ -122,9 +122,9 @@ def decorate(path: Path, name: str, lines: tuple[int, int]) -> None:
         and lines[0] <= node.lineno - 1 < lines[1]
     )
     for place in reversed(places):
-        line = held[place]
-        held.insert(place, line[: len(line) - len(line.lstrip())] + _DECORATOR + b"\n")
-    path.write_bytes(b"".join(held))
+        line = lines_of_file[place]
+        lines_of_file.insert(place, line[: len(line) - len(line.lstrip())] + _DECORATOR + b"\n")
+    path.write_bytes(b"".join(lines_of_file))
 
 
 def taken(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,8 +164,8 @@ def part() -> set[str] | None:
             os.close(read)
             return passed
         os.close(report)
-        with os.fdopen(read) as told:
-            survivors = set(told.read().split("\0"))
+        with os.fdopen(read) as pipe:
+            survivors = set(pipe.read().split("\0"))
         passed = survivors if passed is None else passed
     way, report = IDLES, -1
     return passed
@@ -220,4 +220,4 @@ def _is_selfish(value: Any, levels: int) -> bool:
     if not levels or type(value) not in (list, tuple, set, frozenset, dict):
         return False
     inner = [*value, *value.values()] if type(value) is dict else value
-    return any(_is_selfish(each, levels - 1) for each in itertools.islice(inner, _MOST_ITEMS))
+    return any(_is_selfish(member, levels - 1) for member in itertools.islice(inner, _MOST_ITEMS))

@@ -14,7 +14,7 @@ from .programs import JARS, OWN, class_path, compile_files
 
 _FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
 _ROUNDS = 8
-_KEPT = 8 * 1024 * 1024
+_MOST_OUTPUT = 8 * 1024 * 1024
 """Bytes of what javac says: all of it, but of a repository that it says the same of without end."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 TOOLS = Path(__file__).parent
@@ -35,47 +35,49 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
     jars = arguments["jars"]
     main, test, tools = (OWN / name for name in ("main", "test", "tools"))
     sources = java_files(arguments["main"])
-    status, said = compile_files(sources, main, on=class_path(jars=jars), kept=_KEPT, **options)
+    status, output = compile_files(sources, main, on=class_path(jars=jars), most_output=_MOST_OUTPUT, **options)
     if status:
-        return {"fault": said}
+        return {"fault": output}
     copy_rest(arguments["main"], main)
     path = class_path(main, jars=[*jars, *JARS])
     compiled, dropped, messages = compile_tests(java_files(arguments["test"]), test, on=path, **options)
     if not compiled:
         return {"fault": messages or "holds no test"}
     copy_rest(arguments["test"], test)
-    status, said = compile_files([str(TOOLS / "Canary.java")], tools, on=class_path(), **options)
+    status, output = compile_files([str(TOOLS / "Canary.java")], tools, on=class_path(), **options)
     if status:
-        return {"fault": said}
-    made = {place.name: base64.b64encode(jar(place)).decode() for place in (main, test, tools)}
-    return {"dropped": dropped, "messages": messages, **made}
+        return {"fault": output}
+    jars_of = {place.name: base64.b64encode(jar(place)).decode() for place in (main, test, tools)}
+    return {"dropped": dropped, "messages": messages, **jars_of}
 
 
 def compile_tests(
     files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
 ) -> tuple[bool, list[str], str]:
     """Compile what compiles; return whether anything does, the files that do not, and what javac says of them."""
-    left, messages = list(files), ""
+    remaining, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):
-        if not left:
+        if not remaining:
             break
-        status, said = compile_files(left, to, on=on, encoding=encoding, release=release, heap=640, kept=_KEPT)
+        status, output = compile_files(
+            remaining, to, on=on, encoding=encoding, release=release, heap=640, most_output=_MOST_OUTPUT
+        )
         if not status:
             return True, sorted(dropped), messages
-        messages += said
-        broken = {name for name in _FAULT.findall(said) if name in left}
+        messages += output
+        broken = {name for name in _FAULT.findall(output) if name in remaining}
         if not broken:
             break
         dropped += sorted(broken)
-        left = [name for name in left if name not in broken]
+        remaining = [name for name in remaining if name not in broken]
     return False, sorted(dropped), messages
 
 
 def java_files(folders: Sequence[str]) -> list[str]:
     """Return the Java files below some folders, sorted."""
-    found = [path for folder in folders for path in Path(folder).rglob("*.java")]
-    return sorted(path.as_posix() for path in found if path.name not in ("module-info.java",))
+    paths = [path for folder in folders for path in Path(folder).rglob("*.java")]
+    return sorted(path.as_posix() for path in paths if path.name not in ("module-info.java",))
 
 
 def copy_rest(folders: Sequence[str], to: Path) -> None:

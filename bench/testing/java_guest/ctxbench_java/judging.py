@@ -39,7 +39,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     main, overlay = OWN / "main.jar", OWN / "overlay"
     without(main, set(arguments["classes"]))
     # JUnit and the tests are not on this path: the file has no use for them.
-    status, said = compile_files(
+    status, output = compile_files(
         [arguments["path"]],
         overlay,
         on=class_path(main, jars=arguments["jars"]),
@@ -48,27 +48,27 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         seconds=_SECONDS,
     )
     if status:
-        return {"compiled": False, "messages": said, "overtime": status == OVERTIME}
+        return {"compiled": False, "messages": output, "overtime": status == OVERTIME}
     strange = foreign(overlay, arguments["types"])
     if strange:
-        return {"compiled": True, "messages": said, "foreign": strange}
+        return {"compiled": True, "messages": output, "foreign": strange}
     places = [overlay, main, *arguments["resources"], OWN / "test.jar", OWN / "tools.jar"]
-    exit_status, said = run_tests(
+    exit_status, output = run_tests(
         arguments["tests"],
         places,
         flags=[*arguments["flags"], *guarded(arguments["secret"])],
         jars=arguments["jars"],
         folder=arguments["folder"],
     )
-    found = reports.read(OWN / "reports")
-    expected = {name: reports.of_test(found, name) for name in arguments["tests"]}
+    outcomes = reports.read(OWN / "reports")
+    expected = {name: reports.of_test(outcomes, name) for name in arguments["tests"]}
     return {
         "compiled": True,
-        "messages": said,
+        "messages": output,
         "overtime": exit_status == OVERTIME,
         "exit": exit_status,
-        "canary": found.get(CANARY),
-        "tests": {name: [*told[:2]] for name, told in expected.items() if told is not None},
+        "canary": outcomes.get(CANARY),
+        "tests": {name: [*outcome[:2]] for name, outcome in expected.items() if outcome is not None},
     }
 
 
@@ -86,7 +86,7 @@ def foreign(overlay: Path, types: Sequence[str]) -> str:
     """Return a class that does not belong to the file's own types, or nothing: it would hide another one."""
     for path in sorted(overlay.rglob("*.class")):
         name = path.relative_to(overlay).as_posix().removesuffix(".class")
-        if not any(name == each or name.startswith(f"{each}$") for each in types):
+        if not any(name == type_name or name.startswith(f"{type_name}$") for type_name in types):
             return name
     return ""
 
@@ -110,9 +110,9 @@ def run_tests(
 
 def selectors(tests: Iterable[str]) -> list[str]:
     """Return the launcher's options for tests: single methods, whole classes where one needs that."""
-    known = sorted(set(tests))
-    whole = {name.partition("#")[0] for name in known if not _PLAIN.fullmatch(name)}
-    single = [f"--select-method={name}" for name in known if name.partition("#")[0] not in whole]
+    ids = sorted(set(tests))
+    whole = {name.partition("#")[0] for name in ids if not _PLAIN.fullmatch(name)}
+    single = [f"--select-method={name}" for name in ids if name.partition("#")[0] not in whole]
     return [*(f"--select-class={name}" for name in sorted(whole)), *single]
 
 

@@ -37,7 +37,7 @@ _VM = (
 )
 OVERTIME = -signal.SIGXCPU
 _GRACE = 5
-_KEPT = 16_000
+_MOST_OUTPUT = 16_000
 """Bytes of a program's output: its beginning and its end."""
 
 
@@ -47,18 +47,18 @@ class Unusable(Exception):
 
 def program(name: str) -> str:
     """Return the path of a program of the JDK."""
-    for found in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
-        return str(found)
+    for candidate in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
+        return str(candidate)
     raise Unusable(f"{_JDKS}/{_JDK}/bin/{name} is not there")
 
 
 def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
     """Return a class path: the places given, then jars of the system, JUnit's unless others are named."""
-    found = [_SHARE / name for name in jars]
-    missing = [str(jar) for jar in found if not jar.is_file()]
+    paths = [_SHARE / name for name in jars]
+    missing = [str(jar) for jar in paths if not jar.is_file()]
     if missing:
         raise Unusable(f"{missing[0]} is not there")
-    return os.pathsep.join(str(place) for place in (*places, *found))
+    return os.pathsep.join(str(place) for place in (*places, *paths))
 
 
 def virtual_machine(heap: int) -> list[str]:
@@ -70,7 +70,9 @@ def virtual_machine(heap: int) -> list[str]:
     return [*_VM, f"-Xmx{heap}m"]
 
 
-def run(argv: Sequence[str], seconds: int | None = None, folder: str = "", kept: int = _KEPT) -> tuple[int, str]:
+def run(
+    argv: Sequence[str], seconds: int | None = None, folder: str = "", most_output: int = _MOST_OUTPUT
+) -> tuple[int, str]:
     """Run a program to its end; return its exit status and its output, of which a long middle is left out.
 
     Args:
@@ -78,7 +80,7 @@ def run(argv: Sequence[str], seconds: int | None = None, folder: str = "", kept:
         folder: of the repository, where it runs; empty for the repository's own.
         seconds: of processor time after which the kernel ends it with `OVERTIME` as its status. Unlike the
             clock it does not run faster on a busy machine.
-        kept: bytes of its output, half of them its beginning.
+        most_output: bytes of its output, half of them its beginning.
     """
     OWN.mkdir(exist_ok=True)
     with tempfile.TemporaryFile(dir=OWN) as out:
@@ -93,10 +95,10 @@ def run(argv: Sequence[str], seconds: int | None = None, folder: str = "", kept:
         )
         size = out.seek(0, os.SEEK_END)
         out.seek(0)
-        head = out.read(kept // 2)
-        out.seek(max(len(head), size - kept // 2))
+        head = out.read(most_output // 2)
+        out.seek(max(len(head), size - most_output // 2))
         tail = out.read()
-    gap = b"\n[...]\n" if size > kept else b""
+    gap = b"\n[...]\n" if size > most_output else b""
     return status, (head + gap + tail).decode("utf-8", "replace")
 
 
@@ -113,7 +115,7 @@ def compile_files(
     release: str,
     heap: int = 512,
     seconds: int | None = None,
-    kept: int = _KEPT,
+    most_output: int = _MOST_OUTPUT,
 ) -> tuple[int, str]:
     """Compile files into a folder, without annotation processors; return javac's status and messages."""
     to.mkdir(parents=True, exist_ok=True)
@@ -122,4 +124,4 @@ def compile_files(
     argv = [program("javac"), *(f"-J{flag}" for flag in virtual_machine(heap))]
     argv += ["-proc:none", "-nowarn", "-Xlint:none", "-Xmaxerrs", "10000", "-implicit:none", "-sourcepath", ""]
     argv += ["-encoding", encoding, "--release", release, "-cp", on, "-d", str(to), f"@{listing}"]
-    return run(argv, seconds, kept=kept)
+    return run(argv, seconds, most_output=most_output)

@@ -28,18 +28,18 @@ def test_id(owner: str, name: str) -> str:
     plain = name.removesuffix("()")
     if re.fullmatch(r"[\w$]+", plain):
         return f"{owner}#{plain}"
-    found = _INVOCATION.fullmatch(plain)
-    return f"{owner}#{found.group(1) if found else plain}{WHOLE}"
+    match = _INVOCATION.fullmatch(plain)
+    return f"{owner}#{match.group(1) if match else plain}{WHOLE}"
 
 
-def of_test(found: Mapping[str, T], test: str) -> T | None:
+def of_test(reports: Mapping[str, T], test: str) -> T | None:
     """Return what is kept for a test under its id, or under that of a plain method that runs with its class only."""
-    return found.get(test, found.get(test.removesuffix(WHOLE)))
+    return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 
 def read(folder: Path) -> dict[str, tuple[str, str, float]]:
     """Return test id -> what it came to, its failure's message, seconds; the worst of its invocations."""
-    found: dict[str, tuple[str, str, float]] = {}
+    cases: dict[str, tuple[str, str, float]] = {}
     for path in sorted(folder.glob("TEST-*.xml")):
         if path.stat().st_size > _BYTES:
             continue
@@ -50,8 +50,8 @@ def read(folder: Path) -> dict[str, tuple[str, str, float]]:
             continue  # half a report: what it would have said is missing, and missing tests have not passed
         for case in root.iter("testcase"):
             name = test_id(case.get("classname", ""), case.get("name", ""))
-            found[name] = _worse(found.get(name), _case(case))
-    return found
+            cases[name] = _worse(cases.get(name), _case(case))
+    return cases
 
 
 def _case(case: ET.Element) -> tuple[str, str, float]:
@@ -59,14 +59,14 @@ def _case(case: ET.Element) -> tuple[str, str, float]:
     for tag, state in (("failure", FAILED), ("error", FAILED), ("skipped", SKIPPED)):
         node = case.find(tag)
         if node is not None:
-            said = node.get("message") or (node.text or "").strip().partition("\n")[0]
-            return state, f"{node.get('type', '')}: {said}"[:_TEXT] if state == FAILED else said[:_TEXT], seconds
+            message = node.get("message") or (node.text or "").strip().partition("\n")[0]
+            return state, f"{node.get('type', '')}: {message}"[:_TEXT] if state == FAILED else message[:_TEXT], seconds
     return PASSED, "", seconds
 
 
-def _worse(one: tuple[str, str, float] | None, two: tuple[str, str, float]) -> tuple[str, str, float]:
-    if one is None:
-        return two
+def _worse(first: tuple[str, str, float] | None, second: tuple[str, str, float]) -> tuple[str, str, float]:
+    if first is None:
+        return second
     order = (PASSED, SKIPPED, FAILED)
-    worst = max(one, two, key=lambda each: order.index(each[0]))
-    return worst[0], worst[1], one[2] + two[2]
+    worst = max(first, second, key=lambda case: order.index(case[0]))
+    return worst[0], worst[1], first[2] + second[2]

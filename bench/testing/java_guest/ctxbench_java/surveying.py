@@ -36,9 +36,9 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = [*arguments["jars"], *JARS]
-    status, said = compile_files(sources, classes, on=class_path(jars=jars), heap=_HEAP, **options)
+    status, output = compile_files(sources, classes, on=class_path(jars=jars), heap=_HEAP, **options)
     if status:
-        return {"fault": said}
+        return {"fault": output}
     copy_rest(arguments["main"], classes)
     service = classes / _SERVICE
     service.parent.mkdir(parents=True, exist_ok=True)
@@ -46,9 +46,9 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     test_jar, tests = (OWN / "test.jar").absolute(), OWN / "probed-tests"
     if arguments["test"]:
         on = class_path(classes, test_jar, jars=jars)
-        status, said = compile_files(arguments["test"], tests, on=on, heap=_HEAP, **options)
+        status, output = compile_files(arguments["test"], tests, on=on, heap=_HEAP, **options)
         if status:
-            return {"fault": said}
+            return {"fault": output}
     # What has probes stands before the same classes without.
     places = [classes, tests, *arguments["resources"], test_jar]
     defined = [f"-Dctxbench.survey={log.absolute()}", f"-Dctxbench.probes={int(arguments['probes'])}"]
@@ -56,11 +56,11 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
     deselected = set(arguments["deselected"])
     argv += [f"--exclude-classname={_pattern(name)}" for name in sorted(deselected) if "#" not in name]
-    status, said = run(argv, folder=arguments["folder"])
+    status, output = run(argv, folder=arguments["folder"])
     if not log.is_file():
-        return {"fault": said or f"JUnit ended with status {status} and no report"}
+        return {"fault": output or f"JUnit ended with status {status} and no report"}
     rows = [row for row in map(_line, _lines(log)) if row[0] not in deselected]
-    return {"exit": status, "messages": said, "tests": _selectable(rows, arguments)}
+    return {"exit": status, "messages": output, "tests": _selectable(rows, arguments)}
 
 
 def _pattern(name: str) -> str:

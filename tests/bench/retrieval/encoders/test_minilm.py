@@ -71,7 +71,7 @@ def test_the_version_names_back_end_and_weights(tmp_path: Path) -> None:
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name in missing else found(name))
-    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(registry, "_ENCODERS", {})
 
 
 def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.encoders import get, names, registry, weights
-from ctxbench.bench.retrieval.encoders.recipes import Recipe, RecipeEncoder, batches, framed
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, RecipeEncoder, batches, framed
 from ctxbench.bench.retrieval.encoders.texts import unit_length, utf8
 from tests.helpers.extras import needed
 
-RECIPE = Recipe(model="someone/something", limit=8, architecture="BertModel")
+RECIPE = EncoderRecipe(model="someone/something", limit=8, architecture="BertModel")
 
 
 class Fake:
@@ -43,7 +43,7 @@ class Fake:
 
 
 def made(
-    tmp_path: Path, recipe: Recipe = RECIPE, *, batch: int = 3, config: object = None
+    tmp_path: Path, recipe: EncoderRecipe = RECIPE, *, batch: int = 3, config: object = None
 ) -> tuple[RecipeEncoder, Fake]:
     (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 3} if config is None else config))
     fake = Fake()
@@ -91,7 +91,7 @@ def test_no_text_reads_no_model(tmp_path: Path) -> None:
 
 
 def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -> None:
-    recipe = Recipe(model="m", limit=6, architecture="RobertaModel", mode="<mode>", pooling="first")
+    recipe = EncoderRecipe(model="m", limit=6, architecture="RobertaModel", mode="<mode>", pooling="first")
     encoder, fake = made(tmp_path, recipe)
     encoder.encode(["abcdef"])
     assert fake.batches == [[[1, 3, 2, *b"ab", 2]]]
@@ -99,7 +99,7 @@ def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -
 
 
 def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> None:
-    encoder, _ = made(tmp_path, Recipe(model="m", limit=6, architecture="RobertaModel", mode="<other>"))
+    encoder, _ = made(tmp_path, EncoderRecipe(model="m", limit=6, architecture="RobertaModel", mode="<other>"))
     with pytest.raises(InputFault, match="fake: its tokenizer lacks the special tokens of m"):
         encoder.encode(["a"])
 
@@ -110,7 +110,7 @@ def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> N
 )
 def test_the_width_is_the_configurations(tmp_path: Path, config: object, projected: bool, width: int) -> None:
     encoder, _ = made(
-        tmp_path, Recipe(model="m", limit=6, architecture="BertModel", projected=projected), config=config
+        tmp_path, EncoderRecipe(model="m", limit=6, architecture="BertModel", projected=projected), config=config
     )
     assert encoder.width == width
 
@@ -139,7 +139,9 @@ def test_the_version_follows_weights_tokenizer_and_pooling(tmp_path: Path) -> No
     (tmp_path / "README.md").write_text("b")
     (tmp_path / "pytorch_model.bin").write_bytes(b"not read where the other is")
     assert made(tmp_path)[0].version == versions[0]
-    versions.append(made(tmp_path, Recipe(model="m", limit=8, architecture="BertModel", pooling="first"))[0].version)
+    versions.append(
+        made(tmp_path, EncoderRecipe(model="m", limit=8, architecture="BertModel", pooling="first"))[0].version
+    )
     (tmp_path / "model.safetensors").write_bytes(b"2")
     versions.append(made(tmp_path)[0].version)
     (tmp_path / "tokenizer.json").write_text("{ }")
@@ -171,7 +173,7 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = ("torch", "transformers")
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: name in there or found(name))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(registry, "_ENCODERS", {})
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -30,7 +30,7 @@ class Letters:
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
-    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(registry, "_ENCODERS", {})
 
     @encoders.encoder("letters")
     def factory(*, width: int = 3, weight: float = 1.0, fold: bool = False) -> Letters:

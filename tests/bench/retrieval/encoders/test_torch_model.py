@@ -22,7 +22,7 @@ tokenizers = needed("tokenizers", "hf")
 from ctxbench.bench.errors import InputFault  # noqa: E402
 from ctxbench.bench.retrieval.encoders import get, registry  # noqa: E402
 from ctxbench.bench.retrieval.encoders.bert import Bert  # noqa: E402
-from ctxbench.bench.retrieval.encoders.recipes import Recipe, torch_encoder  # noqa: E402
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, torch_encoder  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -35,7 +35,7 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_MADE", {})
+    monkeypatch.setattr(registry, "_ENCODERS", {})
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     torch.manual_seed(0)
 
@@ -190,6 +190,6 @@ def test_a_device_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     count = word_pieces(tmp_path)
     config = transformers.BertConfig(vocab_size=count, **SIZES)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    recipe = Recipe(model="m", limit=16, architecture="BertModel")
+    recipe = EncoderRecipe(model="m", limit=16, architecture="BertModel")
     with pytest.raises(InputFault, match="a device that is there"):
         torch_encoder("x", recipe, tmp_path, device="nowhere", batch=1).encode(["a"])

@@ -83,7 +83,7 @@ def test_memory_is_bounded_and_what_fell_out_is_made_again() -> None:
     texts = [f"text {number}" for number in range(25)]
     found = vectors.of(encoder, "x", texts)
     assert (found == get("hashed(width=32)").encode(texts)).all()
-    assert len(vectors._held) <= 10
+    assert len(vectors._recent) <= 10
     before = len(encoder.asked)
     vectors.of(encoder, "x", texts)
     assert len(encoder.asked) > before

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ctxbench.bench.types import Kind, Query
 from ctxbench.harness.cells import open_cells
-from ctxbench.harness.cells.bounds import Bounds
+from ctxbench.harness.cells.bounds import StrategyBounds
 from ctxbench.harness.cells.pool import ForkedCells
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
@@ -98,7 +98,7 @@ class World:
 
 @contextlib.contextmanager
 def world(root: Path) -> Iterator[World]:
-    with open_cells([root / "home"], 4, limits=Bounds(wait=_SECONDS)) as cells:
+    with open_cells([root / "home"], 4, limits=StrategyBounds(wait=_SECONDS)) as cells:
         assert isinstance(cells, ForkedCells)
         yield World(root, cells)
 

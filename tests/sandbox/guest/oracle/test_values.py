@@ -125,15 +125,15 @@ def test_limits_hold_on_both_ends(monkeypatch):
         values.encode(ring)
     with pytest.raises(values.NotPlain, match="bytes"):
         values.encode("x" * (values.LIMIT + 1))
-    with pytest.raises(values.Malformed, match="deep"):
+    with pytest.raises(values.MalformedValue, match="deep"):
         values.decode(b"l\0\0\0\1" * 200 + b"N")
     big, many = values.encode(b"x" * 1000), values.encode([None] * 1000)
     monkeypatch.setattr(values, "LIMIT", 100)
-    with pytest.raises(values.Malformed, match="more than"):
+    with pytest.raises(values.MalformedValue, match="more than"):
         values.decode(big)
     monkeypatch.undo()
     monkeypatch.setattr(values, "ITEMS", 100)
-    with pytest.raises(values.Malformed, match="many"):
+    with pytest.raises(values.MalformedValue, match="many"):
         values.decode(many)
 
 
@@ -154,7 +154,7 @@ def test_limits_hold_on_both_ends(monkeypatch):
     ],
 )
 def test_bytes_that_are_no_value_are_refused(data):
-    with pytest.raises(values.Malformed):
+    with pytest.raises(values.MalformedValue):
         values.decode(data)
 
 
@@ -167,5 +167,5 @@ def test_any_bytes_are_a_plain_value_or_refused(noise, value, changes):
     for data in (noise, bytes(mutated)):
         try:
             assert type(values.decode(data)).__module__ == "builtins"
-        except values.Malformed:
+        except values.MalformedValue:
             continue

@@ -1,4 +1,4 @@
-"""What could not be used of a benchmark's files: counted by reason, and told one by one while they are few."""
+"""Records of a benchmark's files that could not be used: counted by reason, the first ones reported one by one."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from ctxbench.bench.formats.types import Unusable
 
 Report = Callable[[str], None]
 
-_TOLD = 10
-"""How many of one reason are told one by one."""
+_MOST_LINES = 10
+"""How many with the same reason are reported one by one."""
 
 
 class LeftOut:
-    """The account of what is left out."""
+    """The account of the records that are left out."""
 
     def __init__(self, report: Report) -> None:
-        """Begin with nothing."""
+        """Start an empty account; `report` gets a line at a time."""
         self.counts: Counter[str] = Counter()
         self._report = report
 
     def add(self, item: Unusable) -> None:
-        """Count one, and tell it if few of its reason were told."""
+        """Count a record, and report it unless many with its reason were reported already."""
         self.counts[item.reason] += 1
-        if self.counts[item.reason] <= _TOLD:
+        if self.counts[item.reason] <= _MOST_LINES:
             detail = f" ({item.detail})" if item.detail else ""
             self._report(f"{item.where}: {item.id} left out: {item.reason}{detail}")
 
     def end(self) -> None:
-        """Tell how many were not told one by one."""
+        """Report how many were not reported one by one."""
         for reason, count in sorted(self.counts.items()):
-            if count > _TOLD:
-                self._report(f"… and {count - _TOLD} more left out: {reason}")
+            if count > _MOST_LINES:
+                self._report(f"… and {count - _MOST_LINES} more left out: {reason}")
 
 
 def listed(counts: Mapping[str, int]) -> str:

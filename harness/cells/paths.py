@@ -1,6 +1,6 @@
-"""What of this machine a cell is shown, where its view of the files is its own: what Python needs, and the strategy.
+"""Files of this machine that a cell with its own view of them sees: those of Python, and the strategy's.
 
-Worked out by the trusted side, and no package is imported for it.
+The trusted side works them out, and imports no package for it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ctxbench.sandbox.bubblewrap import host
 
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
-"""What a program reads of ``/etc`` beside what it does in a box."""
+"""Files of ``/etc`` that a program needs beside those in a box."""
 
 
-def shown() -> list[str]:
-    """Return the paths that every cell needs: the system's programs, the interpreter, what can be imported."""
+def visible_paths() -> list[str]:
+    """Return the paths that every cell needs: the system's programs, the interpreter, the importable packages."""
     paths = [*host.SYSTEM, *map(str, host.etc()), *(f"/etc/{name}" for name in _ETC)]
     paths += [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *map(str, _imported())]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -35,7 +35,7 @@ def shown() -> list[str]:
 def beside(spec: str) -> list[str]:
     """Return the folders of the strategy files that a spec names, at any depth: a file may import its neighbours.
 
-    A file that is not there has none, and neither has a spec that cannot be read: the cell says what is wrong.
+    A missing file and an unreadable spec have none: the cell says what is wrong.
     """
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
 
@@ -78,7 +78,7 @@ def _imported() -> Iterator[Path]:
         yield Path(entry).absolute()
     for folder in map(Path, ctxbench.__path__):
         yield folder
-        # Where these are links, what they lead to lies elsewhere.
+        # These may be links to other places.
         yield from (folder / room for room in ("bench", "harness", "sandbox", "strategies"))
     # Packages that are installed from where they are developed may be in no folder of the path.
     for module in list(sys.modules.values()):
@@ -86,12 +86,12 @@ def _imported() -> Iterator[Path]:
             yield from map(Path, getattr(module, "MAPPING", {}).values())
     for point in entry_points(group=_GROUP):
         with contextlib.suppress(ImportError, ValueError):
-            found = importlib.util.find_spec(point.module.partition(".")[0])
-            if found is not None:
-                yield from map(Path, found.submodule_search_locations or [found.origin or ""])
+            module_spec = importlib.util.find_spec(point.module.partition(".")[0])
+            if module_spec is not None:
+                yield from map(Path, module_spec.submodule_search_locations or [module_spec.origin or ""])
 
 
 def _with_real(paths: Iterable[str]) -> list[str]:
-    """Return the paths there are, in order, each also as what its links lead to."""
+    """Return the existing paths, in order, each also with its links resolved."""
     both = [form for path in paths for form in (os.path.normpath(path), os.path.realpath(path))]
     return [path for path in dict.fromkeys(both) if path != "/" and Path(path).is_absolute() and Path(path).exists()]

@@ -1,4 +1,4 @@
-"""What a sample gives of its function: the text from its first line to the cursor."""
+"""The beginning of a sample's function: the text from its first line to the cursor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STEP = "    "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class FunctionHead:
     """The head of a function, from the line of its declaration to the cursor."""
 
     name: str
@@ -29,9 +29,9 @@ class Given:
     def body_indent(self) -> str:
         """The indentation of the body: that of the cursor's line, or of the docstring, or one step in."""
         for line in reversed(self.head.split("\n")[1:]):
-            found = _indentation(line)
-            if found.startswith(self.indent) and found != self.indent:
-                return found
+            indent = _indentation(line)
+            if indent.startswith(self.indent) and indent != self.indent:
+                return indent
         return self.indent + ("\t" if self.indent.startswith("\t") else _STEP)
 
     @property
@@ -41,16 +41,16 @@ class Given:
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
 
-def given(sample: Sample) -> Given:
+def head_of(sample: Sample) -> FunctionHead:
     """Return the head of a sample's function."""
     name = (sample.name or "").partition("(")[0].rpartition(".")[2]
     lines = sample.prefix.split("\n")
     start = sample.span[0] if sample.span else _declaration(lines, name)
-    return Given(name=name, signature=sample.signature or "", head="\n".join(lines[start:]))
+    return FunctionHead(name=name, signature=sample.signature or "", head="\n".join(lines[start:]))
 
 
 def _declaration(lines: list[str], name: str) -> int:
-    """Return the last line that may declare the name, for sets that do not tell the function's lines."""
+    """Return the last line that may declare the name, for sets that do not record the function's lines."""
     word = re.compile(rf"\b{re.escape(name)}\s*\(")
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
 

@@ -1,4 +1,4 @@
-"""What a view shows of the target file: up to the cursor, or the whole of it without a function's body."""
+"""The part of the target file that a view shows: up to the cursor, or the whole without a function's body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxbench.bench.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class VisibleTarget:
     """The target file as a view shows it."""
 
     path: str
@@ -23,7 +23,7 @@ class Shown:
     its lines cannot be told apart at the cursor, so only what the sample stores is shown and no window of it is."""
 
 
-def shown_of(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> Shown:
+def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
     """Return what a view shows of a query's target file.
 
     Args:
@@ -32,7 +32,7 @@ def shown_of(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] 
         masked: line spans ``[start, end)`` of the file that are blanked.
     """
     text, trusted = _text(whole, query, masked)
-    return Shown(
+    return VisibleTarget(
         path=query.path,
         text=text,
         cut=len(text) - len(query.suffix or ""),
